@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 
+use std::fs;
 use std::hint::black_box;
 use std::path::Path;
+use std::process::Command;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use runner::analyse::compare::{Options, Pair, compare};
@@ -56,6 +58,20 @@ fn reports(c: &mut Criterion) {
     let screen = Screen { styled: false, width: Some(100) };
     group.bench_function("terminal", |b| b.iter(|| comparison::terminal(black_box(compared), screen)));
     group.bench_function("Markdown", |b| b.iter(|| comparison::markdown(black_box(compared)).unwrap()));
+    let dir = tempfile::tempdir().unwrap();
+    for (side, records) in [("base", &base), ("new", &new)] {
+        let text = journal::records_text(records).unwrap();
+        fs::create_dir(dir.path().join(side)).unwrap();
+        fs::write(dir.path().join(side).join("records.jsonl"), text).unwrap();
+    }
+    group.bench_function("runner compare", |b| {
+        b.iter(|| {
+            let mut compare = Command::new(env!("CARGO_BIN_EXE_runner"));
+            let status = compare.current_dir(dir.path()).args(["compare", "base", "new"]).output().unwrap().status;
+            // A thousand rows are slower.
+            assert_eq!(status.code(), Some(4));
+        });
+    });
     group.finish();
 }
 

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 
+use std::fs;
 use std::hint::black_box;
 use std::path::Path;
+use std::process::Command;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use runner::model::{CaseRecord, Records, Value};
@@ -37,6 +39,18 @@ fn pages(c: &mut Criterion) {
     group.bench_function("all files of a report", |b| b.iter(|| render::files(black_box(&records)).unwrap()));
     let screen = Screen { styled: false, width: Some(100) };
     group.bench_function("terminal", |b| b.iter(|| render::terminal(black_box(&records), screen)));
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in render::files(&records).unwrap() {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    group.bench_function("runner report", |b| {
+        b.iter(|| {
+            let mut report = Command::new(env!("CARGO_BIN_EXE_runner"));
+            assert!(report.arg("report").arg(dir.path()).output().unwrap().status.success());
+        });
+    });
     group.finish();
 }
 
