@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use criterion::{BatchSize, Criterion, criterion_group};
 use rayon::prelude::*;
-use runner::analyse;
+use runner::analyse::{self, GroupFold};
 use runner::journal::{self, JOURNAL_FILE, Journal, Merged};
 use runner::model::{Case, CaseRecord, Event, Records, RunContext, Shard, Value};
 
@@ -91,11 +91,8 @@ fn join(files: &[PathBuf]) -> Merged {
     parts.remove(0)
 }
 
-fn records(merged: Merged) -> Records {
-    let mut events = merged.into_events();
-    let records = analyse::records_of(&mut events).unwrap();
-    events.end().unwrap();
-    records
+fn records(merged: Merged, groups: Vec<GroupFold>) -> Records {
+    analyse::records_of_groups(merged.into_run_events(), groups).unwrap()
 }
 
 fn merging(c: &mut Criterion) {
@@ -106,9 +103,14 @@ fn merging(c: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("read and merge", |b| b.iter(|| black_box(join(&files))));
     let mut merged = join(&files);
-    group.bench_function("write", |b| b.iter(|| merged.write(&out).unwrap()));
+    group.bench_function("write", |b| b.iter(|| merged.write(&out, GroupFold::of).unwrap().1.len()));
     group.bench_function("records", |b| {
-        b.iter_batched(|| join(&files), |merged| records(merged).cases.len(), BatchSize::PerIteration);
+        let folded = || {
+            let merged = join(&files);
+            let groups = merged.of_groups(GroupFold::of).unwrap();
+            (merged, groups)
+        };
+        b.iter_batched(folded, |(merged, groups)| records(merged, groups).cases.len(), BatchSize::PerIteration);
     });
     group.finish();
 }
@@ -120,28 +122,33 @@ fn peak_memory() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// A million rows, once.
+/// The processor time that this process has had, seconds.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    // The times of user and system are the 14th and the 15th field; the second one is a name in parentheses.
+    let fields = stat.rsplit_once(") ").unwrap().1.split(' ').skip(11).take(2);
+    fields.map(|ticks| ticks.parse::<f64>().unwrap() / 100.0).sum()
+}
+
+/// A million rows, once. `MERGE_JOURNALS` is another number of journals with a thousand rows each.
 fn million() {
     let dir = tempfile::tempdir().unwrap();
-    let files = journals(dir.path(), 1000);
+    let count = std::env::var("MERGE_JOURNALS").map_or(1000, |count| count.parse().unwrap());
+    let files = journals(dir.path(), count);
     let bytes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
-    let started = Instant::now();
+    eprintln!("{count} journals of {ROWS} rows, {} MB; seconds from the start:", bytes >> 20);
+    let (started, used) = (Instant::now(), processor_seconds());
+    let step = |what: &str| {
+        let (passed, used) = (started.elapsed().as_secs_f64(), processor_seconds() - used);
+        eprintln!("{what}: {passed:.1}, {used:.1} of processor time; at most {} MB of memory", peak_memory() >> 20);
+    };
     let mut merged = join(&files);
-    let read = started.elapsed();
-    merged.write(&dir.path().join("out")).unwrap();
-    let (written, memory) = (started.elapsed(), peak_memory());
-    let rows = records(merged).cases.len();
-    assert_eq!(rows, 1_000_000);
-    eprintln!(
-        "{rows} rows of 1000 journals ({} MB): read and merged in {:.1} s, written after {:.1} s with {} MB of memory, \
-         records after {:.1} s with {} MB",
-        bytes >> 20,
-        read.as_secs_f64(),
-        written.as_secs_f64(),
-        memory >> 20,
-        started.elapsed().as_secs_f64(),
-        peak_memory() >> 20
-    );
+    step("read and merged");
+    let (_, groups) = merged.write(&dir.path().join("out"), GroupFold::of).unwrap();
+    step("written, and the groups read");
+    let rows = records(merged, groups).cases.len() as u64;
+    step("records");
+    assert_eq!(rows, u64::from(count) * ROWS);
 }
 
 criterion_group!(benches, merging);

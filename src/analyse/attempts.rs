@@ -50,16 +50,19 @@ pub(super) struct Folded {
     pub ratios: FormedRatios,
 }
 
-/// Folds; `None` if no run ever started.
-pub(super) fn fold(events: impl IntoIterator<Item = Event>) -> Option<Folded> {
-    let mut fold = Fold::default();
-    for event in events {
-        fold.take(event);
+/// Folds; `None` if no run ever started. Events of groups may have been folded before.
+pub(super) fn fold(events: impl IntoIterator<Item = Event>, groups: Vec<Fold>) -> Option<Folded> {
+    let mut fold = Fold::of(events);
+    for group in groups {
+        fold.open.extend(group.open);
+        fold.settled.extend(group.settled);
+        fold.ratios.extend(group.ratios);
     }
     fold.finish()
 }
 
 /// How a case ended.
+#[derive(Debug)]
 struct End {
     /// Only without a plan.
     case: Option<Case>,
@@ -68,8 +71,9 @@ struct End {
     attempt: Attempt,
 }
 
-#[derive(Default)]
-struct Fold {
+/// What is known after some events.
+#[derive(Debug, Default)]
+pub(super) struct Fold {
     started: Option<(RunHeader, Environment)>,
     finished: bool,
     /// How often a run or a group has started.
@@ -88,6 +92,12 @@ struct Fold {
 }
 
 impl Fold {
+    pub fn of(events: impl IntoIterator<Item = Event>) -> Self {
+        let mut fold = Self::default();
+        events.into_iter().for_each(|event| fold.take(event));
+        fold
+    }
+
     fn take(&mut self, event: Event) {
         match event {
             Event::RunStarted { header, environment, .. } => {

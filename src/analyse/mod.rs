@@ -30,7 +30,10 @@ pub(crate) use latency::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, war
 pub use ranking::{Basis, Best};
 pub(crate) use ranking::{is_local, is_noise};
 pub use ratios::{Call, call};
-pub use records::{AnalyseError, CONFIDENCE, PairedRatio, paired_ratios, records, records_and_ratios, records_of};
+pub use records::{
+    AnalyseError, CONFIDENCE, GroupFold, PairedRatio, paired_ratios, records, records_and_ratios, records_of,
+    records_of_groups,
+};
 pub use roofline::{Bound, bound, intensity, share_of_roof};
 pub(crate) use spent::Spent;
 pub use summary::{BaselineState, GroupSummary, SpeedupRange, Standing, Summary, summary};

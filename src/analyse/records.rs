@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::attempts::{self, Folded, Settled};
+use super::attempts::{self, Fold, Folded, Settled};
 use super::bootstraps::Bootstraps;
 use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reproducible, speedup};
 use super::roofline;
@@ -45,8 +45,32 @@ pub fn records_of(events: impl IntoIterator<Item = Event>) -> Result<Records, An
 /// The records, and for each group an event with the ratios that had to be formed for them. With these events, the
 /// same records are made without forming them again.
 pub fn records_and_ratios(events: impl IntoIterator<Item = Event>) -> Result<(Records, Vec<Event>), AnalyseError> {
-    let Folded { mut header, environment, mut cases, finished, mut ratios } =
-        attempts::fold(events).ok_or(AnalyseError::NoRun)?;
+    attempts::fold(events, Vec::new()).map(records_of_cases).ok_or(AnalyseError::NoRun)
+}
+
+/// What the events of one group leave of it.
+#[derive(Debug)]
+pub struct GroupFold(Fold);
+
+impl GroupFold {
+    /// Of all events of a group in a run.
+    pub fn of(events: Vec<Event>) -> Self {
+        Self(Fold::of(events))
+    }
+}
+
+/// The records of a run whose groups are folded already. `events` are the others, the start of the run and its plan
+/// among them.
+pub fn records_of_groups(
+    events: impl IntoIterator<Item = Event>,
+    groups: Vec<GroupFold>,
+) -> Result<Records, AnalyseError> {
+    let folded = attempts::fold(events, groups.into_iter().map(|group| group.0).collect());
+    folded.map(|folded| records_of_cases(folded).0).ok_or(AnalyseError::NoRun)
+}
+
+fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
+    let Folded { mut header, environment, mut cases, finished, mut ratios } = folded;
     cases.par_iter_mut().for_each(|case| suspect(case, &environment));
     let by_case: Vec<Vec<Row<'_>>> = cases.par_iter().map(rows_of).collect();
     let groups = by_group(&by_case);
@@ -68,7 +92,7 @@ pub fn records_and_ratios(events: impl IntoIterator<Item = Event>) -> Result<(Re
     let records: Vec<CaseRecord> =
         cases.into_iter().zip(results).flat_map(|(settled, results)| of_case(settled, results, has_clock)).collect();
     header.complete = finished && !records.iter().any(|r| matches!(r.outcome, Outcome::NotRun { .. }));
-    Ok((Records { header, environment, cases: records }, formed))
+    (Records { header, environment, cases: records }, formed)
 }
 
 /// A case that is faster than the device can do its work counts as not measured: its timed launch did something else.

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
 use super::{Console, Exit, Failure, stays_here};
+use crate::analyse::{self, GroupFold};
 use crate::format::{plural, slug};
 use crate::journal::{self, Merged, Missing, RECORDS_FILE};
 use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
+use crate::render;
 use crate::stored::{self, ReadError};
-use crate::{analyse, render};
 
 /// Most groups that a message names.
 const MOST_NAMES: usize = 5;
@@ -105,10 +106,10 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
             "{dir} holds the report of experiment `{other}`, not `{own}`: name another folder with --out"
         )));
     }
-    let lock = part.write(dir).map_err(|e| failed(&e))?.close();
-    let mut events = part.into_events();
-    let records = analyse::records_of(&mut events).map_err(|e| Failure::environment(e.to_string()))?;
-    events.end().map_err(|e| Failure::environment(e.to_string()))?;
+    let (journal, groups) = part.write(dir, GroupFold::of).map_err(|e| failed(&e))?;
+    let lock = journal.close();
+    let records = analyse::records_of_groups(part.into_run_events(), groups);
+    let records = records.map_err(|e| Failure::environment(e.to_string()))?;
     render::write_all(dir, &lock, &records).map_err(|e| failed(&e))?;
     Ok(records)
 }

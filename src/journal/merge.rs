@@ -134,11 +134,20 @@ impl Run {
     fn of(scan: Scan) -> Result<Self, MergeError> {
         let Scan { path: place, steps, .. } = scan;
         let mut run: Option<Self> = None;
-        for step in steps {
+        let mut steps = steps.into_iter().peekable();
+        while let Some(step) = steps.next() {
             let event = match (step, &mut run) {
                 (Scanned::Run(event), _) => *event,
                 (Scanned::Group(line), Some(run)) => {
-                    run.group(&line.key).lines.push(line);
+                    // Lines of a group follow each other: it is looked up once.
+                    let key = Arc::clone(&line.key);
+                    let group = run.by_group.entry(Arc::clone(&key)).or_default();
+                    group.lines.push(line);
+                    let is_same =
+                        |next: &Scanned| matches!(next, Scanned::Group(other) if Arc::ptr_eq(&other.key, &key));
+                    while let Some(Scanned::Group(next)) = steps.next_if(is_same) {
+                        group.lines.push(next);
+                    }
                     continue;
                 }
                 (Scanned::Group(_), None) => continue,
@@ -183,10 +192,6 @@ impl Run {
             Event::CountersMissing { .. } | Event::EnergyMissing { .. } => self.remarks.push(event),
             _ => {}
         }
-    }
-
-    fn group(&mut self, key: &Arc<GroupKey>) -> &mut Group {
-        self.by_group.entry(Arc::clone(key)).or_default()
     }
 
     /// Groups that are run again forget their earlier run. A held group has its events of an earlier run.
@@ -261,10 +266,11 @@ fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
     ordered.sort_by_key(|(_, best)| best.group.planned.iter().map(|case| case.ordinal).min());
     let lacking_runs = ordered.iter().filter(|(_, best)| !best.is_complete);
     let incomplete = lacking_runs.map(|(key, _)| (**key).clone()).collect();
-    let (mut todo, mut lines) = (Vec::new(), Vec::new());
+    let (mut todo, mut lines, mut ends) = (Vec::new(), Vec::new(), Vec::with_capacity(ordered.len()));
     for (_, Best { source, group, .. }) in ordered {
         todo.extend(group.planned);
         lines.extend(group.lines.into_iter().map(|line| MergedLine { source, text: line.text }));
+        ends.push(lines.len());
     }
     todo.sort_by_key(|case| case.ordinal);
     let missing =
@@ -277,7 +283,7 @@ fn merge_runs(mut runs: Vec<Run>) -> Result<Merged, MergeError> {
     end.extend(phases.into_iter().map(|(phase, seconds)| Event::PhaseSpent { phase, seconds }));
     end.push(Event::RunFinished { complete: missing.is_empty(), wall_seconds });
     let head = vec![started, Event::CasesPlanned { todo, held: Vec::new() }];
-    Ok(Merged { head, lines, end, sources, missing })
+    Ok(Merged { head, lines, ends, end, sources, missing })
 }
 
 /// The run of a group that counts.

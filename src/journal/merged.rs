@@ -1,28 +1,36 @@
-//! A merged journal. Its lines are read from the journals that it was merged of, some at a time.
+//! A merged journal. Its lines are read from the journals that it was merged of, some groups at a time.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
 
 use rayon::prelude::*;
 
 use super::merge::Missing;
-use super::parse::{self, Line};
 use super::read::bytes_of;
 use super::scan::Text;
-use super::{Journal, JournalError};
+use super::{Journal, JournalError, parse, write};
 use crate::model::{Environment, Event, RunHeader};
 use crate::regular;
 
-/// Lines that are read at a time.
-const CHUNK: usize = 16_384;
+/// Least number of lines that a thread reads at a time.
+const CHUNK: usize = 4096;
 
-/// Chunks of events that are read before they are used.
-const CHUNKS_AHEAD: usize = 2;
+/// Chunks of each thread that are read before they are written.
+const CHUNKS_OF_THREAD: usize = 4;
+
+/// Lines at most so far apart are read together, in bytes.
+const GAP: u64 = 4096;
+
+/// How much longer a line may become by its new number and its end, in bytes.
+const LONGER: usize = 21;
+
+/// How much is read at once, in bytes, unless a line is longer.
+const WINDOW: u64 = 1 << 20;
 
 /// The journals of one experiment on one kind of machine, as one.
 #[derive(Debug, Default)]
@@ -31,6 +39,8 @@ pub struct Merged {
     pub(super) head: Vec<Event>,
     /// Of all groups, in the order of the plan.
     pub(super) lines: Vec<MergedLine>,
+    /// Where in `lines` each group ends.
+    pub(super) ends: Vec<usize>,
     /// What follows the groups.
     pub(super) end: Vec<Event>,
     pub(super) sources: Vec<Source>,
@@ -54,6 +64,14 @@ pub(super) enum Source {
     Bytes(PathBuf, Vec<u8>),
 }
 
+/// Groups that were read.
+struct Chunk<T> {
+    /// Their lines as they are written again.
+    text: Vec<u8>,
+    /// What was made of each.
+    made: Vec<T>,
+}
+
 impl Merged {
     /// The run that the events are of; `None` without any.
     pub fn run(&self) -> Option<(&RunHeader, &Environment)> {
@@ -63,33 +81,47 @@ impl Merged {
         }
     }
 
-    /// Writes a new journal in `dir`, which may hold one of those that were merged. Lines keep the time at which they were
-    /// first written.
-    pub fn write(&mut self, dir: &Path) -> Result<Journal, JournalError> {
+    /// The events before the groups and those after them.
+    pub fn into_run_events(self) -> impl Iterator<Item = Event> {
+        self.head.into_iter().chain(self.end)
+    }
+
+    /// What `of_group` makes of the events of each group, in the order of the plan. Groups are read in parallel.
+    pub fn of_groups<T: Send>(&self, of_group: impl Fn(Vec<Event>) -> T + Sync) -> Result<Vec<T>, JournalError> {
+        let read = |groups| self.read(groups, None, &of_group);
+        let read: Vec<Chunk<T>> = self.chunks().into_par_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(read.into_iter().flat_map(|chunk| chunk.made).collect())
+    }
+
+    /// Writes a new journal in `dir`, which may hold one of those that were merged, and returns what `of_group` makes of the
+    /// events of each group. Lines keep the time at which they were first written.
+    pub fn write<T: Send>(
+        &mut self,
+        dir: &Path,
+        of_group: impl Fn(Vec<Event>) -> T + Sync,
+    ) -> Result<(Journal, Vec<T>), JournalError> {
         self.keep(dir)?;
         let mut journal = Journal::create(dir)?;
         journal.record_all(&self.head)?;
-        journal.copy(self.lines.chunks(CHUNK).map(|some| self.load(some)))?;
+        let before = journal.next();
+        let read = |groups: &Range<usize>| {
+            let number = before + self.lines_of(groups.clone()).start as u64;
+            self.read(groups.clone(), Some(number), &of_group)
+        };
+        let mut made = Vec::with_capacity(self.ends.len());
+        let chunks = self.chunks();
+        let mut texts = |some: &[Range<usize>]| {
+            let read: Vec<Chunk<T>> = some.par_iter().map(read).collect::<Result<_, _>>()?;
+            let text = |chunk: Chunk<T>| {
+                made.extend(chunk.made);
+                chunk.text
+            };
+            Ok(read.into_iter().map(text).collect())
+        };
+        let batches = chunks.chunks(CHUNKS_OF_THREAD * rayon::current_num_threads());
+        journal.copy(batches.map(&mut texts), self.lines.len() as u64)?;
         journal.record_all(&self.end)?;
-        Ok(journal)
-    }
-
-    /// Every event, as one run would have written them. The next ones are read while one is used.
-    pub fn into_events(mut self) -> Events {
-        let head = std::mem::take(&mut self.head).into_iter();
-        let (sender, chunks) = mpsc::sync_channel(CHUNKS_AHEAD);
-        thread::spawn(move || {
-            let end = std::mem::take(&mut self.end);
-            let events = self.lines.chunks(CHUNK).map(|some| self.events(some));
-            // Stops at the first error, and if the events are no longer wanted.
-            for chunk in events.chain([Ok(end)]) {
-                let failed = chunk.is_err();
-                if sender.send(chunk).is_err() || failed {
-                    return;
-                }
-            }
-        });
-        Events { ready: head, chunks, failed: None }
+        Ok((journal, made))
     }
 
     /// Reads the sources in a folder into memory: a new journal there replaces them.
@@ -109,48 +141,127 @@ impl Merged {
         Ok(())
     }
 
-    /// The texts of lines, in their order.
-    fn load<'a>(&self, lines: &'a [MergedLine]) -> Result<Vec<Loaded<'a>>, JournalError> {
-        let mut by_source: BTreeMap<u32, Vec<(usize, u64, u32)>> = BTreeMap::new();
-        let mut loaded: Vec<Loaded<'a>> = Vec::with_capacity(lines.len());
-        for (at, line) in lines.iter().enumerate() {
-            match &line.text {
-                Text::Stored { offset, length } => {
-                    by_source.entry(line.source).or_default().push((at, *offset, *length));
-                    loaded.push(Loaded::Line(Vec::new()));
-                }
-                Text::Upgraded(event) => loaded.push(Loaded::Event(event)),
+    /// The groups in parts of at least [`CHUNK`] lines, except for the last one.
+    fn chunks(&self) -> Vec<Range<usize>> {
+        let mut chunks = Vec::new();
+        let mut first = 0;
+        for end in 1..=self.ends.len() {
+            if end == self.ends.len() || self.lines_of(first..end).len() >= CHUNK {
+                chunks.push(first..end);
+                first = end;
             }
         }
-        let by_source: Vec<_> = by_source.into_iter().collect();
-        let read = |(source, places): &(u32, Vec<(usize, u64, u32)>)| self.sources[*source as usize].read(places);
-        let texts: Vec<Vec<Vec<u8>>> = by_source.par_iter().map(read).collect::<Result<_, _>>()?;
-        for ((_, places), texts) in by_source.iter().zip(texts) {
-            for ((at, ..), text) in places.iter().zip(texts) {
-                loaded[*at] = Loaded::Line(text);
-            }
-        }
-        Ok(loaded)
+        chunks
     }
 
-    fn events(&self, lines: &[MergedLine]) -> Result<Vec<Event>, JournalError> {
-        let loaded = self.load(lines)?;
-        let event = |(line, loaded): (&MergedLine, Loaded<'_>)| match loaded {
-            Loaded::Event(event) => Ok(event.clone()),
-            Loaded::Line(text) => match parse::parse(&text) {
-                Ok(Line { content, .. }) => Ok(content),
-                Err(_) => Err(self.sources[line.source as usize].changed()),
-            },
+    /// Where the lines of groups are.
+    fn lines_of(&self, groups: Range<usize>) -> Range<usize> {
+        let end_before = |group: usize| group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        end_before(groups.start)..end_before(groups.end)
+    }
+
+    /// Reads groups. With the number of their first line in a new journal, also makes the lines that are written there.
+    fn read<T>(
+        &self,
+        groups: Range<usize>,
+        number: Option<u64>,
+        of_group: impl Fn(Vec<Event>) -> T,
+    ) -> Result<Chunk<T>, JournalError> {
+        let all = self.lines_of(groups.clone());
+        let length = |line: &MergedLine| match line.text {
+            Text::Stored { length, .. } => length as usize + LONGER,
+            Text::Upgraded(_) => 0,
         };
-        lines.par_iter().zip(loaded).map(event).collect()
+        let length = number.map_or(0, |_| self.lines[all.clone()].iter().map(length).sum());
+        let first = all.start;
+        let mut chunk = Chunk { text: Vec::with_capacity(length), made: Vec::with_capacity(groups.len()) };
+        let mut texts = Texts::default();
+        for group in groups {
+            let lines = self.lines_of(group..group + 1);
+            let mut events = Vec::with_capacity(lines.len());
+            for at in lines {
+                let number = number.map(|number| number + (at - first) as u64);
+                let MergedLine { source, text } = &self.lines[at];
+                let source = &self.sources[*source as usize];
+                events.push(match text {
+                    Text::Stored { .. } => {
+                        let line = texts.of(self, at)?;
+                        let event = parse::parse(line).map_err(|_| source.changed())?.content;
+                        if let Some(number) = number {
+                            write::renumber(&mut chunk.text, line, number).ok_or_else(|| source.changed())?;
+                        }
+                        event
+                    }
+                    Text::Upgraded(event) => {
+                        if let Some(number) = number {
+                            let failed =
+                                |error: serde_json::Error| JournalError::io("upgrade", source.path())(error.into());
+                            write::append(&mut chunk.text, event, number).map_err(failed)?;
+                        }
+                        (**event).clone()
+                    }
+                });
+            }
+            chunk.made.push(of_group(events));
+        }
+        Ok(chunk)
+    }
+
+    /// Where the lines end that are read together with the one at this place, bytes into its source.
+    fn window_end(&self, at: usize) -> u64 {
+        let source = self.lines[at].source;
+        let places = self.lines[at..].iter().map_while(|line| match line.text {
+            Text::Stored { offset, length } if line.source == source => Some((offset, offset + u64::from(length))),
+            _ => None,
+        });
+        let mut whole: Option<(u64, u64)> = None;
+        for (start, end) in places {
+            match &mut whole {
+                None => whole = Some((start, end)),
+                Some((first, last)) if (*last..*last + GAP).contains(&start) && end - *first <= WINDOW => *last = end,
+                Some(_) => break,
+            }
+        }
+        whole.map_or(0, |(_, end)| end)
     }
 }
 
-/// A line as it is written again.
-#[derive(Debug)]
-pub(super) enum Loaded<'a> {
-    Line(Vec<u8>),
-    Event(&'a Event),
+/// Reads lines, those that are near each other at once.
+#[derive(Default)]
+struct Texts {
+    files: HashMap<u32, File>,
+    /// Of which source `bytes` are, and from where.
+    window: (u32, u64),
+    bytes: Vec<u8>,
+}
+
+impl Texts {
+    /// The text of a line.
+    fn of<'t>(&'t mut self, merged: &'t Merged, at: usize) -> Result<&'t [u8], JournalError> {
+        let MergedLine { source: number, text: Text::Stored { offset, length } } = merged.lines[at] else {
+            return Ok(&[]);
+        };
+        let source = &merged.sources[number as usize];
+        let text = |bytes: &'t [u8], from: u64| bytes.get((offset - from) as usize..)?.get(..length as usize);
+        match source {
+            Source::Bytes(_, bytes) => text(bytes, 0).ok_or_else(|| source.changed()),
+            Source::File(path) => {
+                let end = self.window.1 + self.bytes.len() as u64;
+                let is_there = self.window.0 == number && offset >= self.window.1 && offset + u64::from(length) <= end;
+                if !is_there {
+                    let read = JournalError::io("read", path);
+                    let file = match self.files.entry(number) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => new.insert(regular::open(path).map_err(JournalError::io("read", path))?),
+                    };
+                    self.window = (number, offset);
+                    self.bytes.resize((merged.window_end(at) - offset) as usize, 0);
+                    file.read_exact_at(&mut self.bytes, offset).map_err(read)?;
+                }
+                text(&self.bytes, self.window.1).ok_or_else(|| source.changed())
+            }
+        }
+    }
 }
 
 impl Source {
@@ -160,61 +271,8 @@ impl Source {
         }
     }
 
-    /// The texts at these places: their position in the merged journal, where they are, how long.
-    fn read(&self, places: &[(usize, u64, u32)]) -> Result<Vec<Vec<u8>>, JournalError> {
-        let opened;
-        let read: &dyn Fn(&mut [u8], u64) -> io::Result<()> = match self {
-            Self::Bytes(_, bytes) => &|text, offset| {
-                let kept = bytes.get(offset as usize..).and_then(|rest| rest.get(..text.len()));
-                text.copy_from_slice(kept.ok_or(io::ErrorKind::UnexpectedEof)?);
-                Ok(())
-            },
-            Self::File(path) => {
-                opened = regular::open(path).map_err(JournalError::io("read", path))?;
-                &|text, offset| File::read_exact_at(&opened, text, offset)
-            }
-        };
-        let text = |&(_, offset, length): &(usize, u64, u32)| {
-            let mut text = vec![0; length as usize];
-            read(&mut text, offset).map_err(JournalError::io("read", self.path()))?;
-            Ok(text)
-        };
-        places.iter().map(text).collect()
-    }
-
     fn changed(&self) -> JournalError {
         let changed = io::Error::other("it changed while it was merged, or is of another build of runner");
         JournalError::io("read", self.path())(changed)
-    }
-}
-
-/// The events of merged journals. Ends early if a line cannot be read; [`Events::end`] says so.
-#[derive(Debug)]
-pub struct Events {
-    ready: std::vec::IntoIter<Event>,
-    chunks: Receiver<Result<Vec<Event>, JournalError>>,
-    failed: Option<JournalError>,
-}
-
-impl Events {
-    /// Fails if a line could not be read.
-    pub fn end(self) -> Result<(), JournalError> {
-        self.failed.map_or(Ok(()), Err)
-    }
-}
-
-impl Iterator for Events {
-    type Item = Event;
-
-    fn next(&mut self) -> Option<Event> {
-        loop {
-            if let Some(event) = self.ready.next() {
-                return Some(event);
-            }
-            match self.chunks.recv().ok()? {
-                Ok(events) => self.ready = events.into_iter(),
-                Err(error) => self.failed = Some(error),
-            }
-        }
     }
 }

@@ -25,7 +25,7 @@ pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
 pub use lock::FolderLock;
 pub(crate) use lock::LOCK_FILE;
 pub use merge::{MergeError, Missing, merge};
-pub use merged::{Events, Merged};
+pub use merged::Merged;
 pub use read::{Contents, Damaged, Torn, is_complete, read};
 pub(crate) use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
 pub use records::{RECORDS_FILE, parse_records, read_records, records_text, without_run_facts};

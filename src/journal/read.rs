@@ -64,13 +64,15 @@ pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
 
 /// The lines with their ends, and where each begins.
 pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
-    let mut offset = 0;
-    let place = |line| {
-        let begin = offset;
-        offset += <[u8]>::len(line);
-        (begin, line)
+    let mut begin = 0;
+    let place = |end: usize| {
+        let line = (begin, &bytes[begin..end]);
+        begin = end;
+        line
     };
-    bytes.split_inclusive(|b| *b == b'\n').map(place).collect()
+    let ends = memchr::memchr_iter(b'\n', bytes).map(|feed| feed + 1);
+    let rest = Some(bytes.len()).filter(|_| bytes.last().is_some_and(|last| *last != b'\n'));
+    ends.chain(rest).map(place).collect()
 }
 
 /// What the lines of a journal hold that are as they were written.

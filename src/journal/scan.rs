@@ -127,6 +127,14 @@ struct CaseHead<'a> {
 }
 
 #[derive(Deserialize)]
+struct SettledHead<'a> {
+    #[serde(borrow)]
+    case: CaseHead<'a>,
+    #[serde(borrow)]
+    outcome: OutcomeHead<'a>,
+}
+
+#[derive(Deserialize)]
 struct OutcomeHead<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
@@ -163,16 +171,22 @@ fn scan_line(line: &[u8], offset: usize, keys: &mut Keys) -> Result<Line<Scanned
     Ok(Line { seq: head.seq, content })
 }
 
-/// Scans a line whose kind and case are at its start, so that its long rest is not parsed.
+/// Scans a line as it is written, of which the long rest behind the case is not parsed.
 fn scan_start(line: &[u8], offset: usize, keys: &mut Keys) -> Option<Result<Line<Scanned>, Fault>> {
     let (Envelope { v, seq, event }, rest) = Envelope::of_start(line)?;
-    let kind = match &*event {
-        "case_checked" | "case_measured" => Kind::Result,
-        "case_counted" => Kind::Other,
+    let at_start = || {
+        let rest = serde_json::Deserializer::from_slice(rest.strip_prefix(CASE_FIELD)?);
+        rest.into_iter::<CaseHead<'_>>().next()?.ok()
+    };
+    let (CaseHead { ordinal, group }, kind) = match &*event {
+        "case_checked" | "case_measured" => (at_start()?, Kind::Result),
+        "case_counted" => (at_start()?, Kind::Other),
+        "case_settled" => {
+            let SettledHead { case, outcome } = from_slice(line).ok()?;
+            (case, if outcome.kind == "not_run" { Kind::Other } else { Kind::Settled })
+        }
         _ => return None,
     };
-    let mut values = serde_json::Deserializer::from_slice(rest.strip_prefix(CASE_FIELD)?).into_iter::<CaseHead<'_>>();
-    let CaseHead { ordinal, group } = values.next()?.ok()?;
     let length = u32::try_from(line.len()).ok()?;
     let mut scanned = || {
         parse::check(v, line)?;

@@ -18,6 +18,15 @@ pub(super) fn seal(mut object: String) -> String {
     object
 }
 
+/// The same for the object that begins at `start` and is the end of `text`.
+pub(super) fn close(text: &mut Vec<u8>, start: usize) {
+    text.truncate(text.len() - 1);
+    let sum = of(&text[start..]);
+    text.extend_from_slice(FIELD.as_bytes());
+    text.extend_from_slice(&sum);
+    text.extend_from_slice(END.as_bytes());
+}
+
 /// A line without its checksum and its last brace.
 pub(super) fn opened(line: &[u8]) -> &[u8] {
     &line[..line.len().saturating_sub(FIELD.len() + DIGITS + END.len())]

@@ -7,11 +7,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::SystemTime;
 
+use memchr::memmem;
 use rayon::prelude::*;
 
 use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
 use super::lock::FolderLock;
-use super::merged::Loaded;
 use super::parse::{Line, parse};
 use super::{Contents, JournalError, read, seal};
 use crate::atomic;
@@ -21,8 +21,8 @@ use crate::regular;
 /// Events that are written at a time.
 const CHUNK: usize = 8192;
 
-/// Chunks of copied lines that wait for the disk.
-const CHUNKS_WAITING: usize = 8;
+/// Batches of copied lines that wait for the disk.
+const BATCHES_WAITING: usize = 2;
 
 /// How the fields of a line begin that follow its time.
 const SEQ_FIELD: &str = ",\"seq\":";
@@ -92,7 +92,7 @@ impl Journal {
             return Ok(());
         }
         let line = self.line(self.next, event)?;
-        self.file.write_all(line.as_bytes()).map_err(JournalError::io("write to", &self.path))?;
+        self.file.write_all(&line).map_err(JournalError::io("write to", &self.path))?;
         self.next += 1;
         if matches!(event, Event::GroupFinished { .. } | Event::RunFinished { .. }) {
             self.file.sync_data().map_err(JournalError::io("sync", &self.path))?;
@@ -100,72 +100,85 @@ impl Journal {
         Ok(())
     }
 
+    /// The number of the next line.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Writes events that are known already; synced once, at the end.
     pub fn record_all(&mut self, events: &[Event]) -> Result<(), JournalError> {
         for some in events.chunks(CHUNK) {
             let line = |(place, event)| self.line(self.next + place as u64, event);
-            let lines: Vec<String> = some.par_iter().enumerate().map(line).collect::<Result<_, _>>()?;
-            self.file.write_all(lines.concat().as_bytes()).map_err(JournalError::io("write to", &self.path))?;
+            let lines: Vec<Vec<u8>> = some.par_iter().enumerate().map(line).collect::<Result<_, _>>()?;
+            self.file.write_all(&lines.concat()).map_err(JournalError::io("write to", &self.path))?;
             self.next += some.len() as u64;
         }
         self.file.sync_data().map_err(JournalError::io("sync", &self.path))
     }
 
-    /// Writes lines of other journals, with their numbers in this one, while the next ones are made.
-    pub(super) fn copy<'a>(
+    /// Writes texts of this many lines, which have their numbers, while the next ones are made.
+    pub(super) fn copy(
         &mut self,
-        chunks: impl Iterator<Item = Result<Vec<Loaded<'a>>, JournalError>>,
+        batches: impl Iterator<Item = Result<Vec<Vec<u8>>, JournalError>>,
+        lines: u64,
     ) -> Result<(), JournalError> {
         let (file, path) = (&self.file, &self.path);
-        self.next = thread::scope(|scope| {
-            let (sender, texts) = mpsc::sync_channel::<Vec<String>>(CHUNKS_WAITING);
+        thread::scope(|scope| {
+            let (sender, texts) = mpsc::sync_channel::<Vec<Vec<u8>>>(BATCHES_WAITING);
             let writer = scope.spawn(move || {
-                texts.iter().try_for_each(|lines| {
+                texts.iter().try_for_each(|texts| {
                     let mut file = file;
-                    file.write_all(lines.concat().as_bytes())?;
+                    texts.iter().try_for_each(|text| file.write_all(text))?;
                     // Synced at the end, too: the disk works meanwhile.
                     file.sync_data()
                 })
             });
-            let mut next = self.next;
-            for chunk in chunks {
-                let line = |(seq, line)| match line {
-                    Loaded::Event(event) => self.line(seq, event),
-                    Loaded::Line(text) => renumbered(&text, seq).map_err(JournalError::io("write to", path)),
-                };
-                let lines = (next..).zip(chunk?).collect::<Vec<_>>().into_par_iter().map(line);
-                let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
-                next += lines.len() as u64;
-                if sender.send(lines).is_err() {
+            for batch in batches {
+                if sender.send(batch?).is_err() {
                     break;
                 }
             }
             drop(sender);
             let wrote = writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")));
-            wrote.map(|()| next).map_err(JournalError::io("write to", path))
+            wrote.map_err(JournalError::io("write to", path))
         })?;
+        self.next += lines;
         Ok(())
     }
 
-    fn line(&self, seq: u64, event: &Event) -> Result<String, JournalError> {
-        let t = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
-        let text = serde_json::to_string(&LineOut { v: JOURNAL_VERSION, t, seq, event });
-        let text = text.map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
-        Ok(seal::seal(text) + "\n")
+    fn line(&self, seq: u64, event: &Event) -> Result<Vec<u8>, JournalError> {
+        let mut text = Vec::new();
+        append(&mut text, event, seq).map_err(|e| JournalError::io("write an event to", &self.path)(e.into()))?;
+        Ok(text)
     }
 }
 
-/// A line of another journal with another number. Fails if it is not as it was written.
-fn renumbered(line: &[u8], seq: u64) -> io::Result<String> {
-    let changed = |why| io::Error::new(ErrorKind::InvalidData, format!("a line has changed since it was read: {why}"));
-    seal::check(line).map_err(changed)?;
-    let text = std::str::from_utf8(seal::opened(line)).map_err(io::Error::other)?;
+/// Appends the line of an event that happens now.
+pub(super) fn append(text: &mut Vec<u8>, event: &Event, seq: u64) -> serde_json::Result<()> {
+    let t = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+    let start = text.len();
+    serde_json::to_writer(&mut *text, &LineOut { v: JOURNAL_VERSION, t, seq, event })?;
+    seal::close(text, start);
+    text.push(b'\n');
+    Ok(())
+}
+
+/// Appends a line of another journal, whose checksum is right, with another number. `None` if it does not begin with its
+/// time and its number, as a line of a journal does.
+pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> {
     // The time comes first and has no quotes; the event's fields come after its name.
-    let place = text.get(..LONGEST_ENVELOPE.min(text.len())).and_then(|start| start.find(EVENT_FIELD));
-    let (envelope, event) =
-        text.split_at(place.ok_or_else(|| changed("it does not begin with its number".to_owned()))?);
-    let before = envelope.find(SEQ_FIELD).map_or(envelope, |place| &envelope[..place]);
-    Ok(seal::seal(format!("{before}{SEQ_FIELD}{seq}{event}}}")) + "\n")
+    let start = &line[..LONGEST_ENVELOPE.min(line.len())];
+    let event = memmem::find(start, EVENT_FIELD.as_bytes())?;
+    let before = memmem::find(&start[..event], SEQ_FIELD.as_bytes()).unwrap_or(event);
+    let start = text.len();
+    text.extend_from_slice(&line[..before]);
+    text.extend_from_slice(SEQ_FIELD.as_bytes());
+    text.extend_from_slice(seq.to_string().as_bytes());
+    text.extend_from_slice(seal::opened(line).get(event..)?);
+    text.push(b'}');
+    seal::close(text, start);
+    text.push(b'\n');
+    Some(())
 }
 
 /// Whether a journal has a settled case, or something that this version cannot read. Reads no further than it must.

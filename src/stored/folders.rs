@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{ReadError, Stored, folder_of, journal, shards};
-use crate::analyse;
+use crate::analyse::{self, GroupFold};
 use crate::journal::{JOURNAL_FILE, Merged, RECORDS_FILE, read_records};
 use crate::model::Shard;
 
@@ -51,9 +51,8 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     let report = |part: Merged| {
         let no_run = |source| ReadError::NoRun { place: place.clone(), source };
         let is_whole = part.missing.is_empty();
-        let mut events = part.into_events();
-        let records = analyse::records_of(&mut events).map_err(no_run)?;
-        events.end()?;
+        let groups = part.of_groups(GroupFold::of)?;
+        let records = analyse::records_of_groups(part.into_run_events(), groups).map_err(no_run)?;
         let mut warnings = joined.warnings.clone();
         if !is_whole {
             warnings.push(format!("{place} lacks shards or cases: `runner merge {place}` names them"));

@@ -44,8 +44,9 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// As [`open`], or if the file is longer.
 pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    let file = open(path)?;
+    let mut bytes = Vec::with_capacity(file.metadata()?.len().min(most) as usize + 1);
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let message = format!("it has more than {} MB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));

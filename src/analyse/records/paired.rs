@@ -23,7 +23,7 @@ pub fn paired_ratios(
     base_of: impl Fn(&CaseKey) -> CaseKey,
 ) -> Result<HashMap<(CaseKey, Regime), PairedRatio>, AnalyseError> {
     let Folded { mut header, environment, mut cases, ratios, .. } =
-        attempts::fold(events.iter().cloned()).ok_or(AnalyseError::NoRun)?;
+        attempts::fold(events.iter().cloned(), Vec::new()).ok_or(AnalyseError::NoRun)?;
     for case in &mut cases {
         suspect(case, &environment);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use runner::analyse;
+use runner::analyse::{self, GroupFold};
 use runner::journal::{self, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
 use runner::model::{Case, Event, GroupKey, Outcome, Records, Shard};
 
@@ -36,6 +36,9 @@ fn merge(parts: &[Part]) -> Result<usize, MergeError> {
 #[derive(Debug)]
 struct Joined {
     events: Vec<Event>,
+    /// Those of no group.
+    run: Vec<Event>,
+    groups: Vec<Vec<Event>>,
     missing: Missing,
 }
 
@@ -99,16 +102,20 @@ fn one(parts: &[Part]) -> Joined {
     let mut merged = merged.remove(0);
     let missing = merged.missing.clone();
     let out = dir.path().join("out");
-    merged.write(&out).unwrap();
-    let mut events = merged.into_events();
-    let all: Vec<Event> = events.by_ref().collect();
-    events.end().unwrap();
-    assert!(journal::read(&out.join(JOURNAL_FILE)).unwrap().events == all, "the journal has other events");
-    Joined { events: all, missing }
+    let (_, groups) = merged.write(&out, |events| events).unwrap();
+    assert!(merged.of_groups(|events| events).unwrap() == groups, "groups differ if nothing is written");
+    let events = journal::read(&out.join(JOURNAL_FILE)).unwrap().events;
+    let run: Vec<Event> = merged.into_run_events().collect();
+    // The groups come after the start and the plan.
+    let mut all = run.clone();
+    all.splice(2..2, groups.iter().flatten().cloned());
+    assert!(events == all, "the journal has other events");
+    Joined { events, run, groups, missing }
 }
 
 fn records(merged: &Joined) -> Records {
-    analyse::records(&merged.events).unwrap()
+    let groups = merged.groups.iter().cloned().map(GroupFold::of).collect();
+    analyse::records_of_groups(merged.run.clone(), groups).unwrap()
 }
 
 /// The time of a case, by which attempts are told apart.
@@ -263,7 +270,7 @@ fn lines_of_groups_are_copied_with_their_time_and_a_new_number() {
     let parts = shards(3);
     let mut merged = merge_in(dir.path(), &parts).unwrap().remove(0);
     let sources: Vec<String> = parts.iter().flat_map(|part| lines(&dir.path().join(&part.place))).collect();
-    merged.write(&dir.path().join("out")).unwrap();
+    merged.write(&dir.path().join("out"), drop).unwrap();
     let written = lines(&dir.path().join("out"));
     for (number, line) in (1..).zip(&written) {
         let (time, rest) = line.split_once(",\"seq\":").unwrap();
@@ -282,11 +289,9 @@ fn a_merge_may_replace_one_of_its_journals() {
     let parts = shards(3);
     let mut merged = merge_in(dir.path(), &parts).unwrap().remove(0);
     let out = dir.path().join(&parts[1].place);
-    merged.write(&out).unwrap();
-    let mut events = merged.into_events();
+    let (_, groups) = merged.write(&out, GroupFold::of).unwrap();
     let expected = analyse::records(&whole()).unwrap();
-    assert!(analyse::records_of(&mut events).unwrap() == expected);
-    events.end().unwrap();
+    assert!(analyse::records_of_groups(merged.into_run_events(), groups).unwrap() == expected);
     assert!(analyse::records(&journal::read(&out.join(JOURNAL_FILE)).unwrap().events).unwrap() == expected);
 }
 
@@ -307,9 +312,8 @@ fn journals_of_the_first_version_are_merged_as_they_would_be_written_now() {
         journal::scan(&path).unwrap()
     };
     let mut merged = journal::merge(parts.iter().map(scan).collect()).unwrap().remove(0);
-    merged.write(&dir.path().join("out")).unwrap();
+    merged.write(&dir.path().join("out"), drop).unwrap();
     assert!(journal::read(&dir.path().join("out").join(JOURNAL_FILE)).unwrap().events == expected);
-    assert!(merged.into_events().eq(expected));
 }
 
 #[test]
@@ -320,13 +324,42 @@ fn a_journal_that_changes_while_it_is_merged_is_an_error() {
     let path = dir.path().join(&parts[1].place).join(JOURNAL_FILE);
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("case_checked", "case_chucked")).unwrap();
-    let why = merged.write(&dir.path().join("out")).unwrap_err().to_string();
-    assert!(why.contains("a line has changed since it was read"), "{why}");
-    let mut events = merged.into_events();
-    let taken = events.by_ref().count();
-    assert!(taken < parts.iter().map(|part| part.events.len()).sum());
-    let why = events.end().unwrap_err().to_string();
-    assert!(why.contains(&path.display().to_string()) && why.contains("changed while it was merged"), "{why}");
+    let errors = [merged.write(&dir.path().join("out"), drop).unwrap_err(), merged.of_groups(drop).unwrap_err()];
+    for why in errors.map(|error| error.to_string()) {
+        assert!(why.contains(&path.display().to_string()) && why.contains("changed while it was merged"), "{why}");
+    }
+}
+
+/// Journals of which one has all groups in its file in the opposite order, and one groups with lines of others between
+/// theirs.
+#[test]
+fn lines_of_a_group_are_found_wherever_they_are_in_a_journal() {
+    let expected = records(&one(&shards(2)));
+    let mut parts = shards(2);
+    let groups = |part: &Part| -> Vec<Vec<Event>> {
+        let mut groups: Vec<Vec<Event>> = Vec::new();
+        for event in part.events.iter().filter(|event| key(event).is_some()) {
+            match groups.iter_mut().find(|group| key(&group[0]) == key(event)) {
+                Some(group) => group.push(event.clone()),
+                None => groups.push(vec![event.clone()]),
+            }
+        }
+        groups
+    };
+    let with = |part: &Part, of_groups: Vec<Event>| {
+        let mut events = part.events.clone();
+        events.retain(|event| key(event).is_none());
+        let end = events.len() - 1;
+        events.splice(end..end, of_groups);
+        events
+    };
+    let reversed = groups(&parts[0]).into_iter().rev().flatten().collect();
+    parts[0].events = with(&parts[0], reversed);
+    let others = groups(&parts[1]);
+    let longest = others.iter().map(Vec::len).max().unwrap();
+    let in_turns = (0..longest).flat_map(|at| others.iter().filter_map(move |group| group.get(at).cloned())).collect();
+    parts[1].events = with(&parts[1], in_turns);
+    assert!(records(&one(&parts)) == expected);
 }
 
 #[test]

@@ -158,10 +158,9 @@ fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
         )));
     }
     let place = root.join(CONTINUED);
-    drop(part.write(&place).map_err(failure)?);
-    let mut events = part.into_events();
-    let all: Vec<_> = events.by_ref().collect();
-    events.end().map_err(failure)?;
+    let (journal, groups) = part.write(&place, |events| events).map_err(failure)?;
+    drop(journal);
+    let all: Vec<_> = part.into_run_events().chain(groups.into_iter().flatten()).collect();
     let own = root.join(gpu.to_string());
     let moved = std::fs::create_dir_all(&own)
         .and_then(|()| std::fs::rename(place.join(JOURNAL_FILE), own.join(JOURNAL_FILE)))
