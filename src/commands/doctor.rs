@@ -14,7 +14,9 @@ use super::options::network;
 use super::worker::gpu_words;
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
-use crate::compile::{Cache, Clang, CompileOptions, Nvcc, Target, Toolkit, ToolkitError, Want, compile_all, fetch};
+use crate::compile::{
+    Cache, Clang, CompileOptions, Nvcc, Target, Toolkit, ToolkitError, Want, compile_all, fetch, sandbox,
+};
 use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
 use crate::format::bytes;
@@ -77,7 +79,9 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
             let want = want(driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
             let toolkit = Toolkit::locate(want, &cache);
             let machines = of_machines(&cache, driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
-            let mut found = vec![of_compiler(&toolkit, can_fetch), of_headers(toolkit.ok().as_ref(), can_fetch)];
+            let compiler = [of_compiler(&toolkit, can_fetch), of_confinement(sandbox::is_enforced())];
+            let mut found = compiler.to_vec();
+            found.push(of_headers(toolkit.ok().as_ref(), can_fetch));
             found.extend([of_cache(&cache)].into_iter().chain(machines));
             found
         }
@@ -215,6 +219,20 @@ fn of_compiler(toolkit: &Result<Toolkit, ToolkitError>, can_fetch: bool) -> Find
         ),
         Err(error) => Finding::missing("compiler", error.to_string()),
     }
+}
+
+fn of_confinement(is_enforced: bool) -> Finding {
+    if is_enforced {
+        return Finding::ok(
+            "sandbox",
+            "the compiler reads the project and the toolkit, and writes nothing but its code",
+        );
+    }
+    Finding::absent(
+        "sandbox",
+        "this kernel has no Landlock (Linux 5.13), so the compiler has all of your rights; compile code of strangers in \
+         a container",
+    )
 }
 
 /// Compiles an empty kernel without the cache.

@@ -272,6 +272,7 @@ impl Batch<'_> {
             expressions: expressions(unit),
             options,
             output: output.to_owned(),
+            readable: self.options.project.folders().into_iter().chain(identity.options.include_dirs.clone()).collect(),
             as_nvcc: self.as_nvcc(unit, identity),
         }
     }

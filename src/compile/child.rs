@@ -22,6 +22,7 @@ use super::cache::CACHE_VARIABLE;
 use super::host_headers::PRELUDE;
 use super::nvrtc::{self, Nvrtc, Product, Refusal, Source};
 use super::options::Target;
+use super::sandbox;
 use super::toolkit::Toolkit;
 use crate::model::CodeKind;
 
@@ -49,6 +50,8 @@ pub(super) struct Request {
     pub options: Vec<String>,
     /// The file to write the code to.
     pub output: PathBuf,
+    /// Where the project's files are.
+    pub readable: Vec<PathBuf>,
     /// What to compile if the source itself is refused.
     pub as_nvcc: AsNvcc,
 }
@@ -141,6 +144,13 @@ pub fn end_first() {
 fn answer(request: &Request) -> Result<Reply, Refusal> {
     let toolkit = &request.toolkit;
     let nvrtc = Nvrtc::open(&toolkit.library, &toolkit.builtins)?;
+    let mut output = match File::create(&request.output) {
+        Ok(output) => output,
+        Err(error) => return Ok(unwritable(&request.output, &error)),
+    };
+    sandbox::limit();
+    let confined = sandbox::confine(request.readable.iter().chain(&toolkit.include_dirs));
+    confined.map_err(|error| Refusal::Compiler(format!("the compiler cannot be confined: {error}")))?;
     let version = nvrtc.version()?;
     if version != toolkit.info.version {
         let (expected, found) = (toolkit.info.version, version);
@@ -169,13 +179,15 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
         }
         other => other,
     }?;
-    if let Err(error) = fs::write(&request.output, &product.code) {
-        let remedy = format!("free space there, or set {CACHE_VARIABLE} to another folder");
-        return Ok(Reply::Unwritable {
-            reason: format!("cannot write {}: {error}; {remedy}", request.output.display()),
-        });
-    }
-    Ok(Reply::Compiled { kind, lowered: product.lowered, log: product.log })
+    Ok(match output.write_all(&product.code) {
+        Ok(()) => Reply::Compiled { kind, lowered: product.lowered, log: product.log },
+        Err(error) => unwritable(&request.output, &error),
+    })
+}
+
+fn unwritable(output: &Path, error: &io::Error) -> Reply {
+    let remedy = format!("free space there, or set {CACHE_VARIABLE} to another folder");
+    Reply::Unwritable { reason: format!("cannot write {}: {error}; {remedy}", output.display()) }
 }
 
 /// The product with a line of its log that names what is not in it.

@@ -21,6 +21,7 @@ pub(crate) mod pinned;
 mod plugin;
 mod program;
 mod ready;
+pub(crate) mod sandbox;
 pub(crate) mod sanitizer;
 mod sources;
 mod to_ptx;

@@ -66,6 +66,11 @@ impl Project {
         Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
     }
 
+    /// Where files may be.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.roots.clone().unwrap_or_else(|| vec![PathBuf::from("/")])
+    }
+
     /// Whether files may not be everywhere.
     pub const fn is_limited(&self) -> bool {
         self.roots.is_some()
