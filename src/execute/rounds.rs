@@ -2,19 +2,24 @@
 
 use std::time::{Duration, Instant};
 
+use super::buffers::Poison;
 use super::fill::below;
-use super::group::{Group, host_allowance};
+use super::group::{DeviceBody, Group, host_allowance};
 use super::inputs::{FIRST, OTHER};
 use super::stop::{Lost, Stop};
 use super::track::Track;
 use crate::backend::Series;
-use crate::model::{Activity, Outcome, Phase, Regime, Verdict};
+use crate::model::{Access, Activity, Outcome, Phase, Regime, Verdict};
 
 /// Changes of the inputs take at most one part in so many of the time of the rounds, after the first few.
 const RARITY: u32 = 30;
 
 /// Most runs of a sample that are checked one by one.
 const MOST_RUNS: u32 = 32;
+
+/// Places of an output that are poisoned between two runs, and the bytes of each.
+const PLACES: usize = 4;
+const PIECE: usize = 64;
 
 /// Changes of the inputs that the rounds of a regime may have, however long they take.
 const LEAST: u32 = 3;
@@ -110,17 +115,20 @@ impl Group<'_> {
     }
 
     /// Repeats the runs of a sample, untimed, and checks each. Cold ones are prepared one by one; those of the other
-    /// regimes follow each other as in their span.
+    /// regimes follow each other as in their span, but for a few places of the outputs, which are poisoned again: a kernel
+    /// that returns because a part of its output is right leaves them as they are.
     fn judge_runs(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
         let Track { member, regime, .. } = tracks[own];
         for run in 1..=tracks[own].series.launches.min(MOST_RUNS) {
             let mut batch = self.batch(member, 1);
-            if regime != Regime::Cold && run > 1 {
+            let follows = regime != Regime::Cold && run > 1;
+            if follows {
                 batch.prepare.clear();
             }
             let timeout = self.members[member].job.measure.timeout;
             self.active(member, Activity::Measuring, timeout);
-            let done = self.device.run(&batch).map_err(Stop::from);
+            let poisoned = if follows { self.poison_places(member) } else { Ok(()) };
+            let done = poisoned.and_then(|()| self.device.run(&batch).map_err(Stop::from));
             if self.attempt(member, done)?.is_none() {
                 return Ok(end(tracks, member));
             }
@@ -131,6 +139,23 @@ impl Group<'_> {
             }
         }
         Ok(Rounds::Sound)
+    }
+
+    /// Poisons a few places of each output, at random.
+    fn poison_places(&mut self, member: usize) -> Result<(), Stop> {
+        let slots = self.members[member].device_body().map(DeviceBody::all_slots).unwrap_or_default();
+        for buffer in slots.iter().filter_map(|slot| self.store.get(*slot)) {
+            let size = self.device.size(buffer.id);
+            if buffer.plan.access != Access::Out || size == 0 {
+                continue;
+            }
+            let poison = [Poison::Timed.byte(buffer.plan.element); PIECE];
+            for _ in 0..PLACES {
+                let offset = PIECE * below(&mut self.secret, size.div_ceil(PIECE) as u64) as usize;
+                self.device.upload(buffer.id, offset, &poison[..PIECE.min(size - offset)])?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks what the last run left, and whether it is right.

@@ -46,7 +46,7 @@ const fn control(exploit: &'static str, cuda: Caught, sim: Caught) -> Control {
     Control { exploit, cuda, sim }
 }
 
-const CONTROLS: [Control; 16] = [
+const CONTROLS: [Control; 17] = [
     control("honest", Right("right"), Right("right")),
     control("remembers_in_a_variable", CARRIED, SECOND_SET),
     control("remembers_in_scratch", SECOND_SET, SCRATCH),
@@ -54,6 +54,11 @@ const CONTROLS: [Control; 16] = [
     control("lazy_after_four_launches", TIMED, SCRATCH),
     control("right_only_at_the_end_of_a_span", FIRST, SCRATCH),
     control("returns_early_if_its_output_exists", CARRIED, CARRIED),
+    control(
+        "returns_early_if_a_part_of_its_output_is_right",
+        TIMED,
+        Right("it does all of its work in the launch that is counted"),
+    ),
     control("returns_early_by_a_flag", FIRST, SCRATCH),
     control("writes_nan", FIRST, FIRST),
     control("writes_nothing", FIRST, FIRST),

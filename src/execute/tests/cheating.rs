@@ -7,7 +7,7 @@ use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::backend::{Device, DeviceError};
 use crate::model::{
     Access, BodyPlan, BufferPlan, Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome,
-    RefExpr, Value, Vary,
+    RefExpr, Regime, Value, Vary,
 };
 
 /// Copies random integers.
@@ -55,6 +55,24 @@ fn a_kernel_that_returns_early_because_its_output_exists_is_wrong() {
     });
     let what = said.mismatch("it").what;
     assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
+}
+
+#[test]
+fn a_kernel_that_returns_early_because_a_part_of_its_output_is_right_is_wrong_in_a_span() {
+    let early = |call: &mut Call<'_>| {
+        let [wanted, found] = [call.read(0)?, call.read(1)?];
+        if wanted[..4] == found[..4] { Ok(()) } else { right(call) }
+    };
+    for regime in [Regime::Warm, Regime::Graph] {
+        let mut job = random("it");
+        job.measure.regimes = vec![regime];
+        let said = run(device(vec![("it", kernel(early))]).with_tick(320.0), &group(vec![job]));
+        let what = said.mismatch("it").what;
+        assert!(
+            what.starts_with("out, in timed run ") && what.ends_with(&format!(" of a sample ({regime})")),
+            "{what}"
+        );
+    }
 }
 
 #[test]
