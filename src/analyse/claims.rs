@@ -343,6 +343,9 @@ impl<'r> Place<'r> {
             ClaimFunction::FractionOfCeiling => self.fraction_of_ceiling(first),
             ClaimFunction::Counter => {
                 let name = result.counter.as_ref().map_or("", |counter| counter.name.as_str());
+                if self.rows(first)?.iter().any(|record| record.sample().is_some()) {
+                    return Err(format!("counts of `{first}` are estimates: a sample of its blocks ran"));
+                }
                 let counters = |record: &CaseRecord| record.counters.as_ref()?.get(name);
                 let missing = || {
                     if self.records.environment.device.capabilities.has_counters {

@@ -111,6 +111,10 @@ pub trait Device: std::fmt::Debug {
     /// Turns the checks of the simulator's sanitizer off or on, which are on at first. Other devices have none.
     fn set_sanitizer(&mut self, _is_on: bool) {}
 
+    /// Makes later launches of the simulator run a sample of their blocks, or all, as at first. Their report then has
+    /// [`Note::Sampled`], unless the grid is small. Other devices always run all blocks.
+    fn set_sampling(&mut self, _is_on: bool) {}
+
     /// The iterations that the last loop of the last run made; 0 before the first loop.
     fn iterations(&self) -> u32;
 

@@ -11,6 +11,7 @@ use super::expected::Expected;
 use super::function::Language;
 use super::group::{Body, Group, Kept, host_allowance};
 use super::operand::Operand;
+use super::partial::Sides;
 use super::prepare::is_reference;
 use super::printed;
 use super::reference;
@@ -129,6 +130,8 @@ impl Group<'_> {
         let mut printed = None;
         let mut text = String::new();
         self.device.set_sanitizer(job.unsanitized.is_none());
+        self.device.set_sampling(job.sampled);
+        self.store.sampled = job.sampled;
         if let Some(why) = job.unsanitized.as_ref().filter(|_| self.device.counter().is_some()) {
             let note = Note::Text(format!("the sanitizer is off for this variant: {why}"));
             events.push(Event::CaseNote { case: job.case.clone(), note });
@@ -150,6 +153,7 @@ impl Group<'_> {
             let report = done.inspect_err(|error| events.extend(printed_event(job, error.printed().to_owned())))?;
             text.clone_from(&report.run.printed);
             printed = job.printed.as_ref().map(|lines| (lines, report.run.printed.clone()));
+            self.members[member].is_partial = report.run.notes.iter().any(|note| matches!(note, Note::Sampled { .. }));
             events.extend(reported(job, report));
         }
         self.active(member, Activity::Checking, host_allowance(job));
@@ -162,6 +166,8 @@ impl Group<'_> {
             let made = if self.is_profiled() { printed::Made::Replayed } else { printed::Made::Once };
             verdict = printed::judge(lines, &text, made)?.map_or(Verdict::Pass, Verdict::Mismatch);
         }
+        let judged = std::mem::take(&mut self.members[member].judged).into_iter();
+        events.extend(judged.map(|note| Event::CaseNote { case: job.case.clone(), note }));
         if verdict == Verdict::Pass
             && let Some(error) = self.result_error(member)?
         {
@@ -237,13 +243,13 @@ impl Group<'_> {
     pub fn compare_results(&mut self, member: usize) -> Result<Verdict, Stop> {
         let job = self.members[member].job;
         let mut compared = 0;
+        self.members[member].judged.clear();
         for check in self.own_checks(member) {
             if self.surely_passes(member, check)? {
                 compared += 1;
                 continue;
             }
-            let Some(expected) = self.expectation(member, check)? else { continue };
-            let actual = self.actual(member, check)?;
+            let Some(Sides { actual, expected, elements }) = self.sides(member, check)? else { continue };
             compared += 1;
             let text = |problem: String| format!("check `{}`: {problem}", check.text);
             if let Some(difference) = compare(&actual, &expected, &check.tolerance).map_err(text)? {
@@ -251,6 +257,9 @@ impl Group<'_> {
                 let what = if why.is_empty() { check.text.clone() } else { format!("{}: {why}", check.text) };
                 let mut mismatch = difference.mismatch(what, actual.element());
                 mark_unwritten(&mut mismatch, &actual, &difference);
+                if let Some(elements) = elements {
+                    mismatch.index = elements[difference.index as usize] as u64;
+                }
                 return Ok(Verdict::Mismatch(mismatch));
             }
         }
@@ -265,8 +274,7 @@ impl Group<'_> {
     fn result_error(&mut self, member: usize) -> Result<Option<ResultError>, Stop> {
         let mut errors: Option<Errors> = None;
         for check in self.own_checks(member).into_iter().filter(|check| check.error) {
-            let Some(expected) = self.expectation(member, check)? else { continue };
-            let actual = self.actual(member, check)?;
+            let Some(Sides { actual, expected, .. }) = self.sides(member, check)? else { continue };
             if let Some(found) = Errors::of(&actual, &expected) {
                 errors = Some(errors.map_or(found, |known| known.join(found)));
             }

@@ -67,6 +67,19 @@ impl Expected {
         Ok(value)
     }
 
+    /// Some elements of the value of a reference over the buffers as they were before the launch.
+    pub fn reference_at(
+        store: &mut Store,
+        job: &CaseJob,
+        expression: &RefExpr,
+        elements: &[usize],
+    ) -> Result<Operand, Stop> {
+        reference::evaluate_at(expression, elements, &mut |name| {
+            let plan = plan_of(job, name)?;
+            Ok::<_, Stop>(Operand::Bytes { element: plan.element, bytes: store.input(plan)? })
+        })
+    }
+
     /// What a function makes of the buffers as they were before the launch.
     pub fn function(
         &mut self,

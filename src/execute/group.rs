@@ -13,7 +13,9 @@ use super::launch::Modules;
 use super::operand::Operand;
 use super::stop::{Lost, Stop};
 use crate::backend::{Device, ModuleId, Step};
-use crate::model::{Activity, CaseJob, Event, ExpectPlan, GroupJob, LaunchRecord, Outcome, Phase, RefExpr, Verdict};
+use crate::model::{
+    Activity, CaseJob, Event, ExpectPlan, GroupJob, LaunchRecord, Note, Outcome, Phase, RefExpr, Verdict,
+};
 
 /// Seconds that a device gets to end a kernel itself.
 const GRACE: f64 = 5.0;
@@ -42,6 +44,10 @@ pub struct Member<'a> {
     pub placement: Placement,
     /// Values that other cases are compared with.
     pub kept: Vec<Kept>,
+    /// Whether a sample of its blocks ran, so that its outputs are partial.
+    pub is_partial: bool,
+    /// What the last judgement compared of such outputs.
+    pub judged: Vec<Note>,
 }
 
 /// What a case made of an expression.
@@ -117,6 +123,8 @@ impl<'a> Group<'a> {
             settled: false,
             placement: Placement::WithGroup,
             kept: Vec::new(),
+            is_partial: false,
+            judged: Vec::new(),
         };
         let mut store = Store::default();
         // A file or a list has the results of one content.

@@ -27,6 +27,7 @@ mod measure;
 mod operand;
 mod outputs;
 mod parallel;
+mod partial;
 mod prepare;
 mod printed;
 mod python;

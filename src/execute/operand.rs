@@ -219,6 +219,37 @@ impl Operand {
         }
     }
 
+    /// The array of some elements; a number stays what it is. An index past the end is an error.
+    pub fn select(&self, elements: &[usize]) -> Result<Self, String> {
+        if let (Some(len), Some(last)) = (self.len(), elements.iter().max())
+            && *last >= len
+        {
+            return Err(format!("the check compares element {last} with one of {len} elements"));
+        }
+        Ok(match self {
+            Self::Bytes { element, bytes } => {
+                let size = element.size();
+                let mut chosen = Vec::with_capacity(elements.len() * size);
+                for index in elements {
+                    chosen.extend_from_slice(&bytes[index * size..][..size]);
+                }
+                Self::Bytes { element: *element, bytes: Arc::new(chosen) }
+            }
+            Self::Wide { element, lanes } => {
+                let chosen = match &**lanes {
+                    Lanes::Int(lanes) => Lanes::Int(elements.iter().map(|index| lanes[*index]).collect()),
+                    Lanes::Float(lanes) => Lanes::Float(elements.iter().map(|index| lanes[*index]).collect()),
+                };
+                Self::Wide { element: *element, lanes: Arc::new(chosen) }
+            }
+            Self::Add { element, left, right } => {
+                let (left, right) = (left.select(elements)?, right.select(elements)?);
+                Self::Add { element: *element, left: Box::new(left), right: Box::new(right) }
+            }
+            Self::Scalar { .. } => self.clone(),
+        })
+    }
+
     /// The element at `index`; a number is every element.
     pub fn number(&self, index: usize) -> Number {
         if let Self::Scalar { value, .. } = self {

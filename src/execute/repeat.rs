@@ -26,11 +26,13 @@ impl Group<'_> {
     }
 
     /// Whether a case is launched a second time: all that are timed, and otherwise those whose kernels have variables in
-    /// which they may keep something from one launch to the next. A profiler measures one launch.
+    /// which they may keep something from one launch to the next. A profiler measures one launch, and a sample of blocks
+    /// does not write all that a later launch may read.
     fn is_repeated(&mut self, member: usize) -> bool {
         let job = self.members[member].job;
         matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_))
             && !self.is_profiled()
+            && !job.sampled
             && (self.device.clock().is_some() || !self.undeclared_variables(member).is_empty())
     }
 

@@ -128,7 +128,22 @@ fn simulated_seconds(case: &CaseJob) -> f64 {
     let computed = case.work.flops.unwrap_or_default() / WARP;
     let instructions =
         INSTRUCTIONS_PER_WARP * launched + INSTRUCTIONS_PER_REQUEST * moved / BYTES_PER_REQUEST + computed;
-    checks + instructions / SIMULATED_PER_SECOND
+    checks + share_of_blocks(case) * instructions / SIMULATED_PER_SECOND
+}
+
+/// The part of the blocks that runs.
+fn share_of_blocks(case: &CaseJob) -> f64 {
+    const SAMPLE: f64 = 256.0;
+    match &case.body {
+        BodyPlan::Launches(launches) if case.sampled => {
+            let blocks = launches.iter().map(|launch| match &launch.grid {
+                GridPlan::Fixed(grid) => grid.iter().map(|&n| n as f64).product(),
+                _ => SAMPLE,
+            });
+            (SAMPLE / blocks.fold(SAMPLE, f64::max)).min(1.0)
+        }
+        _ => 1.0,
+    }
 }
 
 /// The warps of a launch; those that fill an H100 where its size is known only after compiling.

@@ -80,6 +80,9 @@ struct Identity<'a> {
     /// existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<&'a PrintedPlan>,
+    /// Left out if all blocks run, so that the hashes of these cases stay the same as before this field existed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sampled: bool,
     work: &'a WorkAmount,
     measure: &'a MeasurePlan,
     device: &'a str,
@@ -131,6 +134,7 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
         launches,
         checks: &case.checks,
         printed: case.printed.as_ref(),
+        sampled: case.sampled,
         work: &case.work,
         measure: &case.measure,
         device: &environment.device.name,

@@ -8,7 +8,7 @@ use crate::experiment::{
     BodySpec, BufferSpec, CheckSpec, Expression, LetBinding, Manifest, PrintedSpec, VariantSpec, WorkSpec,
 };
 use crate::expr::{ExprError, Program, Scope};
-use crate::model::Diagnostic;
+use crate::model::{BackendKind, Diagnostic};
 
 use super::PlanOptions;
 use super::axes::Axes;
@@ -44,6 +44,8 @@ pub struct Recipe {
     pub work: WorkSpec,
     /// Why the sanitizer is off.
     pub unsanitized: Option<String>,
+    /// Whether a sample of the blocks runs.
+    pub sampled: bool,
 }
 
 /// A condition on cells: an `exclude` rule, or the filter.
@@ -94,6 +96,7 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
         lets,
         requires,
         unsanitized: spec.unsanitized.clone(),
+        sampled: spec.sampled && options.backend == BackendKind::Sim,
         needs: Needs::default(),
         buffers: buffers.into_iter().filter(keep).cloned().collect(),
         body: spec.body.clone(),

@@ -106,11 +106,13 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], w
 /// `1088 (0.5×)`; a percentage, and a count that is zero for the baseline, have no ratio.
 fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Option<String> {
     let value = value(row, name)?;
+    // An estimate from a sample of the blocks.
+    let about = if row.sample().is_some() { "~" } else { "" };
     let shown = match CounterInfo::named(name).map(|info| info.unit) {
-        Some(CounterUnit::Percent) => return Some(format!("{} %", format::count(value))),
+        Some(CounterUnit::Percent) => return Some(format!("{about}{} %", format::count(value))),
         Some(CounterUnit::BytesPerSecond) => return Some(format!("{} GB/s", format::rough(value / 1e9))),
         Some(CounterUnit::Nanoseconds) => return Some(format!("{} µs", format::count(value / 1e3))),
-        _ => format::count(value),
+        _ => format!("{about}{}", format::count(value)),
     };
     let of = baseline.and_then(|baseline| self::value(baseline, name)).filter(|of| *of > 0.0);
     Some(match of {

@@ -138,6 +138,17 @@ pub fn note(note: &Note) -> String {
                 None => ran,
             }
         }
+        Note::Sampled { ran, of } => {
+            format!(
+                "counts are estimates: {ran} of {of} blocks ran, each with the weight of the blocks that it represents"
+            )
+        }
+        Note::Judged { check, elements, of } => {
+            format!(
+                "`{check}`: {elements} of {} were compared, which the blocks that ran have changed",
+                plural(*of, "element")
+            )
+        }
         Note::NoEnergy { moved, seconds, needed } => {
             format!("no energy: the device's counter changed {moved} times in {seconds} s, {needed} are needed")
         }

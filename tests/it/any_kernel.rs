@@ -201,3 +201,49 @@ fn a_folder_without_a_kernel_of_triton_is_refused() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains(". has no kernel of Triton: a .ptx with its .json"), "{}", text(&output));
 }
+
+/// The counters of a variant in the records of a run.
+fn counters(records: &str, variant: &str) -> serde_json::Value {
+    let lines = records.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut own = lines.filter(|line| line["variant"] == variant);
+    own.next().unwrap()["counters"].clone()
+}
+
+#[test]
+fn the_counts_of_a_sampled_convolution_are_those_of_all_its_blocks() {
+    let reports = tempfile::tempdir().unwrap();
+    let out = reports.path().join("report");
+    // 18 by 18 blocks, 256 of which run.
+    let sizes = ["--set", "n=288", "--set", "taps=5"];
+    let arguments = ["run", "experiments/sampled.toml", "--backend", "sim", "--quiet", "--out", out.to_str().unwrap()];
+    let output = runner(&folder(), &[&arguments[..], &sizes].concat());
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let records = std::fs::read_to_string(out.join("records.jsonl")).unwrap();
+    let (whole, sample) = (counters(&records, "whole"), counters(&records, "sample"));
+    let counted = whole.as_array().unwrap();
+    assert!(counted.iter().any(|count| count.as_f64() > Some(3e5)), "{whole}");
+    assert_eq!(whole, sample);
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    for note in [
+        "counts are estimates: 256 of 324 blocks ran, each with the weight of the blocks that it represents",
+        "65536 of 82944 elements were compared, which the blocks that ran have changed",
+    ] {
+        assert!(report.contains(note), "{report}");
+    }
+    assert!(report.contains(r"| `sample` | \~"), "{report}");
+}
+
+#[test]
+fn a_sampled_case_is_judged_by_what_its_blocks_wrote() {
+    let report = run("sampled_ends", "sim");
+    for said in [
+        "16320 of 65472 elements were compared",
+        "element 709 is 775, expected 774, off by 1; 122 of 16320 elements are wrong",
+        "the blocks that ran, a sample, have changed no element of it",
+        "simulate: an access through which blocks communicate (a sample of them cannot run alone) in kernel `histogram` at",
+        "never written",
+    ] {
+        assert!(report.contains(said), "{said}\n{report}");
+    }
+}

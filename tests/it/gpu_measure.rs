@@ -148,6 +148,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         steps: None,
         outputs: None,
         unsanitized: None,
+        sampled: false,
         checks: vec![],
         printed: None,
         work: WorkAmount::default(),

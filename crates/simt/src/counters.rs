@@ -66,11 +66,11 @@ pub struct SharedTraffic {
 }
 
 impl Traffic {
-    fn add(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.sectors += other.sectors;
-        self.lines += other.lines;
-        self.bytes += other.bytes;
+    fn add(&mut self, other: &Self, times: u64) {
+        self.requests += times * other.requests;
+        self.sectors += times * other.sectors;
+        self.lines += times * other.lines;
+        self.bytes += times * other.bytes;
     }
 
     /// Bytes requested over bytes moved, in percent; `None` where none moved.
@@ -87,26 +87,31 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 impl Counters {
     /// Adds the counts of another part of the launch.
     pub fn add(&mut self, other: &Self) {
-        self.warps += other.warps;
-        self.blocks += other.blocks;
-        self.warp_instructions += other.warp_instructions;
-        self.thread_instructions += other.thread_instructions;
-        self.branches += other.branches;
-        self.divergent_branches += other.divergent_branches;
-        self.global_load.add(&other.global_load);
-        self.global_store.add(&other.global_store);
+        self.add_times(other, 1);
+    }
+
+    /// Adds the counts of a part of the launch that represents `times` parts like it.
+    pub fn add_times(&mut self, other: &Self, times: u64) {
+        self.warps += times * other.warps;
+        self.blocks += times * other.blocks;
+        self.warp_instructions += times * other.warp_instructions;
+        self.thread_instructions += times * other.thread_instructions;
+        self.branches += times * other.branches;
+        self.divergent_branches += times * other.divergent_branches;
+        self.global_load.add(&other.global_load, times);
+        self.global_store.add(&other.global_store, times);
         for (mine, theirs) in
             [(&mut self.shared_load, &other.shared_load), (&mut self.shared_store, &other.shared_store)]
         {
-            mine.requests += theirs.requests;
-            mine.conflicts += theirs.conflicts;
+            mine.requests += times * theirs.requests;
+            mine.conflicts += times * theirs.conflicts;
         }
-        self.local_load_requests += other.local_load_requests;
-        self.local_store_requests += other.local_store_requests;
-        self.global_atomics += other.global_atomics;
-        self.shared_atomics += other.shared_atomics;
-        self.barriers += other.barriers;
-        self.device_launches += other.device_launches;
+        self.local_load_requests += times * other.local_load_requests;
+        self.local_store_requests += times * other.local_store_requests;
+        self.global_atomics += times * other.global_atomics;
+        self.shared_atomics += times * other.shared_atomics;
+        self.barriers += times * other.barriers;
+        self.device_launches += times * other.device_launches;
     }
 
     /// Branches that did not diverge, in percent.

@@ -136,6 +136,8 @@ pub enum TrapKind {
     Heap,
     /// An instruction that a GPU does not execute in such a launch.
     Illegal,
+    /// An access through which blocks communicate, in a launch that runs a sample of its blocks.
+    Communication,
 }
 
 impl fmt::Display for Trap {

@@ -18,6 +18,7 @@ use crate::program::row::Row;
 use crate::runtime::heap::Heap;
 use crate::runtime::transfer::Transfer;
 use crate::runtime::{ChildLaunch, Device, GridRuntime, Origin, Queue, Queued, Shape, Work};
+use crate::sample;
 use crate::sanitize::GridShadow;
 use crate::schedule::grid;
 
@@ -51,6 +52,17 @@ pub struct LaunchReport {
     pub printed: String,
     /// Notes for the reader of a report, one per line.
     pub notes: Vec<String>,
+    /// The blocks that ran, if not all did: the counts are then estimates.
+    pub sampled: Option<Sampled>,
+}
+
+/// How much of a grid ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampled {
+    /// The blocks that ran.
+    pub ran: u64,
+    /// All blocks of the grid.
+    pub of: u64,
 }
 
 /// Why a launch failed.
@@ -81,6 +93,8 @@ pub struct Tree<'m> {
     pub workspace: (u64, u64),
     pub device: &'m Device<'m>,
     pub deadline: Option<Deadline>,
+    /// Whether a sample of the blocks runs in place of all.
+    pub sampling: bool,
 }
 
 /// A grid whose blocks have run, with its remaining work.
@@ -158,6 +172,8 @@ impl Tree<'_> {
         // Cannot fail: the workspace is an allocation of this size.
         let _ = self.memory.fill(workspace, bytes, 0);
         let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
+        let sample = if self.sampling { sample::of(shape.grid) } else { None };
+        report.sampled = sample.as_ref().map(|sample| Sampled { ran: sample.len() as u64, of: blocks });
         let launch = LaunchState {
             kernel,
             memory: self.memory,
@@ -177,6 +193,7 @@ impl Tree<'_> {
             slice: 4096,
             watchdog: self.options.watchdog,
             deadline: self.deadline,
+            sample,
             runtime: GridRuntime::new(self.device),
         };
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -14,12 +14,13 @@ pub mod printed;
 mod profile;
 mod program;
 mod runtime;
+mod sample;
 mod sanitize;
 mod schedule;
 
 pub use counters::{Counters, SharedTraffic, Traffic};
 pub use error::{SimError, Site, Trap, TrapKind};
-pub use launch::{LaunchError, LaunchReport, Options};
+pub use launch::{LaunchError, LaunchReport, Options, Sampled};
 pub use machine::{KernelFacts, LaunchSpec, Machine, ModuleId};
 pub use profile::{DeviceProfile, Limiter, OccupancyFacts, profiles};
 

@@ -66,6 +66,8 @@ pub struct Machine {
     options: Options,
     /// Whether later launches are sanitized, if the options say so.
     sanitizes: bool,
+    /// Whether later launches run a sample of their blocks.
+    samples: bool,
     memory: Memory,
     heap: Heap,
     modules: BTreeMap<u32, Loaded>,
@@ -97,6 +99,7 @@ impl Machine {
             profile,
             options,
             sanitizes: true,
+            samples: false,
             memory,
             heap,
             modules,
@@ -176,6 +179,18 @@ impl Machine {
     /// Turns the sanitizer off or on for later launches; it stays off if the options have none.
     pub const fn set_sanitizer(&mut self, is_on: bool) {
         self.sanitizes = is_on;
+    }
+
+    /// Makes later launches run a stratified sample of their blocks in place of all, and scale the counts: see
+    /// [`LaunchReport::sampled`]. The sample depends on the extents of the grid alone; a small grid runs as a whole.
+    ///
+    /// Blocks that do not run write nothing. So a launch is refused if it is cooperative or in clusters, and ends with
+    /// [`TrapKind::Communication`] at the first access through which blocks communicate, atomics on global memory among
+    /// them.
+    ///
+    /// [`TrapKind::Communication`]: super::error::TrapKind::Communication
+    pub const fn set_sampling(&mut self, is_on: bool) {
+        self.samples = is_on;
     }
 
     /// Sets a time limit for each later launch, which ends with [`TrapKind::Deadline`] when it exceeds it; `None` for
@@ -295,6 +310,7 @@ impl Machine {
             workspace: (self.workspace, WORKSPACE),
             device: &device,
             deadline: self.deadline,
+            sampling: self.samples,
         };
         tree.run(kernel, &shape, params, spec.cooperative)
     }
@@ -305,6 +321,11 @@ impl Machine {
             && given != own
         {
             let message = format!("a launch in clusters of {given:?} blocks, and the kernel is compiled for {own:?}");
+            return Err(SimError::Launch(message));
+        }
+        if self.samples && (spec.cooperative || spec.cluster.or(kernel.cluster).is_some_and(|size| size != [1; 3])) {
+            let how = if spec.cooperative { "a cooperative launch" } else { "a launch in clusters" };
+            let message = format!("{how}: its blocks communicate, and a sample of them cannot run alone");
             return Err(SimError::Launch(message));
         }
         match violation(kernel, &shape, &self.profile, self.profile.shared_per_block_optin) {

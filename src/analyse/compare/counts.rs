@@ -1,4 +1,5 @@
-//! Counters, base and new. The simulator's are compared exactly; the hardware's differ by a little from run to run.
+//! Counters, base and new. The simulator's are compared exactly, and so are the estimates from one sample of blocks;
+//! the hardware's differ by a little from run to run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,6 +18,8 @@ const CLOSE: f64 = 0.01;
 pub enum CountedBy {
     /// The simulator, whose counts are exact.
     Simulator,
+    /// The simulator, in the same sample of the blocks on both sides.
+    Sample,
     /// The profiler of the GPU.
     Hardware,
 }
@@ -43,16 +46,19 @@ pub(super) struct Counts {
 }
 
 pub(super) fn of(pair: Pair<'_>, [base, new]: [&CaseRecord; 2], options: &Options) -> Counts {
+    let is_sampled = new.sample().is_some();
     let (Some(base), Some(new)) = (&base.counters, &new.counters) else {
         return Counts { changes: Vec::new(), by: None, call: None };
     };
     let by = match pair.new.header.backend {
+        BackendKind::Sim if is_sampled => CountedBy::Sample,
         BackendKind::Sim => CountedBy::Simulator,
         BackendKind::Cuda | BackendKind::Fake => CountedBy::Hardware,
     };
-    let tolerance = if by == CountedBy::Simulator { 0.0 } else { options.threshold.unwrap_or(CLOSE) };
+    let is_simulated = by != CountedBy::Hardware;
+    let tolerance = if is_simulated { 0.0 } else { options.threshold.unwrap_or(CLOSE) };
     let changes = changes(base, new, tolerance);
-    let decides = by == CountedBy::Simulator || options.gate_counters;
+    let decides = is_simulated || options.gate_counters;
     let call = decides.then(|| (call(&changes), None));
     Counts { changes, by: Some(by), call }
 }

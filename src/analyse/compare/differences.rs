@@ -23,6 +23,8 @@ pub enum DifferenceKind {
     Clock,
     /// Times against counters, or a time against an expected failure.
     Quantity,
+    /// The blocks that counts are of: all, or a sample.
+    Sample,
     /// The least work of the case.
     Work,
     /// The expected result or its tolerance.
@@ -60,7 +62,10 @@ fn timing(environment: &Environment) -> Fact {
 /// Between two records of a case.
 pub(super) fn of_case([base, new]: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
     let mut found = of_measurements([base, new]);
-    found.extend(differing([(DifferenceKind::Work, work(base.work), work(new.work))]));
+    found.extend(differing([
+        (DifferenceKind::Sample, sample(base), sample(new)),
+        (DifferenceKind::Work, work(base.work), work(new.work)),
+    ]));
     if let (Some(base), Some(new)) = (&base.hashes, &new.hashes) {
         let hash = |hash: &str| Fact::Hash(hash.to_owned());
         found.extend(differing([
@@ -96,6 +101,13 @@ fn quantity(record: &CaseRecord) -> Fact {
         (None, None) => record.outcome.name(),
     };
     Fact::Text(name.to_owned())
+}
+
+/// `256 of 65536 blocks`. The blocks of a sample follow from the extents of the grid, of which the number is a part.
+fn sample(record: &CaseRecord) -> Fact {
+    let blocks = record.counters.as_ref().and_then(|_| record.sample());
+    let extents: Vec<String> = record.launches.iter().map(|launch| launch.grid.to_string()).collect();
+    blocks.map_or(Fact::Absent, |(ran, of)| Fact::Text(format!("{ran} of {of} blocks ({})", extents.join(", "))))
 }
 
 /// `4194304 bytes, 1048575 operations`.

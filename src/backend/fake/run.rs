@@ -70,6 +70,7 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
         steps: None,
         outputs: None,
         unsanitized: None,
+        sampled: false,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

@@ -365,6 +365,10 @@ impl Device for SimDevice {
         self.machine.set_sanitizer(is_on);
     }
 
+    fn set_sampling(&mut self, is_on: bool) {
+        self.machine.set_sampling(is_on);
+    }
+
     fn iterations(&self) -> u32 {
         self.iterations
     }

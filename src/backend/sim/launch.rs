@@ -33,6 +33,7 @@ impl SimDevice {
                 let (message, printed) = (trap.to_string(), trap.printed);
                 match trap.kind {
                     TrapKind::Deadline(limit) => DeviceError::TimedOut { limit, message, printed },
+                    TrapKind::Communication => DeviceError::Driver { call: "simulate", message },
                     _ => DeviceError::Trap { message, printed },
                 }
             }
@@ -119,7 +120,8 @@ impl SimDevice {
         let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
         each.push(done.counters);
         simt::printed::append(&mut report.run.printed, &done.printed);
-        for note in done.notes.into_iter().map(Note::Text) {
+        let sampled = done.sampled.map(|simt::Sampled { ran, of }| Note::Sampled { ran, of });
+        for note in done.notes.into_iter().map(Note::Text).chain(sampled) {
             if !report.run.notes.contains(&note) {
                 report.run.notes.push(note);
             }

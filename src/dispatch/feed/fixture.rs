@@ -27,6 +27,7 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
         steps: None,
         outputs: None,
         unsanitized: None,
+        sampled: false,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

@@ -90,18 +90,25 @@ pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Oper
 }
 
 /// Every element is the sum of the products of its surroundings with the filter, whose middle is at half of its extents.
-pub fn convolution(element: ElementType, [x, filter]: [&Operand; 2], sizes: [usize; 4]) -> Operand {
+/// `elements`: those to compute.
+pub fn convolution(
+    element: ElementType,
+    [x, filter]: [&Operand; 2],
+    sizes: [usize; 4],
+    elements: Option<&[usize]>,
+) -> Operand {
     let lanes = match (all_lanes(x), all_lanes(filter)) {
         (Lanes::Int(x), Lanes::Int(filter)) => {
             let step = |sum: i64, x: i64, weight: i64| sum.wrapping_add(x.wrapping_mul(weight));
-            let mut out = convolved(&x, &filter, sizes, 0, step);
+            let mut out = convolved((&x, &filter), (sizes, elements), 0, step);
             for lane in &mut out {
                 *lane = wrapped(element, *lane);
             }
             Lanes::Int(out)
         }
         (Lanes::Float(x), Lanes::Float(filter)) => {
-            Lanes::Float(convolved(&x, &filter, sizes, 0.0, |sum, x, weight| sum + x * weight))
+            let step = |sum, x, weight| sum + x * weight;
+            Lanes::Float(convolved((&x, &filter), (sizes, elements), 0.0, step))
         }
         // Both have one element type, so their lanes are of one kind.
         (other, _) => other,
@@ -110,26 +117,33 @@ pub fn convolution(element: ElementType, [x, filter]: [&Operand; 2], sizes: [usi
 }
 
 fn convolved<T: Copy + Send + Sync>(
-    x: &[T],
-    filter: &[T],
-    [rows, columns, down, across]: [usize; 4],
+    (x, filter): (&[T], &[T]),
+    ([rows, columns, down, across], elements): ([usize; 4], Option<&[usize]>),
     zero: T,
     step: impl Fn(T, T, T) -> T + Sync,
 ) -> Vec<T> {
-    let mut out = vec![zero; x.len()];
     // The index of the image under a place of the filter, if it is inside.
     let under = |place: usize, offset: usize, middle: usize, end: usize| {
         (place + offset).checked_sub(middle).filter(|index| *index < end)
     };
-    parallel::chunks(&mut out, columns.max(1), &|row, out| {
-        for (column, out) in out.iter_mut().enumerate() {
-            for i in 0..down {
-                let Some(y) = under(row, i, down / 2, rows) else { continue };
-                for j in 0..across {
-                    let Some(at) = under(column, j, across / 2, columns) else { continue };
-                    *out = step(*out, x[y * columns + at], filter[i * across + j]);
-                }
+    let sum_at = |row: usize, column: usize| {
+        let mut sum = zero;
+        for i in 0..down {
+            let Some(y) = under(row, i, down / 2, rows) else { continue };
+            for j in 0..across {
+                let Some(at) = under(column, j, across / 2, columns) else { continue };
+                sum = step(sum, x[y * columns + at], filter[i * across + j]);
             }
+        }
+        sum
+    };
+    let columns = columns.max(1);
+    let mut out = vec![zero; elements.map_or(x.len(), <[usize]>::len)];
+    parallel::chunks(&mut out, columns, &|chunk, out| {
+        let first = chunk * columns;
+        for (place, out) in (first..).zip(out) {
+            let index = elements.map_or(place, |elements| elements[place]);
+            *out = sum_at(index / columns, index % columns);
         }
     });
     out
@@ -203,11 +217,13 @@ mod tests {
     fn a_convolution_is_zero_outside_of_the_image_and_does_not_mirror_the_filter() {
         let image = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let right = floats(&[0.0, 0.0, 1.0]);
-        let moved = convolution(ElementType::F64, [&image, &right], [2, 3, 1, 3]);
+        let moved = convolution(ElementType::F64, [&image, &right], [2, 3, 1, 3], None);
         assert_eq!(lanes(&moved), Lanes::Float(vec![2.0, 3.0, 0.0, 5.0, 6.0, 0.0]));
         let ones = floats(&[1.0; 9]);
-        let sums = convolution(ElementType::F64, [&image, &ones], [2, 3, 3, 3]);
+        let sums = convolution(ElementType::F64, [&image, &ones], [2, 3, 3, 3], None);
         assert_eq!(lanes(&sums), Lanes::Float(vec![12.0, 21.0, 16.0, 12.0, 21.0, 16.0]));
+        let some = convolution(ElementType::F64, [&image, &ones], [2, 3, 3, 3], Some(&[5, 1, 0]));
+        assert_eq!(lanes(&some), Lanes::Float(vec![16.0, 21.0, 12.0]));
     }
 
     #[test]

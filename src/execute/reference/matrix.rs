@@ -20,11 +20,17 @@ pub struct Shape {
     pub inner: usize,
 }
 
-/// Every element sums over the inner dimension in order, for any number of threads.
-pub fn product(element: ElementType, left: &Operand, right: &Operand, shape: Shape) -> Operand {
+/// Every element sums over the inner dimension in order, for any number of threads. `elements`: those to compute.
+pub fn product(
+    element: ElementType,
+    [left, right]: [&Operand; 2],
+    shape: Shape,
+    elements: Option<&[usize]>,
+) -> Operand {
     let lanes = match (all_lanes(left), all_lanes(right)) {
         (Lanes::Int(left), Lanes::Int(right)) => {
-            let mut out = multiply(&left, &right, shape, 0, |sum: i64, x: i64, y| sum.wrapping_add(x.wrapping_mul(y)));
+            let step = |sum: i64, x: i64, y| sum.wrapping_add(x.wrapping_mul(y));
+            let mut out = multiply(&left, &right, (shape, elements), 0, step);
             parallel::chunks(&mut out, PIECE, &|_, lanes| {
                 for lane in lanes {
                     *lane = wrapped(element, *lane);
@@ -33,7 +39,7 @@ pub fn product(element: ElementType, left: &Operand, right: &Operand, shape: Sha
             Lanes::Int(out)
         }
         (Lanes::Float(left), Lanes::Float(right)) => {
-            Lanes::Float(multiply(&left, &right, shape, 0.0, |sum, x, y| sum + x * y))
+            Lanes::Float(multiply(&left, &right, (shape, elements), 0.0, |sum, x, y| sum + x * y))
         }
         // Both sides have one element type, so their lanes are of one kind.
         (other, _) => other,
@@ -44,10 +50,22 @@ pub fn product(element: ElementType, left: &Operand, right: &Operand, shape: Sha
 fn multiply<T: Copy + Send + Sync>(
     left: &[T],
     right: &[T],
-    Shape { rows, columns, inner }: Shape,
+    (Shape { rows, columns, inner }, elements): (Shape, Option<&[usize]>),
     zero: T,
     step: impl Fn(T, T, T) -> T + Sync,
 ) -> Vec<T> {
+    if let Some(elements) = elements {
+        let mut out = vec![zero; elements.len()];
+        parallel::chunks(&mut out, ROWS, &|chunk, out| {
+            for (sum, index) in out.iter_mut().zip(&elements[chunk * ROWS..]) {
+                let (row, column) = (index / columns, index % columns);
+                let right = right[column..].iter().step_by(columns);
+                let pairs = left[row * inner..][..inner].iter().zip(right);
+                *sum = pairs.fold(zero, |sum, (x, y)| step(sum, *x, *y));
+            }
+        });
+        return out;
+    }
     let mut out = vec![zero; rows * columns];
     if out.is_empty() || inner == 0 {
         return out;

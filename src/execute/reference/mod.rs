@@ -27,9 +27,28 @@ pub fn evaluate<E: From<String>>(
             .ok_or_else(|| E::from(format!("the check's {} `{value}` is not a number", value.kind()))),
         RefExpr::Call { function, buffers, integers } => {
             let arguments: Vec<Operand> = buffers.iter().map(|b| evaluate(b, buffer)).collect::<Result<_, _>>()?;
-            Ok(call(*function, &arguments, integers)?)
+            Ok(call(*function, &arguments, integers, None)?)
         }
     }
+}
+
+/// Some elements of the value of a reference expression. Of a product or a convolution, the others are not computed.
+pub fn evaluate_at<E: From<String>>(
+    expression: &RefExpr,
+    elements: &[usize],
+    buffer: &mut dyn FnMut(&str) -> Result<Operand, E>,
+) -> Result<Operand, E> {
+    if let RefExpr::Call { function, buffers, integers } = expression {
+        match (function.kind(), buffers.as_slice(), integers.as_slice()) {
+            (RefKind::Map(Map::Copy), [of], []) => return evaluate_at(of, elements, buffer),
+            (RefKind::Map(Map::Matmul | Map::Convolution), ..) => {
+                let arguments: Vec<Operand> = buffers.iter().map(|b| evaluate(b, buffer)).collect::<Result<_, _>>()?;
+                return Ok(call(*function, &arguments, integers, Some(elements))?);
+            }
+            _ => {}
+        }
+    }
+    Ok(evaluate(expression, buffer)?.select(elements)?)
 }
 
 /// The buffers that an expression names, each once.
@@ -47,7 +66,13 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     }
 }
 
-fn call(function: RefFunction, arguments: &[Operand], integers: &[i64]) -> Result<Operand, String> {
+/// `elements` are those that a product or a convolution computes; other functions compute all.
+fn call(
+    function: RefFunction,
+    arguments: &[Operand],
+    integers: &[i64],
+    elements: Option<&[usize]>,
+) -> Result<Operand, String> {
     let name = function.name();
     let element = common_element(name, arguments)?;
     if (arguments.len(), integers.len()) != (function.buffers(), function.integers()) {
@@ -60,17 +85,17 @@ fn call(function: RefFunction, arguments: &[Operand], integers: &[i64]) -> Resul
                 .map(|value| Operand::Scalar { element: Some(element), value })
                 .map_err(|why| format!("{name}() {why}"))
         }
-        RefKind::Map(map) => apply(map, name, element, arguments, integers),
+        RefKind::Map(map) => apply(map, (name, element), arguments, integers, elements),
     }
 }
 
 /// The counts of `arguments` and `integers` are those of the function's signature.
 fn apply(
     map: Map,
-    name: &str,
-    element: ElementType,
+    (name, element): (&str, ElementType),
     arguments: &[Operand],
     integers: &[i64],
+    elements: Option<&[usize]>,
 ) -> Result<Operand, String> {
     match map {
         Map::Copy => Ok(arguments[0].clone()),
@@ -84,7 +109,8 @@ fn apply(
             let [rows, columns, inner] = sizes(name, [integers[0], integers[1], integers[2]])?;
             fits(name, left, rows, inner)?;
             fits(name, right, inner, columns)?;
-            Ok(matrix::product(element, left, right, matrix::Shape { rows, columns, inner }))
+            within(name, elements, rows * columns)?;
+            Ok(matrix::product(element, [left, right], matrix::Shape { rows, columns, inner }, elements))
         }
         Map::Transpose => {
             let [rows, columns] = sizes(name, [integers[0], integers[1]])?;
@@ -107,7 +133,9 @@ fn apply(
             let [rows, columns, down, across] = sizes(name, [integers[0], integers[1], integers[2], integers[3]])?;
             fits(name, &arguments[0], rows, columns)?;
             fits(name, &arguments[1], down, across)?;
-            Ok(arrays::convolution(element, [&arguments[0], &arguments[1]], [rows, columns, down, across]))
+            within(name, elements, rows * columns)?;
+            let sizes = [rows, columns, down, across];
+            Ok(arrays::convolution(element, [&arguments[0], &arguments[1]], sizes, elements))
         }
         Map::Slice => {
             let [from, to] = sizes(name, [integers[0], integers[1]])?;
@@ -156,6 +184,14 @@ fn fits(name: &str, array: &Operand, rows: usize, columns: usize) -> Result<(), 
         Ok(())
     } else {
         Err(format!("{name}() expects {rows} × {columns} elements, and the array has {len}"))
+    }
+}
+
+/// Refuses elements past the end of a result.
+fn within(name: &str, elements: Option<&[usize]>, len: usize) -> Result<(), String> {
+    match elements.and_then(|elements| elements.iter().max()) {
+        Some(last) if *last >= len => Err(format!("{name}() has {len} elements, and element {last} is compared")),
+        _ => Ok(()),
     }
 }
 

@@ -174,6 +174,7 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
         steps: None,
         outputs: None,
         unsanitized: None,
+        sampled: false,
         checks: vec![copies(element)],
         printed: None,
         work: WorkAmount::default(),

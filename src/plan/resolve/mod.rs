@@ -169,6 +169,7 @@ impl CaseWork<'_> {
             steps,
             outputs: None,
             unsanitized: recipe.unsanitized.clone(),
+            sampled: recipe.sampled,
             checks,
             printed,
             work,

@@ -247,7 +247,11 @@ fn counters(change: &Change) -> String {
     let named: Vec<String> = shown.iter().map(|counter| counter_change(counter)).collect();
     let more = change.counters.len() - shown.len();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let by = if change.counted_by == Some(CountedBy::Hardware) { "counted by the hardware: " } else { "" };
+    let by = match change.counted_by {
+        Some(CountedBy::Hardware) => "counted by the hardware: ",
+        Some(CountedBy::Sample) => "estimated from the same blocks: ",
+        Some(CountedBy::Simulator) | None => "",
+    };
     format!("{by}{}{rest}", named.join(", "))
 }
 
@@ -308,6 +312,7 @@ pub const fn difference_name(what: DifferenceKind) -> &'static str {
         DifferenceKind::Regime => "regime",
         DifferenceKind::Clock => "clock",
         DifferenceKind::Quantity => "quantity",
+        DifferenceKind::Sample => "sample",
         DifferenceKind::Work => "work",
         DifferenceKind::Check => "check",
         DifferenceKind::Inputs => "inputs",

@@ -1,7 +1,9 @@
 //! Claims against results whose values and intervals are known.
 
 use runner::analyse::{self, ClaimState, JudgedClaim};
-use runner::model::{BackendKind, Claim, Counters, Event, GroupKey, Measurement, Outcome, Regime, Round, Unit, Value};
+use runner::model::{
+    BackendKind, Claim, Counters, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Unit, Value,
+};
 use runner::render;
 
 use super::fixture::{self, Experiment, Run};
@@ -123,6 +125,16 @@ fn what_a_run_cannot_judge_is_not_applicable_with_its_reason() {
     assert_eq!(judge(elsewhere).unjudged[0].0, "it is about the backend sim");
     let regime = Claim { regime: Some(Regime::Warm), ..claim("time(\"a\") > 0") };
     assert_eq!(judge(regime).unjudged[0].0, "`a` has no time");
+}
+
+#[test]
+fn counts_of_a_sample_of_the_blocks_judge_no_claim() {
+    let mut run = run(&[claim("counter(\"gld_sectors\", \"a\") == 1")]);
+    let case = run.case("a", &[("n", Value::Int(1))]);
+    run.events.push(Event::CaseNote { case, note: Note::Sampled { ran: 256, of: 1000 } });
+    let judged = analyse::claims(&analyse::records(&run.events).unwrap()).remove(0);
+    let why = "counts of `a` are estimates: a sample of its blocks ran";
+    assert!(judged.unjudged.iter().any(|(reason, _)| reason == why), "{:?}", judged.unjudged);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub use data::{
     FILLS, RawBuffer, RawCheck, RawExpect, RawExpectTable, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork,
 };
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
-pub use variant::{RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawVariant, RawVariantOn};
+pub use variant::{RawBlocks, RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawVariant, RawVariantOn};
 
 use crate::model::{KernelCompiler, Regime};
 

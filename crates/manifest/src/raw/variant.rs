@@ -34,6 +34,8 @@ table! {
         pub on: Option<Named<At<RawVariantOn>>>,
         /// Turns the simulator's sanitizer off for this variant, and says why.
         pub sanitize: Option<At<RawSanitize>>,
+        /// Which blocks of its launch the simulator runs.
+        pub simulate: Option<At<RawSimulate>>,
         /// A sequence of kernels. An entry inherits what it leaves out from the variant.
         #[schemars(extend("minItems" = 1))]
         pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
@@ -68,6 +70,40 @@ table! {
     pub struct RawSanitize {
         /// Why it does not: shown in the report.
         pub off: Must<At<String>>,
+    }
+}
+
+table! {
+    /// How the simulator runs a variant; a GPU always runs it whole.
+    pub struct RawSimulate {
+        /// All blocks, or a sample of them: what these wrote is checked, and their counts are scaled.
+        pub blocks: Must<At<RawBlocks>>,
+    }
+}
+
+/// The blocks of a launch that the simulator runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum RawBlocks {
+    /// All of them.
+    All,
+    /// A stratified sample.
+    Sample,
+}
+
+impl Read for RawBlocks {
+    const EXPECTED: &'static str = "\"sample\" or \"all\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
+        match text.as_ref() {
+            "all" => Some(Self::All),
+            "sample" => Some(Self::Sample),
+            other => {
+                let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
+                reader.wrong_value(value.span(), &rule)
+            }
+        }
     }
 }
 

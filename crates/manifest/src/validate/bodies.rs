@@ -9,7 +9,7 @@ use super::launches;
 use super::printed::printed;
 use crate::experiment::{BodySpec, BuiltinSpec, OnBackend, Reference, VariantSpec};
 use crate::model::{Access, BackendKind, Diagnostic, Failure};
-use crate::raw::{Expr, OneOrMany, RawBuiltin, RawManifest, RawVariant, RawVariantOn, Ref, Text};
+use crate::raw::{Expr, OneOrMany, RawBlocks, RawBuiltin, RawManifest, RawVariant, RawVariantOn, Ref, Text};
 use crate::read::{At, Named};
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
@@ -39,9 +39,14 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         fails: fails(ctx, raw, variant, declared),
         on: on_backends(ctx, fields.on.as_ref(), variant),
         unsanitized: fields.sanitize.as_ref().and_then(|given| given.value.off.0.clone()).map(|why| why.value),
+        sampled: fields.simulate.as_ref().and_then(|given| given.value.blocks.0.as_ref()).is_some_and(is_sample),
         body: body(ctx, raw, variant, declared),
         span: raw.span.clone(),
     }
+}
+
+fn is_sample(blocks: &At<RawBlocks>) -> bool {
+    blocks.value == RawBlocks::Sample
 }
 
 /// What differs of a variant on each backend.

@@ -21,6 +21,7 @@ mod memory;
 mod named;
 mod names;
 mod printed;
+mod sampling;
 mod variants;
 
 use std::path::{Path, PathBuf};
@@ -65,6 +66,8 @@ pub fn validate(
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
     memory::allocations_are_timed(&mut ctx, raw, &measure.regimes);
     let variants = bodies::variants(&mut ctx, raw, &declared);
+    let shared = sampling::Shared { checks: &checks, printed: printed.as_ref() };
+    sampling::check(&mut ctx, raw, &variants, &declared, &shared);
     launches::no_graph(&mut ctx, &variants, &measure.regimes);
     let claims = claims::claims(&mut ctx, raw, &compare, &measure, &declared);
 

@@ -423,6 +423,8 @@ pub struct VariantSpec {
     pub on: BTreeMap<BackendKind, OnBackend>,
     /// Why the simulator's sanitizer is off for it; `None` if it is not.
     pub unsanitized: Option<String>,
+    /// Whether the simulator runs a sample of the blocks of its launch.
+    pub sampled: bool,
     /// What is run and timed.
     pub body: BodySpec,
     /// The place of the variant in the manifest.

@@ -142,6 +142,16 @@ impl Node {
         }
     }
 
+    fn is_part_of_buffer(&self) -> bool {
+        match self {
+            Self::Buffer(..) => true,
+            Self::Call { function: RefFunction::Copy | RefFunction::Slice, buffers, .. } => {
+                buffers.iter().all(Self::is_part_of_buffer)
+            }
+            Self::Number(_) | Self::Call { .. } => false,
+        }
+    }
+
     fn resolve(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
         match self {
             Self::Buffer(name, _) => Ok(RefExpr::Buffer(name.clone())),
@@ -204,6 +214,11 @@ impl RefProgram {
             Node::Buffer(name, _) => Some(name),
             _ => None,
         }
+    }
+
+    /// Whether its elements are elements of a buffer: the buffer itself, a copy, or a slice.
+    pub fn is_part_of_buffer(&self) -> bool {
+        self.root.is_part_of_buffer()
     }
 
     /// Evaluates the numbers.

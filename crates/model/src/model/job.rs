@@ -101,6 +101,9 @@ pub struct CaseJob {
     /// Why the simulator's sanitizer is off for this case; `None` if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsanitized: Option<String>,
+    /// Whether the simulator runs a sample of the blocks of its launch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sampled: bool,
 }
 
 impl CaseJob {

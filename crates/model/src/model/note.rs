@@ -70,6 +70,22 @@ pub enum Note {
         /// How long the host takes to read the condition on an idle device, seconds; `None` without a clock.
         round_trip: Option<f64>,
     },
+    /// A sample of the blocks ran. The counts are theirs, scaled to the whole grid: estimates.
+    Sampled {
+        /// The blocks that ran.
+        ran: u64,
+        /// All blocks of the grid.
+        of: u64,
+    },
+    /// Elements of a check that were compared, where not all were: those that the blocks that ran have changed.
+    Judged {
+        /// The check, as the manifest writes it.
+        check: String,
+        /// The elements that were compared.
+        elements: u64,
+        /// All elements of the check.
+        of: u64,
+    },
     /// Energy was asked for, and the device's counter changed too rarely in this time.
     NoEnergy {
         /// Changes of the counter that were seen.

@@ -158,6 +158,11 @@ pub struct CaseRecord {
 }
 
 impl CaseRecord {
+    /// The blocks that ran and all blocks of its launch, if its counts are estimates from a sample of the blocks.
+    pub fn sample(&self) -> Option<(u64, u64)> {
+        self.notes.iter().find_map(|note| if let Note::Sampled { ran, of } = note { Some((*ran, *of)) } else { None })
+    }
+
     /// The one launch that all others repeat, perhaps in other streams, and the number of streams.
     pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
         let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;

@@ -2,7 +2,7 @@
 //! (range, alignment, whether they are contiguous), and the bounds check, once for the whole request where possible.
 
 use crate::error::{Site, TrapKind};
-use crate::exec::context::{Context, Event};
+use crate::exec::context::Context;
 use crate::exec::findings;
 use crate::exec::window::{STRETCH, owner, window};
 use crate::memory::{Extent, GLOBAL_BASE};
@@ -284,10 +284,10 @@ fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: Stri
 /// Preparations of an access: commit order between blocks, polling.
 #[inline(always)]
 pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
-    if i.has(Access::ORDERED) && !cx.commit() {
-        return Some(cx.stop_at(Event::Commit, i));
-    }
     if i.has(Access::ORDERED) {
+        if let Some(stopped) = cx.wait_for_commit(i) {
+            return Some(stopped);
+        }
         cx.shadow.note_commit();
     }
     if i.has(Access::POLL) {

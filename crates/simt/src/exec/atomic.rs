@@ -77,6 +77,9 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
     if matches!(r.space, StateSpace::SHARED | StateSpace::REMOTE) {
         cx.counters.shared_atomics += 1;
     } else {
+        if cx.launch.sample.is_some() {
+            return cx.communicates(i);
+        }
         cx.counters.global_atomics += u64::from(vector > 0);
     }
     if cx.launch.sanitize {

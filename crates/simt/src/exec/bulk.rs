@@ -229,6 +229,9 @@ fn leave(
     effect: Effect,
 ) -> Result<(), *const Ins> {
     let bytes = u64::from(copy.bytes);
+    if effect.reduces && cx.launch.sample.is_some() {
+        return Err(cx.communicates(i));
+    }
     let to = place(cx, i, StateSpace::GLOBAL, (copy.to, copy.bytes, UNIT), true)?;
     contiguous::count(&mut cx.counters.global_store, copy.to, bytes);
     let source = from.at(lane, copy.from);

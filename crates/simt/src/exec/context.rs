@@ -259,6 +259,22 @@ impl Context<'_> {
         }
     }
 
+    /// What the handler of an instruction with an effect that other blocks can see returns if it must not have it now.
+    #[inline(always)]
+    pub fn wait_for_commit(&mut self, i: &Ins) -> Option<*const Ins> {
+        if self.commit() {
+            return None;
+        }
+        Some(if self.launch.sample.is_some() { self.communicates(i) } else { self.stop_at(Event::Commit, i) })
+    }
+
+    /// Ends a launch of a sample of blocks at an instruction through which blocks communicate.
+    #[cold]
+    pub fn communicates(&mut self, i: &Ins) -> *const Ins {
+        let message = "an access through which blocks communicate (a sample of them cannot run alone)";
+        self.trap(i, TrapKind::Communication, self.mask, message.to_owned())
+    }
+
     /// Counts a poll of an address, unless the instruction accessed another one the last time.
     pub fn poll(&mut self, i: &Ins, address: u64) {
         let at = ptr::from_ref(i).addr();

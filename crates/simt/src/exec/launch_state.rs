@@ -8,6 +8,7 @@ use crate::program::Kernel;
 use crate::program::row::Row;
 use crate::runtime::GridRuntime;
 use crate::runtime::heap::Heap;
+use crate::sample::Chosen;
 use crate::sanitize::GridShadow;
 
 /// The state that all blocks of a grid share.
@@ -39,8 +40,17 @@ pub struct LaunchState<'m> {
     pub watchdog: u64,
     /// The time limit.
     pub deadline: Option<Deadline>,
+    /// The clusters that run, in their order, if not all do.
+    pub sample: Option<Vec<Chosen>>,
     /// The device runtime of the grid.
     pub runtime: GridRuntime<'m>,
+}
+
+impl LaunchState<'_> {
+    /// The cluster that runs at a place in the order, and how many clusters it represents.
+    pub fn cluster_at(&self, place: u64) -> Chosen {
+        self.sample.as_ref().map_or(Chosen { linear: place, weight: 1 }, |sample| sample[place as usize])
+    }
 }
 
 /// The rows of [`Area::Warp`](crate::program::ins::Area::Warp) operands.

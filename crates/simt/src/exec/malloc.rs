@@ -1,7 +1,7 @@
 //! `malloc` and `free` in kernels.
 
 use crate::error::TrapKind;
-use crate::exec::context::{Context, Event};
+use crate::exec::context::Context;
 use crate::memory::Extent;
 use crate::program::ins::Ins;
 use crate::runtime::heap;
@@ -23,8 +23,8 @@ pub unsafe fn aligned_malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 
 #[inline(always)]
 fn allocate(cx: &mut Context<'_>, i: &Ins, may: impl Fn(&Context<'_>, usize) -> bool) -> *const Ins {
-    if !cx.commit() {
-        return cx.stop_at(Event::Commit, i);
+    if let Some(stopped) = cx.wait_for_commit(i) {
+        return stopped;
     }
     let mut lanes = cx.mask;
     while lanes != 0 {
@@ -39,8 +39,8 @@ fn allocate(cx: &mut Context<'_>, i: &Ins, may: impl Fn(&Context<'_>, usize) -> 
 
 /// `free`: `imm` is the offset of the argument.
 pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    if !cx.commit() {
-        return cx.stop_at(Event::Commit, i);
+    if let Some(stopped) = cx.wait_for_commit(i) {
+        return stopped;
     }
     cx.cached = Extent::default();
     // Orders this block's accesses before those of the next owner.

@@ -8,13 +8,16 @@ use crate::exec::context::{Commits, Peer};
 use crate::exec::findings;
 use crate::exec::launch_state::LaunchState;
 use crate::printed;
+use crate::sample::Chosen;
 use crate::schedule::block::{Block, Pause};
 
 /// A cluster whose blocks have started.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The cluster's number in the grid.
+    /// The cluster's place in the order in which clusters run: its number in the grid, unless a sample of them runs.
     pub linear: u64,
+    /// The number of clusters that it represents.
+    pub weight: u64,
     blocks: Vec<Block>,
     /// Storage for what blocks can access of each other.
     peers: Vec<Peer>,
@@ -30,14 +33,15 @@ fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
 }
 
 impl Cluster {
-    /// A cluster at its first instructions; it uses the storage of `old`.
+    /// The cluster at this place in the order, at its first instructions; it uses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
         let count: u32 = launch.cluster.iter().product();
+        let Chosen { linear: number, weight } = launch.cluster_at(linear);
         let (mut used, peers) = old.map_or_else(Default::default, |old| (old.blocks, old.peers));
         let blocks = (0..count)
-            .map(|rank| Block::start(launch, index_of(launch, linear, rank), used.pop(), workspace))
+            .map(|rank| Block::start(launch, index_of(launch, number, rank), used.pop(), workspace))
             .collect();
-        Self { linear, blocks, peers }
+        Self { linear, weight, blocks, peers }
     }
 
     /// Runs until all blocks have ended or the cluster has to wait.

@@ -69,7 +69,8 @@ pub fn run(
     workspace: u64,
 ) -> Result<GridReport, Box<Trap>> {
     let size = launch.cluster.iter().product::<u32>().max(1);
-    let total = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>() / u64::from(size);
+    let all = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>() / u64::from(size);
+    let total = launch.sample.as_ref().map_or(all, |sample| sample.len() as u64);
     let in_turn = cooperative || size > 1;
     let queue = Mutex::new(Queue { limit: total, fair: in_turn, ..Queue::default() });
     let changed = Condvar::new();
@@ -132,7 +133,7 @@ impl Grid<'_, '_> {
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let mine = if linear == queue.first { Commits::All } else { Commits::None };
+            let mine = if linear == queue.first && self.launch.sample.is_none() { Commits::All } else { Commits::None };
             queue.running += 1;
             let old = if block.is_none() { queue.free.pop() } else { None };
             drop(queue);
@@ -210,7 +211,7 @@ impl Queue {
     }
 
     fn end(&mut self, block: &mut Cluster) {
-        self.counters.add(&block.counters());
+        self.counters.add_times(&block.counters(), block.weight);
         self.independent |= block.is_independent();
         let printed = block.printed();
         if !printed.is_empty() {

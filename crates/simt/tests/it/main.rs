@@ -19,6 +19,7 @@ mod patterns;
 mod printed;
 mod properties;
 mod rounds;
+mod sampling;
 mod sanitizer;
 mod stores;
 mod system;

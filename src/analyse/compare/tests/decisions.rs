@@ -1,8 +1,8 @@
 //! Times and counts, against intervals worked out by hand.
 
 use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, launch, records, timed};
-use crate::analyse::compare::{CountedBy, Kind, LEAST_THRESHOLD, Options, Pair, compare};
-use crate::model::{BackendKind, CaseRecord, Estimate, NoiseFloor, Records, Regime};
+use crate::analyse::compare::{CountedBy, DifferenceKind, Kind, LEAST_THRESHOLD, Options, Pair, compare};
+use crate::model::{BackendKind, CaseRecord, Dim3, Estimate, NoiseFloor, Note, Records, Regime};
 
 const Z: f64 = 1.959_963_984_540_054;
 
@@ -150,7 +150,11 @@ fn times_that_reach_zero_are_ambiguous() {
 }
 
 fn simulated(counts: &[(&str, f64)]) -> Records {
-    let mut records = records(vec![counted(1, counts)]);
+    simulated_case(counted(1, counts))
+}
+
+fn simulated_case(case: CaseRecord) -> Records {
+    let mut records = records(vec![case]);
     records.header.backend = BackendKind::Sim;
     records.environment.device.backend = BackendKind::Sim;
     records
@@ -200,4 +204,27 @@ fn counters_of_a_profile_beside_a_report_explain_its_times() {
     assert_eq!((slower.kind, slower.counted_by), (Kind::Slower, Some(CountedBy::Hardware)));
     assert_eq!((slower.counters[0].base, slower.counters[0].new), (1000.0, 1500.0));
     assert_eq!(found.reports[0].changes[0].kind, Kind::Same);
+}
+
+#[test]
+fn estimates_are_compared_with_those_of_the_same_blocks_only() {
+    let sampled = |count: f64, width: u32| {
+        let mut case = counted(1, &[("inst_executed", count)]);
+        case.launches[0].grid = Dim3::new(width, 512 / width, 1);
+        case.notes.push(Note::Sampled { ran: 256, of: 512 });
+        simulated_case(case)
+    };
+    let judged = |base: &Records, new: &Records| {
+        let change = compared(base, new, &Options::default()).changes().next().unwrap().clone();
+        let differences: Vec<DifferenceKind> = change.differences.iter().map(|found| found.what).collect();
+        (change.kind, change.counted_by, differences)
+    };
+    let base = sampled(1000.0, 512);
+    assert_eq!(judged(&base, &sampled(1000.0, 512)), (Kind::Same, Some(CountedBy::Sample), vec![]));
+    assert_eq!(judged(&base, &sampled(1001.0, 512)), (Kind::Slower, Some(CountedBy::Sample), vec![]));
+    // The same number of blocks of another grid, and all blocks.
+    let whole = simulated(&[("inst_executed", 1000.0)]);
+    for other in [sampled(1000.0, 256), whole] {
+        assert_eq!(judged(&base, &other), (Kind::Incomparable, None, vec![DifferenceKind::Sample]));
+    }
 }

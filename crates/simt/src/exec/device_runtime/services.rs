@@ -1,6 +1,6 @@
 //! The table of the device runtime: every function of `cuda_device_runtime_api.h` (CUDA 13.0) that kernels link to.
 
-use crate::exec::context::{Context, Event};
+use crate::exec::context::Context;
 use crate::exec::device_runtime::call::{Call, Fault};
 use crate::exec::device_runtime::{launch, query, transfer};
 use crate::memory::Extent;
@@ -132,8 +132,8 @@ fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize
 /// A call of the device runtime: `imm` is the index of the call site, `aux` that of the service.
 pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let service = &SERVICES[i.aux as usize];
-    if !cx.commit() {
-        return cx.stop_at(Event::Commit, i);
+    if let Some(stopped) = cx.wait_for_commit(i) {
+        return stopped;
     }
     // Transfers and allocations change what is allocated.
     cx.cached = Extent::default();

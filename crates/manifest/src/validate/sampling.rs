@@ -1,0 +1,87 @@
+//! Variants of which the simulator runs a sample of the blocks: what such a variant must not do, as far as the manifest
+//! shows it.
+
+use super::context::Context;
+use super::declared::{Declared, DeclaredVariant};
+use crate::experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpec, VariantSpec};
+use crate::model::Diagnostic;
+use crate::raw::{RawBlocks, RawManifest};
+
+/// The checks that variants have in common.
+pub struct Shared<'a> {
+    pub checks: &'a [CheckSpec],
+    pub printed: Option<&'a PrintedSpec>,
+}
+
+pub fn check(ctx: &mut Context, raw: &RawManifest, variants: &[VariantSpec], declared: &Declared, shared: &Shared<'_>) {
+    let tables = raw.variant.0.iter().flatten().zip(variants).zip(&declared.variants);
+    for ((raw, variant), declared) in tables {
+        let Some(blocks) = raw.value.simulate.as_ref().and_then(|table| table.value.blocks.0.as_ref()) else {
+            continue;
+        };
+        if blocks.value == RawBlocks::All {
+            continue;
+        }
+        let mut refuse = |why: String| {
+            let message = format!("variant `{}` cannot be sampled: {why}", variant.name.text());
+            let hint = "remove `simulate`: all blocks run, at sizes of `[on.sim.axes]` if that takes too long";
+            ctx.fault(Diagnostic::at(blocks.span.clone(), message).hint(hint));
+        };
+        if let Some(why) = body(&variant.body) {
+            refuse(why.to_owned());
+        }
+        let (checks, printed) = match &variant.checks {
+            Some(own) => (own.as_slice(), variant.printed.as_ref()),
+            None => (shared.checks, variant.printed.as_ref().or(shared.printed)),
+        };
+        if printed.is_some() {
+            refuse("blocks that do not run print nothing, and its lines are checked".to_owned());
+        }
+        for check in checks.iter().filter(|check| !check.actual.is_part_of_buffer()) {
+            let (actual, which) = (check.actual.text(), "a buffer or a part of one has elements that a block wrote");
+            refuse(format!("its check compares `{actual}`, which needs all blocks; only {which}"));
+        }
+        if let Some(other) = compared_with(declared, variants, shared.checks) {
+            refuse(format!("a check of `{other}` compares with all of its results"));
+        }
+    }
+}
+
+/// Why a body cannot be sampled.
+fn body(body: &BodySpec) -> Option<&'static str> {
+    let BodySpec::Launches { rounds, launches, steps } = body else {
+        return Some("it launches no kernel");
+    };
+    match launches.as_slice() {
+        // A fault of its own.
+        [] => None,
+        [LaunchSpec { repeat: None, cooperative, attributes, .. }] if rounds.is_none() && steps.is_none() => {
+            if *cooperative {
+                Some("the blocks of a cooperative launch communicate")
+            } else if attributes.cluster.is_some() {
+                Some("the blocks of a cluster communicate")
+            } else {
+                None
+            }
+        }
+        _ => {
+            Some("it has several launches or steps, and a later one may read what blocks that do not run should write")
+        }
+    }
+}
+
+/// The variant whose check expects the results of this one.
+fn compared_with<'v>(
+    declared: &DeclaredVariant,
+    variants: &'v [VariantSpec],
+    shared: &'v [CheckSpec],
+) -> Option<&'v str> {
+    variants.iter().find_map(|other| {
+        let checks = other.checks.as_deref().unwrap_or(shared);
+        let is_expected = |check: &CheckSpec| match &check.expect {
+            Expectation::Variant { name, .. } => declared.expanded.contains(name),
+            _ => false,
+        };
+        checks.iter().any(is_expected).then(|| other.name.text())
+    })
+}

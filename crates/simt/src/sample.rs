@@ -1,0 +1,123 @@
+//! A stratified sample of the blocks of a grid: which blocks run in place of all, and how many blocks each stands for.
+//!
+//! Every axis is cut into strata. The first two and the last two positions are strata of their own, since blocks at the
+//! edges of a grid do other work than those inside; the positions between are cut into stretches of nearly equal length,
+//! each of which is represented by one position. A stratum of the grid is the product of one stratum of each axis.
+
+/// The most blocks of a sample. A grid of no more blocks runs as a whole.
+pub const MOST: u64 = 256;
+/// Positions at each end of an axis that are strata of their own.
+const EDGE: u64 = 2;
+
+/// A block of the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Chosen {
+    /// The number of the block in its grid.
+    pub linear: u64,
+    /// The number of blocks that it represents, itself included.
+    pub weight: u64,
+}
+
+/// The blocks of a sample in the order of their numbers, which depends on the extents of the grid alone; `None` for a
+/// grid that runs as a whole.
+pub fn of(grid: [u32; 3]) -> Option<Vec<Chosen>> {
+    let grid = grid.map(u64::from);
+    if grid.iter().product::<u64>() <= MOST {
+        return None;
+    }
+    let strata = positions(grid).into_iter().zip(grid).enumerate();
+    let axes: Vec<Vec<Chosen>> = strata.map(|(axis, (wanted, extent))| along(axis as u64, extent, wanted)).collect();
+    let mut chosen = Vec::new();
+    for z in &axes[2] {
+        for y in &axes[1] {
+            for x in &axes[0] {
+                let linear = (z.linear * grid[1] + y.linear) * grid[0] + x.linear;
+                chosen.push(Chosen { linear, weight: x.weight * y.weight * z.weight });
+            }
+        }
+    }
+    Some(chosen)
+}
+
+/// The number of strata of each axis: short axes have one for each position, and long ones share what is left.
+fn positions(grid: [u64; 3]) -> [u64; 3] {
+    let mut order = [0, 1, 2];
+    order.sort_by_key(|&axis| grid[axis]);
+    let (mut wanted, mut left) = ([1; 3], MOST);
+    for (at, &axis) in order.iter().enumerate() {
+        let share = (1..=left).take_while(|share| share.pow(3 - at as u32) <= left).last().unwrap_or(1);
+        wanted[axis] = share.min(grid[axis]);
+        left /= wanted[axis];
+    }
+    wanted
+}
+
+/// One position of each stratum of an axis.
+fn along(axis: u64, extent: u64, wanted: u64) -> Vec<Chosen> {
+    if wanted >= extent {
+        return (0..extent).map(|linear| Chosen { linear, weight: 1 }).collect();
+    }
+    let edge = EDGE.min((wanted - 1) / 2);
+    let (inside, strata) = (extent - 2 * edge, wanted - 2 * edge);
+    let alone = |linear| Chosen { linear, weight: 1 };
+    let between = (0..strata).map(|stratum| {
+        let (begin, end) = (stratum * inside / strata, (stratum + 1) * inside / strata);
+        let weight = end - begin;
+        // Not the same place in every stratum: kernels treat, say, every second block in another way.
+        Chosen { linear: edge + begin + scattered(axis << 32 | stratum) % weight, weight }
+    });
+    (0..edge).map(alone).chain(between).chain((extent - edge..extent).map(alone)).collect()
+}
+
+/// A hash of a number (the finaliser of `SplitMix64`).
+const fn scattered(number: u64) -> u64 {
+    let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn represented(grid: [u32; 3]) -> u64 {
+        of(grid).map_or(0, |chosen| chosen.iter().map(|block| block.weight).sum())
+    }
+
+    #[test]
+    fn a_sample_represents_every_block_once() {
+        for grid in [[257, 1, 1], [65536, 1, 1], [256, 256, 1], [1000, 3, 1], [7, 50, 9], [1, 1, 65535], [2, 2, 300]] {
+            let blocks = grid.iter().map(|&n| u64::from(n)).product::<u64>();
+            assert_eq!(represented(grid), blocks, "{grid:?}");
+            let chosen = of(grid).unwrap_or_default();
+            assert!(chosen.len() as u64 <= MOST && chosen.len() > 60, "{grid:?}: {}", chosen.len());
+            assert!(chosen.is_sorted() && chosen.windows(2).all(|pair| pair[0].linear < pair[1].linear));
+        }
+    }
+
+    #[test]
+    fn small_grids_run_as_a_whole() {
+        assert_eq!(of([16, 16, 1]), None);
+        assert!(of([16, 16, 2]).is_some());
+    }
+
+    #[test]
+    fn the_corners_and_the_edges_represent_themselves() {
+        let chosen = of([256, 128, 1]).unwrap_or_default();
+        let weight = |x: u64, y: u64| chosen.iter().find(|block| block.linear == y * 256 + x).map(|block| block.weight);
+        for (x, y) in [(0, 0), (1, 1), (255, 0), (254, 1), (0, 127), (255, 127), (254, 126)] {
+            assert_eq!(weight(x, y), Some(1), "block ({x},{y})");
+        }
+        // Along each edge, only the position on it is a stratum of its own: 252 / 12 = 21 and 124 / 12 are between.
+        let top: Vec<u64> = chosen.iter().filter(|block| block.linear < 256).map(|block| block.weight).collect();
+        assert_eq!(top, [&[1, 1][..], &[21; 12], &[1, 1]].concat());
+    }
+
+    #[test]
+    fn blocks_between_are_not_all_even_or_all_odd() {
+        let chosen = of([1 << 20, 1, 1]).unwrap_or_default();
+        let odd = chosen.iter().filter(|block| block.linear % 2 == 1).count();
+        assert!((96..160).contains(&odd), "{odd} of {}", chosen.len());
+    }
+}
