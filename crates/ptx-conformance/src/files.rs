@@ -3,19 +3,21 @@
 //! The kernel `test` of a file takes the address of the results of 32 lanes, `width` bytes each, and stores a result
 //! that each lane computes from its index. The expectations are comments: `// width: 4`, then `// lane 0: 0x…` for some
 //! lanes or `// all: 0x…` for all; or `// fails: …` if the launch must end in a trap whose message contains these
-//! words; or `// refused: …` if the simulator must refuse the file with these words.
+//! words; or `// refused: …` if the simulator must refuse the file with these words. `// needs: sm_100a` names the target
+//! of a file that an H100 cannot run: its expectations are those of the PTX ISA, and no GPU has confirmed them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const HEADER: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
+/// The target of files that name no other.
+const TARGET: &str = "sm_90";
 
 /// One file.
 #[derive(Debug, Clone)]
 pub struct OpFile {
     /// The name of the file, without its extension.
     pub name: String,
-    /// The module: a header for `sm_90`, followed by the text of the file.
+    /// The module: a header for `sm_90` or the target in `needs`, followed by the text of the file.
     pub ptx: String,
     /// Bytes per result of a lane.
     pub width: usize,
@@ -24,6 +26,8 @@ pub struct OpFile {
     pub fails: Option<String>,
     /// Words in the message with which the simulator refuses the file.
     pub refused: Option<String>,
+    /// The target of a file that an H100 cannot run.
+    pub needs: Option<String>,
 }
 
 /// The folder with `ops` and `vectors`: this package, or `RUNNER_PTX` if the package was moved.
@@ -49,7 +53,7 @@ fn number(text: &str) -> u64 {
 impl OpFile {
     fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
-        let (mut width, mut lanes, mut fails, mut refused) = (4, BTreeMap::new(), None, None);
+        let (mut width, mut lanes, mut fails, mut refused, mut needs) = (4, BTreeMap::new(), None, None, None);
         for line in text.lines().filter_map(|l| l.strip_prefix("// ")) {
             if let Some(value) = line.strip_prefix("width: ") {
                 width = value.parse().unwrap();
@@ -57,6 +61,8 @@ impl OpFile {
                 fails = Some(words.to_owned());
             } else if let Some(words) = line.strip_prefix("refused: ") {
                 refused = Some(words.to_owned());
+            } else if let Some(target) = line.strip_prefix("needs: ") {
+                needs = Some(target.to_owned());
             } else if let Some(value) = line.strip_prefix("all: ") {
                 lanes.extend((0..32).map(|k| (k, number(value))));
             } else if let Some((lane, value)) = line.strip_prefix("lane ").and_then(|l| l.split_once(": ")) {
@@ -64,7 +70,9 @@ impl OpFile {
             }
         }
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        Self { name, ptx: format!("{HEADER}{text}"), width, lanes, fails, refused }
+        let target = needs.as_deref().unwrap_or(TARGET);
+        let ptx = format!(".version 9.0\n.target {target}\n.address_size 64\n{text}");
+        Self { name, ptx, width, lanes, fails, refused, needs }
     }
 
     /// Compares the results of 32 lanes with the expected ones.

@@ -177,26 +177,34 @@ pub unsafe fn elect(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `redux.sync`: slots are destination, source, member mask.
-pub unsafe fn reduce<F: Fn(u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    if let Some(next) = by_members(cx, i, i.o[2], reduce::<F>) {
+/// `redux.sync`: slots are destination, source, member mask. Every value is changed by `M` before `F` combines them.
+pub unsafe fn reduce<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(
+    cx: &mut Context<'_>,
+    i: &Ins,
+) -> *const Ins {
+    if let Some(next) = by_members(cx, i, i.o[2], reduce::<M, F>) {
         return next;
     }
     if let Err(stopped) = members(cx, i, i.o[2]) {
         return stopped;
     }
-    let f = row::instance::<F>();
+    let (m, f) = (row::instance::<M>(), row::instance::<F>());
     // SAFETY: slot 1 is a 32-bit row.
     let a: Row<u32> = unsafe { cx.row(i.o[1]) };
-    let active = (0..LANES).filter(|k| cx.mask >> k & 1 == 1).map(|k| a.0[k]);
+    let active = (0..LANES).filter(|k| cx.mask >> k & 1 == 1).map(|k| m(a.0[k]));
     let result = active.reduce(f).unwrap_or(0);
     write_u32(cx, i.o[0], &Row([result; LANES]));
     Context::next(i)
 }
 
 /// The handler of a `redux` with this operation; the closure captures nothing.
-pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(_operation: F) -> Handler {
-    reduce::<F>
+pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(operation: F) -> Handler {
+    mapped_reducer(|x: u32| x, operation)
+}
+
+/// The same with a change of every value before; the closures capture nothing.
+pub fn mapped_reducer<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(_map: M, _operation: F) -> Handler {
+    reduce::<M, F>
 }
 
 /// `bar.warp.sync`: slot 0 is the member mask.

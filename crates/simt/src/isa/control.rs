@@ -1,5 +1,7 @@
 //! Branches, calls, barriers, and operations across the lanes of a warp.
 
+use crate::exec::arith::{canon, max32, min32};
+use crate::exec::context::Handler;
 use crate::exec::{collective, control as flow, device_runtime as runtime, malloc, shuffle as lanes, system};
 use crate::isa::cluster;
 use crate::isa::decode::{Done, Form, no_type};
@@ -9,7 +11,7 @@ use crate::program::CallSite;
 use crate::program::aux::{Barrier, Branch, Fence, Vote};
 use ptx_parser::{Operand, ScalarType};
 
-use ScalarType::{B32, Pred, U32};
+use ScalarType::{B32, F32, Pred, U32};
 
 fn label(b: &mut Builder<'_, '_>, operand: &Operand<'_>) -> Result<Label, String> {
     let Operand::Name(name) = *operand else { return Err("a label is expected".to_owned()) };
@@ -208,9 +210,12 @@ pub fn matching<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("sync");
     let operation = f.one_of(&["add", "min", "max", "and", "or", "xor"]).ok_or("an operation is expected")?;
+    let (abs, nan) = (f.flag("abs"), f.flag("NaN"));
     let ty = f.ty()?;
     f.done()?;
     let run = match (operation, ty.is_signed()) {
+        _ if ty == F32 => float_reducer(operation, abs, nan)?,
+        _ if abs || nan => return Err("`.abs` and `.NaN` are for f32".to_owned()),
         ("add", _) => collective::reducer(u32::wrapping_add),
         ("and", _) => collective::reducer(|x: u32, y: u32| x & y),
         ("or", _) => collective::reducer(|x: u32, y: u32| x | y),
@@ -220,13 +225,46 @@ pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("min", false) => collective::reducer(|x: u32, y: u32| x.min(y)),
         _ => collective::reducer(|x: u32, y: u32| x.max(y)),
     };
-    if ty.size() != 4 || ty.is_float() {
+    if ty.size() != 4 || (ty.is_float() && ty != F32) {
         return no_type(ty);
     }
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, mask) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, B32)?);
     b.emit(run, [d, x, mask], 1, 0, 0);
     Ok(())
+}
+
+/// `redux` on floats. Every NaN becomes the canonical one first, so that the NaN of a single lane is canonical, too.
+fn float_reducer(operation: &str, abs: bool, nan: bool) -> Result<Handler, String> {
+    macro_rules! reducer {
+        ($pick:expr) => {{
+            let pick = |x: u32, y: u32| $pick(f32::from_bits(x), f32::from_bits(y)).to_bits();
+            if abs {
+                collective::mapped_reducer(|x: u32| canon(f32::from_bits(x).abs()).to_bits(), pick)
+            } else {
+                collective::mapped_reducer(|x: u32| canon(f32::from_bits(x)).to_bits(), pick)
+            }
+        }};
+    }
+    Ok(match (operation, nan) {
+        ("min", false) => reducer!(min32),
+        ("max", false) => reducer!(max32),
+        ("min", true) => reducer!(|x: f32, y: f32| if x.is_nan() {
+            x
+        } else if y.is_nan() {
+            y
+        } else {
+            min32(x, y)
+        }),
+        ("max", true) => reducer!(|x: f32, y: f32| if x.is_nan() {
+            x
+        } else if y.is_nan() {
+            y
+        } else {
+            max32(x, y)
+        }),
+        _ => return Err("of f32 there are `.min` and `.max`".to_owned()),
+    })
 }
 
 pub fn elect<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {

@@ -225,7 +225,11 @@ ops! {
         "{.sem}{.scope}{.global}.add|min|max{.noftz}{.L2::cache_hint}.v2|v4|v8.f32|half",
         ".async.relaxed.cluster{.shared::cluster}.tx.add|inc|dec|min|max|and|or|xor.u32|s32|u64|b32",
     ];
-    "redux", "reduction across the lanes of a mask", control::redux, [".sync.add|min|max.u32|s32", ".sync.and|or|xor.b32"];
+    "redux", "reduction across the lanes of a mask", control::redux, [
+        ".sync.add|min|max.u32|s32",
+        ".sync.and|or|xor.b32",
+        ".sync.min|max{.abs}{.NaN}.f32",
+    ];
     "rem", "remainder", division::rem, [".int"];
     "ret", "return", control::ret, ["{.uni}"];
     "rsqrt", "reciprocal square root", float::reciprocal, [".approx{.ftz}.f32|f64"];
