@@ -94,8 +94,11 @@ fn symbol(c: char) -> Option<char> {
     }
 }
 
-/// Three significant digits, for a number without an interval.
+/// Three significant digits, for a number without an interval: `0.893`, `3.64e-8`.
 pub fn rough(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-4 {
+        return format!("{value:.2e}");
+    }
     at_place(value, magnitude(value) - 2)
 }
 
@@ -167,6 +170,7 @@ mod tests {
     #[test]
     fn a_number_without_an_interval_shows_three_digits() {
         assert_eq!([rough(8.4219), rough(0.021_54), rough(123.9), rough(2034.0)], ["8.42", "0.0215", "124", "2030"]);
+        assert_eq!([rough(0.000_123_4), rough(-3.641e-8), rough(0.0)], ["0.000123", "-3.64e-8", "0.00"]);
     }
 
     #[test]
