@@ -28,7 +28,8 @@ use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
 use crate::includes::Scanner;
 use crate::model::{
-    CodeKind, CompileFailure, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin, RefusedOption, SourceForm,
+    CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
+    RefusedOption, SourceForm, sha256_hex,
 };
 use crate::project::Project;
 use crate::regular;
@@ -123,7 +124,36 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
+    /// Compiles every source of a unit as a unit of its own; they are linked where they are loaded.
+    fn compile_parts(&self, unit: &CompileUnit) -> UnitResult {
+        let own = CompileUnit { linked: Vec::new(), ..unit.clone() };
+        let other = |source: &PathBuf| {
+            let (source, kernels, symbols) = (source.clone(), Vec::new(), Vec::new());
+            self.compile_or_load(&CompileUnit { source, kernels, symbols, ..own.clone() })
+        };
+        let first = self.compile_or_load(&own)?;
+        let others = unit.linked.iter().map(other).collect::<Result<Vec<Compiled>, _>>()?;
+        let all = || [&first].into_iter().chain(&others);
+        let joined = |of: fn(&Compiled) -> &str| all().map(of).collect::<Vec<_>>().join("\n");
+        let hash = |of: fn(&Compiled) -> &str| sha256_hex(joined(of).as_bytes());
+        let parts = [&unit.source].into_iter().chain(&unit.linked).zip(all()).map(|(source, made)| CodePart {
+            source: source.file_name().unwrap_or_default().display().to_string(),
+            code: made.code.clone(),
+        });
+        Ok(Compiled {
+            key: CompileKey(hash(|made| &made.key.0)),
+            source: hash(|made| &made.source),
+            log: joined(|made| &made.log).trim().to_owned(),
+            parts: parts.collect(),
+            cached: all().all(|made| made.cached),
+            ..first.clone()
+        })
+    }
+
     fn compile_or_load(&self, unit: &CompileUnit) -> UnitResult {
+        if !unit.linked.is_empty() {
+            return self.compile_parts(unit);
+        }
         if unit.form() != SourceForm::Cuda {
             let code = regular::read(&unit.source)
                 .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))?;
@@ -369,6 +399,7 @@ fn describe(
         toolkit: toolkit.info.clone(),
         log: read.warnings,
         device_runtime: None,
+        parts: Vec::new(),
         source: identity.source_hash.clone(),
         options: identity.options_hash.clone(),
         cached: false,

@@ -124,6 +124,7 @@ mod tests {
             max_registers: Some(32),
             relocatable: false,
             compiler: KernelCompiler::Nvrtc,
+            linked: Vec::new(),
             plugin: None,
         }
     }

@@ -39,6 +39,7 @@ pub(super) fn describe(unit: &CompileUnit, code: &[u8], toolkit: &ToolkitInfo) -
         toolkit: toolkit.clone(),
         log: String::new(),
         device_runtime: None,
+        parts: Vec::new(),
         cached: false,
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::key;
 use super::options::UnitOptions;
 use crate::includes::{Scanner, SearchPath};
-use crate::model::CompileUnit;
+use crate::model::{CompileUnit, sha256_hex};
 use crate::project::Project;
 
 /// The files of a unit.
@@ -24,6 +24,22 @@ pub struct Sources {
 /// compiler's headers.
 /// `None` if the source cannot be read or an option is not allowed.
 pub fn sources(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Option<Sources> {
+    let mut all = of_source(unit, project, toolkit)?;
+    if unit.linked.is_empty() {
+        return Some(all);
+    }
+    let mut hashes = vec![std::mem::take(&mut all.hash)];
+    for source in &unit.linked {
+        let other = of_source(&CompileUnit { source: source.clone(), ..unit.clone() }, project, toolkit)?;
+        hashes.push(other.hash);
+        all.files.extend(other.files);
+        all.is_whole &= other.is_whole;
+    }
+    // As the compiled parts are hashed.
+    Some(Sources { hash: sha256_hex(hashes.join("\n").as_bytes()), ..all })
+}
+
+fn of_source(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Option<Sources> {
     let options = UnitOptions::of(unit).ok()?;
     let macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let path = SearchPath { user: &options.include_dirs, toolkit };

@@ -247,3 +247,28 @@ fn a_sampled_case_is_judged_by_what_its_blocks_wrote() {
         assert!(report.contains(said), "{said}\n{report}");
     }
 }
+
+/// Runs the manifest whose variants are linked of several sources.
+fn run_linked(backend: &str) {
+    let report = run("linked", backend);
+    assert!(report.contains("1 of 3 cases run, every result right; 2 failed as expected."), "{report}");
+    // Both linkers name the symbol and a file.
+    for (symbol, file) in [("factor", "linked_scale.cu"), ("factor", "linked_again.cu")] {
+        let says = |line: &str| line.contains(symbol) && line.contains(file);
+        assert!(report.lines().any(says), "{symbol} {file}\n{report}");
+    }
+}
+
+#[test]
+fn sources_are_linked_on_the_simulator() {
+    run_linked("sim");
+}
+
+#[test]
+fn sources_are_linked_on_a_gpu() {
+    // The guard stays, so that no other test times anything meanwhile.
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        run_linked("cuda");
+    }
+}

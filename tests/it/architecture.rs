@@ -43,7 +43,7 @@ const MODEL_FLOORS: &[(&str, &[&str])] = &[
 
 /// The same for the simulator's crate.
 const SIMULATOR_FLOORS: &[(&str, &[&str])] = &[
-    ("machine", &["launch", "lower", "mir", "exec", "runtime", "program", "memory", "profile", "error"]),
+    ("machine", &["launch", "link", "lower", "mir", "exec", "runtime", "program", "memory", "profile", "error"]),
     (
         "launch",
         &[
@@ -52,6 +52,7 @@ const SIMULATOR_FLOORS: &[(&str, &[&str])] = &[
         ],
     ),
     ("schedule", &["exec", "program", "sample", "sanitize", "memory", "counters", "printed", "error"]),
+    ("link", &["error"]),
     ("lower", &["isa", "mir", "exec", "program", "error"]),
     ("isa", &["mir", "exec", "program", "memory"]),
     ("mir", &["exec", "program", "memory", "error"]),

@@ -39,6 +39,7 @@ fn ptx(source: PathBuf) -> String {
         max_registers: None,
         relocatable: false,
         compiler: KernelCompiler::Nvrtc,
+        linked: vec![],
         plugin: None,
     };
     let options = CompileOptions {

@@ -19,6 +19,9 @@ pub enum SimError {
         /// What is wrong.
         message: String,
     },
+    /// Files that cannot be linked into one module.
+    #[error("{0}")]
+    Link(String),
     /// No kernel of the module has this name.
     #[error("the module has no kernel `{0}`")]
     NoKernel(String),

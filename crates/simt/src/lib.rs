@@ -6,6 +6,7 @@ mod error;
 mod exec;
 mod isa;
 mod launch;
+mod link;
 mod lower;
 mod machine;
 mod memory;
@@ -21,6 +22,7 @@ mod schedule;
 pub use counters::{Counters, SharedTraffic, Traffic};
 pub use error::{SimError, Site, Trap, TrapKind};
 pub use launch::{LaunchError, LaunchReport, Options, Sampled};
+pub use link::Part;
 pub use machine::{KernelFacts, LaunchSpec, Machine, ModuleId};
 pub use profile::{DeviceProfile, Limiter, OccupancyFacts, profiles};
 

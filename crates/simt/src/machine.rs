@@ -7,6 +7,7 @@ use crate::error::SimError;
 use crate::exec::launch_state::Deadline;
 use crate::exec::simd::HostIsa;
 use crate::launch::{LaunchError, LaunchReport, Options, Tree, resident};
+use crate::link::{self, Part};
 use crate::lower;
 use crate::memory::{Memory, Use};
 use crate::mir::globals::Globals;
@@ -16,6 +17,7 @@ use crate::runtime::errors::Texts;
 use crate::runtime::heap::Heap;
 use crate::runtime::limits::violation;
 use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
+use ptx_parser::Module;
 
 /// A loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -120,12 +122,21 @@ impl Machine {
 
     /// Parses and lowers every kernel of a module. Fails if any of them has a form that is not simulated.
     pub fn load(&mut self, ptx: &str) -> Result<ModuleId, SimError> {
-        let module = ptx_parser::parse(ptx)?;
-        let globals = Globals::new(&module, &self.memory)?;
+        self.load_module(&ptx_parser::parse(ptx)?)
+    }
+
+    /// Loads one module, linked of the PTX of several files: each may use functions and variables of the others.
+    pub fn load_linked(&mut self, parts: &[Part<'_>]) -> Result<ModuleId, SimError> {
+        let texts = link::separate(parts)?;
+        self.load_module(&link::merged(parts, &texts)?)
+    }
+
+    fn load_module(&mut self, module: &Module<'_>) -> Result<ModuleId, SimError> {
+        let globals = Globals::new(module, &self.memory)?;
         let mut kernels = BTreeMap::new();
         let mut failure = None;
         for entry in module.functions.iter().filter(|f| f.entry && f.body.is_some()) {
-            match lower::kernel(&module, &globals, entry, self.isa) {
+            match lower::kernel(module, &globals, entry, self.isa) {
                 Ok(kernel) => {
                     kernels.insert(entry.name.to_owned(), kernel);
                 }

@@ -4,6 +4,7 @@
 //! [`DeviceError::ContextLost`] every further call fails: the process must end. Results are not judged here.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use super::Cuda;
@@ -97,12 +98,14 @@ impl CudaDevice {
     }
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
+    let message = |error| format!("cannot read {}: {error}", path.display());
+    fs::read(path).map_err(|error| DeviceError::Driver { call: "cuModuleLoadDataEx", message: message(error) })
+}
+
 /// The compiled code as the driver loads it.
 fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
-    let mut image = fs::read(&code.code).map_err(|error| DeviceError::Driver {
-        call: "cuModuleLoadDataEx",
-        message: format!("cannot read {}: {error}", code.code.display()),
-    })?;
+    let mut image = read(&code.code)?;
     if code.kind == CodeKind::Ptx {
         image.push(0);
     }
@@ -197,11 +200,14 @@ impl Device for CudaDevice {
         }
         // Of the code before it is linked: the device runtime has variables of its own.
         let original = image(code)?;
-        let variables = variables::names(&original, code.kind);
+        let mut variables = variables::names(&original, code.kind);
+        for part in code.parts.iter().skip(1) {
+            variables.extend(variables::names(&read(&part.code)?, code.kind));
+        }
         let image = match &code.device_runtime {
             Some(library) => {
                 let maker = format!("{:?} {:?}", self.driver, self.info.compute_capability);
-                link::image(&code.code, code.kind, library, &maker)?
+                link::image(code, library, &maker)?
             }
             None => original,
         };

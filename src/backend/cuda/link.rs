@@ -1,4 +1,5 @@
-//! Links code that launches kernels with the toolkit's device runtime, by the driver's linker.
+//! Links code of several sources, and code that launches kernels with the toolkit's device runtime, by the driver's
+//! linker: it takes what NVRTC makes, and no library of a toolkit has to suit the driver.
 //!
 //! The linked cubin is cached beside the code, so that each pair of code and library is linked once per driver and
 //! architecture. A cached file that does not match its hash is made again; if the folder cannot be written, code is
@@ -16,30 +17,47 @@ use sha2::{Digest as _, Sha256};
 use super::driver::check;
 use crate::atomic;
 use crate::backend::DeviceError;
-use crate::model::{CodeKind, hex, sha256_hex};
+use crate::model::{CodeKind, Compiled, hex, sha256_hex};
 
 /// Length of a SHA-256 in hexadecimal, with which a cached file begins.
 const HASH: usize = 64;
 
-/// The image of `code`, relocatable code of a kind, linked with a library. `maker` is all else that the result
-/// depends on: driver and architecture. A context must be current.
+/// The image of relocatable code, linked with a library. `maker` is all else that the result depends on: driver and
+/// architecture. A context must be current.
 ///
 /// # Errors
 ///
 /// [`DeviceError::NotLinked`] with the linker's log; [`DeviceError::Driver`] where a file cannot be read.
-pub(super) fn image(code: &Path, kind: CodeKind, library: &Path, maker: &str) -> Result<Vec<u8>, DeviceError> {
-    let mut bytes = read(code)?;
-    let place = place(code, &bytes, &read(library)?, maker);
+pub(super) fn image(code: &Compiled, library: &Path, maker: &str) -> Result<Vec<u8>, DeviceError> {
+    let mut inputs = inputs(code)?;
+    let bytes: Vec<&[u8]> = inputs.iter().map(|input| input.bytes.as_slice()).collect();
+    let place = place(&code.code, &bytes, &read(library)?, maker);
     if let Some(kept) = fs::read(&place).ok().and_then(sound) {
         return Ok(kept);
     }
-    if kind == CodeKind::Ptx {
-        bytes.push(0);
+    if code.kind == CodeKind::Ptx {
+        for input in &mut inputs {
+            input.bytes.push(0);
+        }
     }
-    let linked = Linker::new()?.link(code, kind, &mut bytes, library)?;
+    let linked = Linker::new()?.link(code.kind, &mut inputs, library)?;
     // Without the cache the code is linked again.
     let _ = atomic::write(&place, &[sha256_hex(&linked).as_bytes(), &linked].concat());
     Ok(linked)
+}
+
+/// Code to link, with its name in messages.
+struct Input {
+    name: CString,
+    bytes: Vec<u8>,
+}
+
+fn inputs(code: &Compiled) -> Result<Vec<Input>, DeviceError> {
+    if code.parts.is_empty() {
+        return Ok(vec![Input { name: c_path(&code.code)?, bytes: read(&code.code)? }]);
+    }
+    let parts = code.parts.iter();
+    parts.map(|part| Ok(Input { name: c_path(Path::new(&part.source))?, bytes: read(&part.code)? })).collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
@@ -50,9 +68,9 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
 }
 
 /// Path of the linked code: beside its first part, named by the hash of everything that it depends on.
-fn place(code: &Path, bytes: &[u8], library: &[u8], maker: &str) -> PathBuf {
+fn place(code: &Path, bytes: &[&[u8]], library: &[u8], maker: &str) -> PathBuf {
     let mut hash = Sha256::new();
-    for part in [bytes, library, maker.as_bytes()] {
+    for part in bytes.iter().copied().chain([library, maker.as_bytes()]) {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
@@ -97,31 +115,33 @@ impl Linker {
         Ok(Self { state, _options: options, _values: values, log })
     }
 
-    fn link(self, code: &Path, kind: CodeKind, bytes: &mut [u8], library: &Path) -> Result<Vec<u8>, DeviceError> {
+    fn link(self, kind: CodeKind, inputs: &mut [Input], library: &Path) -> Result<Vec<u8>, DeviceError> {
         let kind = match kind {
             CodeKind::Cubin => sys::CUjitInputType::CU_JIT_INPUT_CUBIN,
             CodeKind::Ptx => sys::CUjitInputType::CU_JIT_INPUT_PTX,
             CodeKind::Plugin => {
-                let message = format!("{} is a library of the host, which is linked with nothing", code.display());
+                let message = "a library of the host is linked with nothing".to_owned();
                 return Err(DeviceError::Driver { call: "cuLinkAddData", message });
             }
         };
-        let (name, path) = (c_path(code)?, c_path(library)?);
-        // SAFETY: the state lives; the data is as long as said, PTX with its NUL; the name ends with a NUL; there are
-        // no options, for which null is allowed.
-        let added = unsafe {
-            sys::cuLinkAddData_v2(
-                self.state,
-                kind,
-                bytes.as_mut_ptr().cast(),
-                bytes.len(),
-                name.as_ptr(),
-                0,
-                ptr::null_mut(),
-                ptr::null_mut(),
-            )
-        };
-        self.judge("cuLinkAddData", added)?;
+        let path = c_path(library)?;
+        for Input { name, bytes } in inputs {
+            // SAFETY: the state lives; the data is as long as said, PTX with its NUL; the name ends with a NUL; there are
+            // no options, for which null is allowed.
+            let added = unsafe {
+                sys::cuLinkAddData_v2(
+                    self.state,
+                    kind,
+                    bytes.as_mut_ptr().cast(),
+                    bytes.len(),
+                    name.as_ptr(),
+                    0,
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                )
+            };
+            self.judge("cuLinkAddData", added)?;
+        }
         let kind = sys::CUjitInputType::CU_JIT_INPUT_LIBRARY;
         // SAFETY: as above; the path ends with a NUL.
         let added =
@@ -177,14 +197,15 @@ mod tests {
     #[test]
     fn what_is_linked_is_found_again_by_all_that_it_depends_on() {
         let code = Path::new("/cache/code/v1/a.cubin");
-        let first = place(code, b"code", b"library", "driver 1");
+        let first = place(code, &[b"code"], b"library", "driver 1");
         assert_eq!(first.parent(), code.parent());
-        assert_eq!(first, place(code, b"code", b"library", "driver 1"));
+        assert_eq!(first, place(code, &[b"code"], b"library", "driver 1"));
         for other in [
-            place(code, b"codes", b"library", "driver 1"),
-            place(code, b"code", b"libraries", "driver 1"),
-            place(code, b"code", b"library", "driver 2"),
-            place(code, b"codel", b"ibrary", "driver 1"),
+            place(code, &[b"codes"], b"library", "driver 1"),
+            place(code, &[b"code"], b"libraries", "driver 1"),
+            place(code, &[b"code"], b"library", "driver 2"),
+            place(code, &[b"codel"], b"ibrary", "driver 1"),
+            place(code, &[b"code", b"code"], b"library", "driver 1"),
         ] {
             assert_ne!(first, other);
         }

@@ -26,6 +26,7 @@ pub fn compiled(key: &str) -> Compiled {
         device_runtime: None,
         source: String::new(),
         options: String::new(),
+        parts: Vec::new(),
         cached: false,
     }
 }

@@ -1,6 +1,7 @@
 //! An opened simulated device: modules, kernels and buffers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use super::host_error;
@@ -10,7 +11,7 @@ use crate::backend::{
     ModuleId, Monitor, Prepare, Read, RunReport,
 };
 use crate::model::{CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter, ScalarValue};
-use simt::{DeviceProfile, Limiter, Machine};
+use simt::{DeviceProfile, Limiter, Machine, Part};
 
 #[derive(Debug)]
 pub(super) struct LoadedModule {
@@ -150,6 +151,11 @@ impl SimDevice {
     }
 }
 
+fn read(path: &Path) -> Result<String, DeviceError> {
+    let message = |error| format!("cannot read {}: {error}", path.display());
+    std::fs::read_to_string(path).map_err(|error| DeviceError::Driver { call: "load", message: message(error) })
+}
+
 fn unknown(what: &str, number: u32) -> DeviceError {
     DeviceError::Driver { call: "simulator", message: format!("there is no {what} {number} on the device") }
 }
@@ -206,11 +212,16 @@ impl Device for SimDevice {
             let message = "the simulator executes PTX, not a cubin".to_owned();
             return Err(DeviceError::Driver { call: "load", message });
         }
-        let text = std::fs::read_to_string(&code.code).map_err(|e| DeviceError::Driver {
-            call: "load",
-            message: format!("cannot read {}: {e}", code.code.display()),
-        })?;
-        let id = self.machine.load(&text).map_err(host_error)?;
+        let text = read(&code.code)?;
+        let others = code.parts.iter().skip(1).map(|part| read(&part.code)).collect::<Result<Vec<_>, _>>()?;
+        let id = if code.parts.is_empty() {
+            self.machine.load(&text)
+        } else {
+            let texts = std::iter::once(&text).chain(&others);
+            let parts = code.parts.iter().zip(texts).map(|(part, ptx)| Part { name: &part.source, ptx });
+            self.machine.load_linked(&parts.collect::<Vec<_>>())
+        };
+        let id = id.map_err(host_error)?;
         let resources: BTreeMap<String, KernelResources> = code
             .kernels
             .iter()
@@ -223,7 +234,9 @@ impl Device for SimDevice {
             self.machine.name_kernel(id, mangled, expression);
         }
         let assumed = assumed_registers(&text, self.machine.profile());
-        let variables = variables::names(text.as_bytes(), CodeKind::Ptx);
+        let names = std::iter::once(&text).chain(&others).map(|text| variables::names(text.as_bytes(), CodeKind::Ptx));
+        // A variable without linkage may have another name in the linked module.
+        let variables = names.flatten().filter(|name| self.machine.variable(id, name).is_ok()).collect();
         Ok(self.add_module(LoadedModule { id, resources, variables, assumed }))
     }
 

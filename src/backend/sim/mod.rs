@@ -89,6 +89,9 @@ fn info(p: &DeviceProfile) -> DeviceInfo {
 fn host_error(error: SimError) -> DeviceError {
     match error {
         SimError::OutOfMemory { needed, available } => DeviceError::OutOfMemory { needed, available },
+        SimError::Link(message) => {
+            DeviceError::NotLinked { summary: format!("the sources do not link: {message}"), log: message }
+        }
         SimError::Launch(message) => DeviceError::InvalidLaunch(message),
         SimError::Arguments(message) => DeviceError::Driver { call: "launch", message },
         SimError::Host(message) => DeviceError::Unavailable(message),

@@ -173,6 +173,7 @@ impl Worker<'_> {
             max_registers: self.small(recipe.max_registers.as_ref(), "max_registers", &CompileSpec::REGISTERS)?,
             relocatable: recipe.relocatable,
             compiler: recipe.compiler,
+            linked: recipe.linked.clone(),
             plugin: None,
         })
     }
@@ -298,4 +299,5 @@ fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
         && a.max_registers == b.max_registers
         && a.relocatable == b.relocatable
         && a.compiler == b.compiler
+        && a.linked == b.linked
 }

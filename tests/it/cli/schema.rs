@@ -50,6 +50,7 @@ const BEYOND_A_SCHEMA: &[(&str, &str)] = &[
     ("cycle_in_let", "which binding uses which"),
     ("cycle_through_a_variant", "which binding uses which"),
     ("fills_that_do_not_fit", "the ranges of types"),
+    ("linked", "what files are"),
     ("names_of_some_variants_only", "which variant has which names"),
     ("npy_files_that_do_not_fit", "the content of files"),
     ("power_written_as_a_caret", "the language of expressions"),

@@ -89,6 +89,7 @@ fn compiled(unit: &CompileUnit) -> Compiled {
         device_runtime: None,
         source: String::new(),
         options: String::new(),
+        parts: Vec::new(),
         cached: false,
     }
 }

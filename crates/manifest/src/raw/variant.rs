@@ -139,8 +139,8 @@ table! {
     /// A kernel, its launch and how it is compiled.
     pub struct RawLaunch {
         /// The CUDA C++ file, or code of another compiler (`.ptx`, `.cubin`, `.fatbin`): in `kernels/` beside the manifest's
-        /// folder, or in the folder itself.
-        pub source: Option<At<String>>,
+        /// folder, or in the folder itself. Of a list, the first has the kernel and is linked with the others.
+        pub source: Option<OneOrMany<At<String>>>,
         /// A C++ name expression: `"reduce<{type}, {block}>"`; in code of another compiler, the name of the entry.
         pub kernel: Option<Text>,
         /// Blocks per grid: a list of one to three expressions, or `"occupancy"`.

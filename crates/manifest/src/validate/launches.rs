@@ -13,17 +13,16 @@ use crate::experiment::{
     StepSpec, Template, Times,
 };
 use crate::expr::template::Style;
-use crate::files::reason;
-use crate::model::{Allocation, Diagnostic, KernelCompiler, OptionsOf, SourceForm, Span, Value};
-use crate::project::Project;
-use crate::raw::{Arg, Expr, RawExtent, RawLaunch, RawVariant, TextOrNumber};
+use crate::model::{Allocation, Diagnostic, OptionsOf, SourceForm, Span, Value};
+use crate::raw::{Arg, Expr, OneOrMany, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, missing};
-use crate::regular;
 
 mod attributes;
 mod order;
+mod sources;
 mod steps;
 
+use sources::{compiled_already, linked, source_file, unlinked};
 pub use steps::no_graph;
 
 /// What the checks of one launch share.
@@ -44,11 +43,16 @@ pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
     }
 }
 
+/// The first of the sources, which has the kernel.
+fn first(sources: &OneOrMany<At<String>>) -> Option<&At<String>> {
+    sources.as_slice().first()
+}
+
 /// The keys of a launch that are given, except `kernel`, which decides the kind of the variant.
 fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
     let expression = |raw: &Option<Expr>| raw.as_ref().map(|Expr(expression)| expression.span.clone());
     let places = [
-        ("source", raw.source.as_ref().map(|at| at.span.clone())),
+        ("source", raw.source.as_ref().and_then(first).map(|at| at.span.clone())),
         ("grid", raw.grid.as_ref().map(|at| at.span.clone())),
         ("block", raw.block.as_ref().map(|at| at.span.clone())),
         ("shared", expression(&raw.shared)),
@@ -94,13 +98,18 @@ pub fn host(
     if launch.source.is_none() && !ctx.refused(&raw.span, "source") {
         ctx.fault(missing("source", Some(&raw.span), "variant"));
     }
-    if let Some(source) = launch.source.as_ref().filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda) {
+    let given = launch.source.as_ref();
+    if let Some(second) = given.and_then(|sources| sources.as_slice().get(1)) {
+        let fault = Diagnostic::at(second.span.clone(), "a host function has one source, which nvcc builds");
+        ctx.fault(fault.hint("include the others"));
+    }
+    if let Some(source) = given.and_then(first).filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda) {
         let message = format!("`{}` is code of the device, and a host function is CUDA C++", source.value);
         ctx.fault(Diagnostic::at(source.span.clone(), message).hint("launch its kernels with `kernel`"));
     }
     let compile = compile(ctx, &place, launch, OptionsOf::Nvcc);
     let source =
-        launch.source.as_ref().map(|source| source_file(ctx, source, &compile.include_paths)).unwrap_or_default();
+        given.and_then(first).map(|source| source_file(ctx, source, &compile.include_paths)).unwrap_or_default();
     defined(ctx, &place, function, &source, &compile.include_paths, Definition::HostFunction);
     let libraries: Vec<Template> = raw.value.libraries.iter().flatten().map(|text| text.0.clone()).collect();
     for library in &libraries {
@@ -220,7 +229,9 @@ fn launch(
     compile.compiler = compiler;
     unlinked(ctx, &raw, compiler);
     compiled_already(ctx, &raw);
-    let source = raw.source.map(|source| source_file(ctx, &source, &compile.include_paths)).unwrap_or_default();
+    let given = raw.source.as_ref();
+    let source = given.and_then(first).map(|at| source_file(ctx, at, &compile.include_paths)).unwrap_or_default();
+    linked(ctx, &raw, &mut compile);
     let kernel = raw.kernel.map_or_else(Template::missing, |text| text.0);
     defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
     let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
@@ -245,56 +256,6 @@ fn launch(
         lets: Vec::new(),
         compile,
     }
-}
-
-/// Keys of the compiler, which have no meaning for code of another compiler.
-const OF_COMPILER: [&str; 8] =
-    ["defines", "options", "include_paths", "debug", "max_registers", "relocatable", "pending_launches", "compiler"];
-
-/// Reports `relocatable` beside a compiler whose code is not linked.
-fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
-    let Some(relocatable) = raw.relocatable.as_ref().filter(|at| at.value && compiler != KernelCompiler::Nvrtc) else {
-        return;
-    };
-    let message = format!("code of {} is not linked: `relocatable` needs NVRTC", compiler.name());
-    ctx.fault(Diagnostic::at(relocatable.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
-}
-
-/// Reports keys of the compiler beside code that another compiler made.
-fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
-    let Some(source) = raw.source.as_ref().filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda) else {
-        return;
-    };
-    for (key, span) in places(raw).into_iter().filter(|(key, _)| OF_COMPILER.contains(key)) {
-        let message = format!("`{key}` has no meaning for `{}`, which is compiled already", source.value);
-        ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
-    }
-}
-
-/// The path of a source; empty if there is no such file in the project.
-fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[PathBuf]) -> PathBuf {
-    let places = ctx.files.places(&source.value);
-    if let Some(found) = places.iter().find(|path| path.is_file()) {
-        if !ctx.is_inside(found, &source.span) {
-            return PathBuf::new();
-        }
-        if let Some(outside) = ctx.files.source(found, include_paths).outside.first() {
-            let why = ctx.files.project().refusal(outside);
-            let fault = Diagnostic::at(source.span.clone(), format!("`{}` includes a file: {why}", found.display()));
-            ctx.fault(fault.label("includes a file outside of the project").hint(Project::REMEDY));
-            return PathBuf::new();
-        }
-        if let Err(error) = regular::open(found) {
-            let message = format!("cannot read `{}`: {}", found.display(), reason(&error));
-            ctx.fault(Diagnostic::at(source.span.clone(), message));
-        }
-        return found.clone();
-    }
-    let [beside, inside] = &places;
-    let message = format!("there is no source `{}`", source.value);
-    let hint = format!("looked for `{}` and `{}`", beside.display(), inside.display());
-    ctx.fault(Diagnostic::at(source.span.clone(), message).label("no such file").hint(hint));
-    PathBuf::new()
 }
 
 /// What a name must refer to in its source.

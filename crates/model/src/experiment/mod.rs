@@ -587,6 +587,8 @@ pub struct CompileSpec {
     pub relocatable: bool,
     /// What compiles it.
     pub compiler: KernelCompiler,
+    /// Further sources, compiled alike and linked with it.
+    pub linked: Vec<PathBuf>,
 }
 
 impl Manifest {

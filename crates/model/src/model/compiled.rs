@@ -46,6 +46,9 @@ pub struct CompileUnit {
     /// What compiles the kernels.
     #[serde(default, skip_serializing_if = "KernelCompiler::is_nvrtc")]
     pub compiler: KernelCompiler,
+    /// Further sources, compiled alike and linked with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub linked: Vec<PathBuf>,
     /// Set if `kernels` are host functions, which nvcc builds into a shared library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<Plugin>,
@@ -65,6 +68,7 @@ impl CompileUnit {
             max_registers: None,
             relocatable: false,
             compiler: KernelCompiler::Nvrtc,
+            linked: Vec::new(),
             plugin: None,
         }
     }
@@ -205,9 +209,21 @@ pub struct Compiled {
     /// toolkit's `libcudadevrt.a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_runtime: Option<PathBuf>,
+    /// The code of every source, that in `code` first, if there are several: they are linked where they are loaded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<CodePart>,
     /// Whether it came from the cache, in this run.
     #[serde(skip)]
     pub cached: bool,
+}
+
+/// The code of one of several sources that are linked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodePart {
+    /// The name of the source file, for messages.
+    pub source: String,
+    /// The cached cubin or PTX.
+    pub code: PathBuf,
 }
 
 /// Why a unit did not compile.

@@ -37,7 +37,8 @@ pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use claim::Claim;
 pub use commit::Commit;
 pub use compiled::{
-    CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin, SourceForm,
+    CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
+    SourceForm,
 };
 pub use compiler_option::{OptionsOf, RefusedOption};
 pub use counter::{CounterInfo, CounterKind, CounterName, CounterTheme, CounterUnit, VOCABULARY, counter_name};

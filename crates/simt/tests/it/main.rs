@@ -13,6 +13,7 @@ mod faults;
 mod features;
 mod hostile;
 mod ladder;
+mod linked;
 mod listing;
 mod ops;
 mod patterns;

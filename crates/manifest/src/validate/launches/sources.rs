@@ -1,0 +1,96 @@
+//! The sources of a launch: their files, and the keys that do not apply to them.
+
+use std::path::{Path, PathBuf};
+
+use super::{first, places};
+use crate::experiment::CompileSpec;
+use crate::files::reason;
+use crate::model::{Diagnostic, KernelCompiler, SourceForm};
+use crate::project::Project;
+use crate::raw::{OneOrMany, RawLaunch};
+use crate::read::At;
+use crate::regular;
+use crate::validate::context::Context;
+
+/// Keys of the compiler, which have no meaning for code of another compiler.
+const OF_COMPILER: [&str; 8] =
+    ["defines", "options", "include_paths", "debug", "max_registers", "relocatable", "pending_launches", "compiler"];
+
+/// Reports `relocatable` beside a compiler whose code is not linked.
+pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
+    let Some(relocatable) = raw.relocatable.as_ref().filter(|at| at.value && compiler != KernelCompiler::Nvrtc) else {
+        return;
+    };
+    let message = format!("code of {} is not linked: `relocatable` needs NVRTC", compiler.name());
+    ctx.fault(Diagnostic::at(relocatable.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
+}
+
+/// Reports keys of the compiler beside code that another compiler made.
+pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
+    let Some(source) =
+        raw.source.as_ref().and_then(first).filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda)
+    else {
+        return;
+    };
+    for (key, span) in places(raw).into_iter().filter(|(key, _)| OF_COMPILER.contains(key)) {
+        let message = format!("`{key}` has no meaning for `{}`, which is compiled already", source.value);
+        ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
+    }
+}
+
+/// The path of a source; empty if there is no such file in the project.
+pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[PathBuf]) -> PathBuf {
+    let places = ctx.files.places(&source.value);
+    if let Some(found) = places.iter().find(|path| path.is_file()) {
+        if !ctx.is_inside(found, &source.span) {
+            return PathBuf::new();
+        }
+        if let Some(outside) = ctx.files.source(found, include_paths).outside.first() {
+            let why = ctx.files.project().refusal(outside);
+            let fault = Diagnostic::at(source.span.clone(), format!("`{}` includes a file: {why}", found.display()));
+            ctx.fault(fault.label("includes a file outside of the project").hint(Project::REMEDY));
+            return PathBuf::new();
+        }
+        if let Err(error) = regular::open(found) {
+            let message = format!("cannot read `{}`: {}", found.display(), reason(&error));
+            ctx.fault(Diagnostic::at(source.span.clone(), message));
+        }
+        return found.clone();
+    }
+    let [beside, inside] = &places;
+    let message = format!("there is no source `{}`", source.value);
+    let hint = format!("looked for `{}` and `{}`", beside.display(), inside.display());
+    ctx.fault(Diagnostic::at(source.span.clone(), message).label("no such file").hint(hint));
+    PathBuf::new()
+}
+
+/// The sources that are linked with the first. Only NVRTC's code is linked.
+pub fn linked(ctx: &mut Context, raw: &RawLaunch, compile: &mut CompileSpec) {
+    let Some(sources) = &raw.source else { return };
+    if let OneOrMany::Many(list) = sources
+        && list.is_empty()
+    {
+        let message = "`source` is an empty list";
+        let at = raw.kernel.as_ref().map(|kernel| kernel.0.span.clone());
+        let fault = at.map_or_else(|| Diagnostic::whole(message), |kernel| Diagnostic::at(kernel, message));
+        ctx.fault(fault.label("the kernel is in the first").hint("list the file with the kernel first"));
+    }
+    let Some((first, others)) = sources.as_slice().split_first() else { return };
+    for (at, source) in others.iter().enumerate() {
+        if SourceForm::of(Path::new(&source.value)) != SourceForm::Cuda {
+            let message = format!("`{}` is compiled already, and only CUDA C++ is linked", source.value);
+            ctx.fault(Diagnostic::at(source.span.clone(), message));
+        } else if let Some(again) = [first].into_iter().chain(&others[..at]).find(|one| one.value == source.value) {
+            let fault = Diagnostic::at(source.span.clone(), format!("`{}` is linked with itself", source.value));
+            ctx.fault(fault.label("again").related(again.span.clone(), "first"));
+        }
+    }
+    if let Some(second) = others.first() {
+        if compile.compiler != KernelCompiler::Nvrtc {
+            let message = format!("code of {} is not linked: several sources need NVRTC", compile.compiler.name());
+            ctx.fault(Diagnostic::at(second.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
+        }
+        compile.relocatable = true;
+        compile.linked = others.iter().map(|source| source_file(ctx, source, &compile.include_paths)).collect();
+    }
+}

@@ -1,0 +1,1 @@
+__device__ float factor = 2.0f;
