@@ -96,6 +96,8 @@ pub fn run_one(
     let ran = ready.work.run(&mut worker.pool, &mut observe, interrupt);
     let end = passes.run(ran, passed, (options, interrupt), &mut ready);
     CONCLUDES.store(true, Ordering::Relaxed);
+    // The plan takes as much memory as the results.
+    drop(ready.work);
     let ended = match &ready.beside {
         Some(beside) => beside.conclude(options, &end, started, ready.recorder, &ready.destination, console),
         None => conclude(options, &end, started, ready.recorder, &ready.destination, console),

@@ -41,6 +41,10 @@ type Entry<T> = Result<T, Damaged>;
 /// What is left without the affected groups up to the damage, and the damaged lines. An error if the plan of a run may
 /// be affected.
 pub(super) fn leave_out<T: Step>(entries: Vec<Entry<T>>) -> Result<(Vec<T>, Vec<Damaged>), Damaged> {
+    if entries.iter().all(Result::is_ok) {
+        // In the memory of the entries.
+        return Ok((entries.into_iter().filter_map(Result::ok).collect(), Vec::new()));
+    }
     let mut void: HashMap<GroupKey, usize> = HashMap::new();
     for (place, entry) in entries.iter().enumerate() {
         let Err(damaged) = entry else { continue };

@@ -1,6 +1,8 @@
 //! Reads a journal back.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::iter;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -43,6 +45,12 @@ pub struct Damaged {
     pub message: String,
 }
 
+/// Lines that are parsed at a time: a journal is in memory only as events.
+const CHUNK: usize = 4096;
+
+/// How much of a journal is read at once, in bytes.
+const BUFFER: usize = 1 << 20;
+
 /// Reads the whole journal at `path`, of this version or the first.
 ///
 /// A last line without its end, or that does not parse, was being written when the run died: it is left out and reported in
@@ -51,11 +59,63 @@ pub struct Damaged {
 /// were running are left out, so that a resumed run repeats these groups alone. Damage before the first group of a run,
 /// whose plan it may have changed, is an error, as is a line of another version anywhere.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
-    let bytes = bytes_of(path)?;
-    let lines = lines_of(&bytes);
-    let parsed = lines.par_iter().map(|(_, line)| parse(line.trim_ascii_end())).collect::<Vec<_>>();
-    let Sound { content: events, torn, damaged, last } = sound(path, &bytes, lines.iter().zip(parsed))?;
-    Ok(Contents { events, torn, damaged, last })
+    let file = regular::open(path).map_err(JournalError::io("read", path))?;
+    let mut lines = Lines { reader: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };
+    let of_some = |some: Vec<(Place, Vec<u8>)>| -> Vec<_> {
+        some.into_par_iter().map(|(place, line)| (place, parse(line.trim_ascii_end()))).collect()
+    };
+    let Sound { content: events, torn, damaged, last } = sound(path, iter::from_fn(|| lines.some()).flat_map(of_some))?;
+    match lines.error {
+        None => Ok(Contents { events, torn, damaged, last }),
+        Some(error) => Err(JournalError::io("read", path)(error)),
+    }
+}
+
+/// Where a line is.
+pub(super) struct Place {
+    /// Bytes into the file.
+    pub offset: usize,
+    /// Whether it has its end.
+    pub is_ended: bool,
+    /// Whether nothing follows it.
+    pub is_last: bool,
+}
+
+/// Reads the lines of a file, with their ends.
+struct Lines {
+    reader: BufReader<File>,
+    offset: usize,
+    /// Why it stopped before the end.
+    error: Option<io::Error>,
+}
+
+impl Lines {
+    /// The next lines; `None` after the last one.
+    fn some(&mut self) -> Option<Vec<(Place, Vec<u8>)>> {
+        let mut some = Vec::new();
+        while some.len() < CHUNK {
+            match self.line() {
+                Ok(Some(line)) => some.push(line),
+                Ok(None) => break,
+                Err(error) => {
+                    self.error = Some(error);
+                    break;
+                }
+            }
+        }
+        (!some.is_empty()).then_some(some)
+    }
+
+    fn line(&mut self) -> io::Result<Option<(Place, Vec<u8>)>> {
+        let mut line = Vec::new();
+        if self.error.is_some() || self.reader.read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        let is_last = self.reader.fill_buf()?.is_empty();
+        let place = Place { offset: self.offset, is_ended: line.ends_with(b"\n"), is_last };
+        self.offset += line.len();
+        Ok(Some((place, line)))
+    }
 }
 
 pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
@@ -84,18 +144,16 @@ pub(super) struct Sound<T> {
 }
 
 /// Separates what is sound from what is not; see [`read`].
-pub(super) fn sound<'a, T: Step>(
+pub(super) fn sound<T: Step>(
     path: &Path,
-    bytes: &[u8],
-    parsed: impl Iterator<Item = (&'a (usize, &'a [u8]), Result<Line<T>, Fault>)>,
+    parsed: impl Iterator<Item = (Place, Result<Line<T>, Fault>)>,
 ) -> Result<Sound<T>, JournalError> {
     let mut entries: Vec<Result<T, Damaged>> = Vec::with_capacity(parsed.size_hint().0);
     let mut torn = None;
     let mut order = Order::default();
-    for (i, (&(offset, line), parsed)) in parsed.enumerate() {
-        let is_last = offset + line.len() == bytes.len();
+    for (i, (Place { offset, is_ended, is_last }, parsed)) in parsed.enumerate() {
         match parsed {
-            Ok(Line { seq, content }) if line.ends_with(b"\n") => order.place(i + 1, seq, content, &mut entries),
+            Ok(Line { seq, content }) if is_ended => order.place(i + 1, seq, content, &mut entries),
             Err(Fault::Version(found)) => {
                 let path = path.to_owned();
                 return Err(JournalError::Version { path, line: i + 1, found, expected: JOURNAL_VERSION });
@@ -149,7 +207,7 @@ const TAIL: u64 = 4096;
 
 /// Whether the journal at `path` ends with the end of a run that ran every case. Reads the last line only.
 pub fn is_complete(path: &Path) -> bool {
-    let tail = || -> std::io::Result<Vec<u8>> {
+    let tail = || -> io::Result<Vec<u8>> {
         let mut file = regular::open(path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;

@@ -13,7 +13,7 @@ use serde_json::{from_slice, from_str};
 
 use super::damage::{Role, Step};
 use super::parse::{self, Checked, Envelope, Fault, Line};
-use super::read::{Sound, bytes_of, lines_of, sound};
+use super::read::{Place, Sound, bytes_of, lines_of, sound};
 use super::{Damaged, JournalError, Torn};
 use crate::model::{Event, GroupKey, Outcome};
 
@@ -98,9 +98,12 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     let bytes = bytes_of(path)?;
     let lines = lines_of(&bytes);
     let mut keys = Keys::default();
-    let scanned =
-        lines.iter().map(|place @ (offset, line)| (place, scan_line(line.trim_ascii_end(), *offset, &mut keys)));
-    let Sound { content: steps, torn, damaged, .. } = sound(path, &bytes, scanned)?;
+    let scanned = lines.iter().map(|&(offset, line)| {
+        let is_last = offset + line.len() == bytes.len();
+        let place = Place { offset, is_ended: line.ends_with(b"\n"), is_last };
+        (place, scan_line(line.trim_ascii_end(), offset, &mut keys))
+    });
+    let Sound { content: steps, torn, damaged, .. } = sound(path, scanned)?;
     Ok(Scan { path: path.to_owned(), torn, damaged, steps })
 }
 

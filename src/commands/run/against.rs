@@ -8,7 +8,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 use super::Ended;
-use super::conclude::{Written, finish};
+use super::conclude::finish;
 use super::destination::Destination;
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
@@ -18,6 +18,7 @@ use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::experiment::Manifest;
+use crate::journal::{self, JOURNAL_FILE};
 use crate::manifest;
 use crate::model::{Diagnostics, Event, Records};
 use crate::plan::against::{Joined, Part, base_name, join};
@@ -214,7 +215,7 @@ impl Beside {
         let stopped = match end {
             RunEnd::Complete => {
                 let both = Both {
-                    together: self.together(&written)?,
+                    together: self.together(&written.records, &destination.dir)?,
                     names: [self.place.clone(), options.manifest.display().to_string()],
                     faults: self.faults.clone(),
                     records: written.records,
@@ -232,10 +233,12 @@ impl Beside {
         stopped
     }
 
-    fn together(&self, written: &Written) -> Result<Together, Failure> {
+    fn together(&self, records: &Records, dir: &Path) -> Result<Together, Failure> {
         let suffix = base_name("", &self.label);
-        let mut together = Together::of(&written.events, &written.records, &suffix)
-            .map_err(|error| Failure::environment(error.to_string()))?;
+        let journal =
+            journal::read(&dir.join(JOURNAL_FILE)).map_err(|error| Failure::environment(error.to_string()))?;
+        let mut together =
+            Together::of(&journal.events, records, &suffix).map_err(|error| Failure::environment(error.to_string()))?;
         let mut refused: HashMap<_, Vec<_>> = HashMap::new();
         for case in &self.joined.refused {
             let what = match case.part {

@@ -27,13 +27,13 @@ pub fn conclude(
 ) -> Result<Ended, Failure> {
     // The report of a shard alone would look like that of the whole plan.
     let conclude = if options.shard.is_some() { close } else { finish };
-    let Written { records, events, .. } = conclude(end, started, recorder, destination)?;
+    let Written { records, spent, .. } = conclude(end, started, recorder, destination)?;
     let exit = exit(options.gate, end, &records);
     if options.json {
         let code = exit.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
         console.print(&render::events::end(&records, &destination.dir, options.shard.is_none(), code as u8))?;
     } else {
-        show(options, &records, &Spent::of(&events), destination, console)?;
+        show(options, &records, &spent, destination, console)?;
     }
     Ok(Ended { exit: exit?, counts: render::counts(&records), both: None })
 }
@@ -41,8 +41,9 @@ pub fn conclude(
 /// A finished run.
 #[derive(Debug)]
 pub struct Written {
-    pub events: Vec<Event>,
     pub records: Records,
+    /// The time of the run.
+    pub spent: Spent,
     /// Of the folder, so that no other process writes there meanwhile.
     pub lock: FolderLock,
 }
@@ -80,20 +81,21 @@ pub fn close(
     let finished = Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() };
     let analysed = analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished);
     // Before the end of the run: a journal that ends with it lacks nothing.
-    let ratios = analysed.iter().flat_map(|(_, _, ratios)| ratios);
+    let ratios = analysed.iter().flat_map(|(_, ratios, _)| ratios);
     ratios.chain([&finished]).for_each(|event| recorder.emit(event));
     let lock = recorder.close()?;
-    let (events, records, _) = analysed?;
-    Ok(Written { events, records, lock })
+    let (records, _, spent) = analysed?;
+    Ok(Written { records, spent, lock })
 }
 
-/// The events of a journal that will end with `end`, the records that they make, and the ratios that it lacks.
-fn analysed(path: &Path, end: &Event) -> Result<(Vec<Event>, Records, Vec<Event>), Failure> {
+/// The records of a journal that will end with `end`, the ratios that it lacks, and the time of its last run.
+fn analysed(path: &Path, end: &Event) -> Result<(Records, Vec<Event>, Spent), Failure> {
     let mut events = journal::read(path).map_err(|e| Failure::environment(e.to_string()))?.events;
     events.push(end.clone());
-    let made = analyse::records_and_ratios(events.iter().cloned());
+    let spent = Spent::of(&events);
+    let made = analyse::records_and_ratios(events);
     let (records, ratios) = made.map_err(|e| Failure::environment(e.to_string()))?;
-    Ok((events, records, ratios))
+    Ok((records, ratios, spent))
 }
 
 fn show(
