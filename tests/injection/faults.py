@@ -2,7 +2,8 @@
 
     python3 tests/injection/faults.py RUNNER [--check] [PAGE]
 
-It needs no GPU. `tests/it/faults/` makes kernels hang, crash and lose the device on one.
+The page has a table of the simulator and one of a GPU. Where there is none, the second one is left as it is.
+`tests/it/faults/` makes kernels hang, crash and lose the device in more ways.
 """
 
 import os
@@ -20,42 +21,87 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs/reference/faults.md"
 
 HEAD = """# Faults
 
-What goes wrong, what a run makes of it, and what is left. `tests/injection/faults.py` injects every fault on the
-simulator, compares what is left with a run in peace, and writes this page. `tests/it/faults/` does the same to kernels on
-a GPU.
+What goes wrong, what a run makes of it, and what is left. `tests/injection/faults.py` injects every fault, compares what
+is left with a run in peace, and writes this page.
 
-| fault | injected by | outcome | what is left |
+## On the simulator
+
+"""
+
+TABLE = """| fault | injected by | outcome | what is left |
 |---|---|---|---|
+"""
+
+ON_A_GPU = """
+## On a GPU
+
+Times differ from run to run, so the other rows are *right* if each has its cases, all measured and checked. What is done
+to journals, records and folders does not depend on the device. `tests/it/faults/` has more ways in which kernels and
+host functions fail.
+
 """
 
 
 class Rows:
-    def __init__(self, runner, folder):
-        self.runner, self.folder, self.lines, self.count = runner, folder, [], 0
+    def __init__(self, runner, folder, backend):
+        self.runner, self.folder, self.backend, self.lines, self.count = runner, folder, backend, [], 0
         peace = self.project()
-        assert peace.run()[0] == 0
+        code, said = peace.run()
+        assert code == 0, said
         self.expected, self.peace = peace.rows(), peace.committed()
+
+    @property
+    def is_gpu(self):
+        return self.backend == "cuda"
 
     def project(self, faulty=None, **more):
         self.count += 1
-        return Project(f"{self.folder}/{self.count}", self.runner, faulty, **more)
+        return Project(f"{self.folder}/{self.count}", self.runner, faulty, backend=self.backend, **more)
 
     def add(self, fault, how, outcome, left):
         self.lines.append(f"| {fault} | {how} | {outcome} | {left} |")
 
     def same(self, project):
         """Whether the other rows are those of a run in peace."""
+        if self.is_gpu:
+            named = lambda rows: [{k: row[k] for k in ("variant", "n", "regime", "verdict")} for row in rows]
+            assert named(project.rows()) == named(self.expected), "other rows differ"
+            assert {row["outcome"] for row in project.rows()} <= {"measured", "unstable"}, project.rows()
+            return "every other row right"
         strip = lambda rows: [{k: v for k, v in row.items() if k != "case"} for row in rows]
         assert strip(project.rows()) == strip(self.expected), "other rows differ"
         return "every other row as in a run in peace"
 
     def whole(self, project):
+        if self.is_gpu:
+            self.same(project)
+            return "a report with every row"
         assert project.committed() == self.peace, "the report differs"
         return "a report with the same bytes"
 
 
+# How a case ends on a GPU.
+ON_GPU = {
+    "a kernel writes past its buffer": "wrong",
+    "a kernel writes 280 KB past its buffer": "launch_error",
+    "a kernel reads through a null pointer": "launch_error",
+    "a kernel reads an address that is not aligned": "launch_error",
+    "a kernel aborts": "launch_error",
+    "a kernel never ends": "timed_out",
+    "a kernel is wrong": "wrong",
+    "a kernel prints megabytes": "wrong",
+    "a source does not compile": "compile_error",
+}
+
+
 def kernels(rows):
-    faults = [
+    of_gpus = [
+        ("a kernel writes 280 KB past its buffer", "`out[n + 71680] = 1`", "    out[n + 71680] = 1.0f;\n", "10s"),
+        ("a kernel reads an address that is not aligned", "`(char *)in + 1`",
+         "    out[0] = *(volatile float *)((const char *)in + 1);\n", "10s"),
+        ("a kernel aborts", "`__trap()`", "    __trap();\n", "10s"),
+    ]
+    faults = of_gpus * rows.is_gpu + [
         ("a kernel writes past its buffer", "`out[n + 7] = 1`", "    out[n + 7] = 1.0f;\n", "10s"),
         ("a kernel reads through a null pointer", "`*(float *)0`", "    out[0] = *(volatile float *)nullptr;\n", "10s"),
         ("a kernel never ends", "`while (true)`", "    while (true) { ((volatile float *)out)[0] = 1.0f; }\n", "1s"),
@@ -69,6 +115,8 @@ def kernels(rows):
         code, said = project.run()
         assert code == 1, said
         (outcome,) = project.outcomes()
+        if rows.is_gpu:
+            assert outcome == ON_GPU[fault], (fault, outcome, said)
         rows.add(fault, how, f"`{outcome}`; exit code 1", rows.same(project))
         if "prints" in fault:
             size = (project.folder / "out/journal.jsonl").stat().st_size
@@ -95,9 +143,11 @@ def kill_child(process, name):
 
 
 def processes(rows):
-    slow = "    for (int k = 0; k < 20000; ++k) ((volatile float *)out)[0] = k;\n"
+    # Seconds, on the simulator and, for the first size, on a GPU.
+    first, writes = ("    if (n > 64) return;\n", 200_000_000) if rows.is_gpu else ("", 20_000)
+    slow = f"{first}    for (int k = 0; k < {writes}; ++k) ((volatile float *)out)[0] = k;\n"
     project = rows.project(slow, timeout="60s")
-    process = project.start("run", "experiments/x.toml", "--backend", "sim", "--out", "out", "--progress", "json")
+    process = project.start_run("--progress", "json")
     for line in process.stderr:
         if '"case_active"' in line and '"faulty"' in line and '"checking"' in line:
             break
@@ -108,7 +158,7 @@ def processes(rows):
 
     for name, sent in [("SIGKILL", signal.SIGKILL), ("SIGTERM", signal.SIGTERM)]:
         project = rows.project()
-        process = project.start("run", "experiments/x.toml", "--backend", "sim", "--out", "out")
+        process = project.start_run()
         journal = project.folder / "out/journal.jsonl"
         while process.poll() is None and not (journal.exists() and "case_settled" in journal.read_text(errors="replace")):
             time.sleep(0.005)
@@ -200,11 +250,11 @@ def machines(rows):
     project = rows.project()
     assert project.run()[0] == 0
     slow = rows.project("    for (int k = 0; k < 20000; ++k) ((volatile float *)out)[0] = k;\n", timeout="60s")
-    first = slow.start("run", "experiments/x.toml", "--backend", "sim", "--out", "out")
+    first = slow.start_run()
     while not (slow.folder / "out/journal.lock").exists() or not (slow.folder / "out/journal.lock").read_text():
         time.sleep(0.01)
-    for words in (["run", "experiments/x.toml", "--backend", "sim", "--out", "out"], ["report", "--from-journal", "out"]):
-        code, said = slow.call(*words)
+    for again in (slow.run, lambda: slow.call("report", "--from-journal", "out")):
+        code, said = again()
         assert code == 3 and "is in use by process" in said, said
     first.send_signal(signal.SIGTERM)
     first.send_signal(signal.SIGTERM)
@@ -243,17 +293,31 @@ def strangers(rows):
     rows.add("a pipe in place of a source", "`mkfifo`", "exit code 2, with the line of the manifest", "nothing is written")
 
 
+def table(runner, backend, parts):
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Rows(runner, folder, backend)
+        for part in parts:
+            part(rows)
+            print(f"{backend}, {part.__name__}: {len(rows.lines)} rows so far", file=sys.stderr)
+    return TABLE + "\n".join(rows.lines) + "\n"
+
+
+def has_gpu(runner):
+    return subprocess.run([runner, "devices", "--json"], capture_output=True).returncode == 0
+
+
 def main():
     runner = os.path.abspath(sys.argv[1])
     words = sys.argv[2:]
     checks = "--check" in words
     page = pathlib.Path(next((word for word in words if word != "--check"), PAGE))
-    with tempfile.TemporaryDirectory() as folder:
-        rows = Rows(runner, folder)
-        for part in (kernels, processes, journals, machines, strangers):
-            part(rows)
-            print(f"{part.__name__}: {len(rows.lines)} rows so far", file=sys.stderr)
-    text = HEAD + "\n".join(rows.lines) + "\n"
+    text = HEAD + table(runner, "sim", (kernels, processes, journals, machines, strangers))
+    if has_gpu(runner):
+        text += ON_A_GPU + table(runner, "cuda", (kernels, processes))
+    elif page.exists():
+        print("no GPU: its table is left as it is", file=sys.stderr)
+        _, mark, of_gpu = page.read_text().partition(ON_A_GPU)
+        text += mark + of_gpu
     if not checks:
         page.write_text(text)
     elif page.read_text() != text:

@@ -68,9 +68,9 @@ COMMITTED = ["report.md", "results.csv", "records.jsonl", "environment.json"]
 class Project:
     """A folder with a manifest and kernels; `faulty` is the body of a third kernel."""
 
-    def __init__(self, folder, runner, faulty=None, timeout="10s"):
+    def __init__(self, folder, runner, faulty=None, timeout="10s", backend="sim"):
         self.folder = pathlib.Path(folder)
-        self.runner = runner
+        self.runner, self.backend = runner, backend
         shutil.rmtree(self.folder, ignore_errors=True)
         text = MANIFEST % {"sizes": SIZES, "timeout": timeout}
         self.write("experiments/x.toml", text + (VARIANT if faulty else ""))
@@ -98,8 +98,14 @@ class Project:
         )
         return done.returncode, done.stdout + done.stderr
 
+    def run_words(self, *words):
+        return ["run", "experiments/x.toml", "--backend", self.backend, "--out", "out", *words]
+
+    def start_run(self, *words, **more):
+        return self.start(*self.run_words(*words), **more)
+
     def run(self, *words, **more):
-        return self.call("run", "experiments/x.toml", "--backend", "sim", "--out", "out", *words, **more)
+        return self.call(*self.run_words(*words), **more)
 
     def committed(self):
         """The bytes of the report."""
