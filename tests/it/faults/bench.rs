@@ -54,7 +54,7 @@ pub fn fixture(name: &str) -> PathBuf {
     fs::canonicalize(&path).unwrap_or_else(|e| panic!("{}: {e}; RUNNER_FAULTS names the folder", path.display()))
 }
 
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     let path = std::env::var_os("RUNNER_BIN").map_or_else(|| env!("CARGO_BIN_EXE_runner").into(), PathBuf::from);
     fs::canonicalize(&path).unwrap_or_else(|e| panic!("{}: {e}; RUNNER_BIN names the binary", path.display()))
 }

@@ -7,6 +7,7 @@
 pub mod bench;
 mod controls;
 pub mod left;
+mod own;
 mod plugins;
 mod repeats;
 mod stops;
