@@ -12,6 +12,7 @@ use runner::commands::Cli;
 use runner::experiment::Manifest;
 use runner::manifest;
 use runner::model::Diagnostics;
+use runner::plan::MAX_CELLS;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -239,4 +240,11 @@ fn instructions() -> String {
 #[test]
 fn the_page_of_instructions_is_the_table_of_operations() {
     snapshot::assert_is(&instructions(), &repository().join("docs/reference/instructions.md"));
+}
+
+#[test]
+fn the_page_of_manifests_says_how_large_a_matrix_may_be() {
+    assert_eq!(MAX_CELLS, 1_000_000);
+    let page = page("docs/reference/manifest.md").replace('\n', " ");
+    assert!(page.contains("a matrix at most 1 000 000 cells"), "the page states another limit");
 }
