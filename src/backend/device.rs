@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{Batch, BufferId, DeviceError, FunctionId, KernelId, LaunchArg, ModuleId, Prepare, Step, TimedBatch};
 use crate::model::{
     BodyCounters, Compiled, DeviceId, DeviceInfo, DeviceState, Joules, KernelResources, Note, Occupancy, Settings,
+    Unsanitized,
 };
 
 /// Opens devices of one kind.
@@ -108,8 +109,9 @@ pub trait Device: std::fmt::Debug {
     /// Runs a body `batch.repeat` times, each prepared first.
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError>;
 
-    /// Turns the checks of the simulator's sanitizer off or on, which are on at first. Other devices have none.
-    fn set_sanitizer(&mut self, _is_on: bool) {}
+    /// What the simulator's sanitizer does not look for in later launches; it looks for everything at first. Other devices
+    /// have none.
+    fn set_unsanitized(&mut self, _unsanitized: Option<&Unsanitized>) {}
 
     /// Makes later launches of the simulator run a sample of their blocks, or all, as at first. Their report then has
     /// [`Note::Sampled`], unless the grid is small. Other devices always run all blocks.

@@ -129,11 +129,13 @@ impl Group<'_> {
         self.active(member, Activity::Checking, job.measure.timeout);
         let mut printed = None;
         let mut text = String::new();
-        self.device.set_sanitizer(job.unsanitized.is_none());
+        self.device.set_unsanitized(job.unsanitized.as_ref());
         self.device.set_sampling(job.sampled);
         self.store.sampled = job.sampled;
-        if let Some(why) = job.unsanitized.as_ref().filter(|_| self.device.counter().is_some()) {
-            let note = Note::Text(format!("the sanitizer is off for this variant: {why}"));
+        if let Some(unsanitized) = job.unsanitized.as_ref().filter(|_| self.device.counter().is_some()) {
+            let classes: Vec<&str> = unsanitized.classes.iter().map(|class| class.name()).collect();
+            let off = if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) };
+            let note = Note::Text(format!("the sanitizer{off} is off for this variant: {}", unsanitized.reason));
             events.push(Event::CaseNote { case: job.case.clone(), note });
         }
         if let Some(Body::Host(body)) = &mut self.members[member].body {

@@ -8,7 +8,7 @@ use crate::experiment::{
     BodySpec, BufferSpec, CheckSpec, Expression, LetBinding, Manifest, PrintedSpec, VariantSpec, WorkSpec,
 };
 use crate::expr::{ExprError, Program, Scope};
-use crate::model::{BackendKind, Diagnostic};
+use crate::model::{BackendKind, Diagnostic, Unsanitized};
 
 use super::PlanOptions;
 use super::axes::Axes;
@@ -42,8 +42,8 @@ pub struct Recipe {
     pub checks: Vec<CheckSpec>,
     pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
-    /// Why the sanitizer is off.
-    pub unsanitized: Option<String>,
+    /// What the sanitizer does not look for.
+    pub unsanitized: Option<Unsanitized>,
     /// Whether a sample of the blocks runs.
     pub sampled: bool,
 }

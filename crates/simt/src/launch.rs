@@ -19,7 +19,7 @@ use crate::runtime::heap::Heap;
 use crate::runtime::transfer::Transfer;
 use crate::runtime::{ChildLaunch, Device, GridRuntime, Origin, Queue, Queued, Shape, Work};
 use crate::sample;
-use crate::sanitize::GridShadow;
+use crate::sanitize::{GridShadow, Ignored};
 use crate::schedule::grid;
 
 /// How a machine runs kernels.
@@ -27,6 +27,8 @@ use crate::schedule::grid;
 pub struct Options {
     /// Detects races, uninitialised reads and misuse of barriers, in addition to accesses out of bounds.
     pub sanitize: bool,
+    /// Findings that are not reported all the same.
+    pub ignored: Ignored,
     /// Host threads; `None` for one per core.
     pub threads: Option<usize>,
     /// Warp instructions per block, beyond which the launch ends as one that never terminates.
@@ -39,7 +41,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { sanitize: true, threads: None, watchdog: 300_000_000, heap: 8 << 20, stack: 256 << 10 }
+        Self {
+            sanitize: true,
+            ignored: Ignored::default(),
+            threads: None,
+            watchdog: 300_000_000,
+            heap: 8 << 20,
+            stack: 256 << 10,
+        }
     }
 }
 
@@ -186,7 +195,8 @@ impl Tree<'_> {
             is_clustered: shape.cluster.or(kernel.cluster).is_some(),
             shared_bytes: shape.shared,
             sanitize: self.options.sanitize,
-            shadow: GridShadow::new(self.options.sanitize, blocks, kernel.functions.iter().map(|f| f.lines.len())),
+            shadow: GridShadow::new(self.options.sanitize, blocks, kernel.functions.iter().map(|f| f.lines.len()))
+                .ignoring(self.options.ignored),
             sm_count: self.device.profile.sm_count,
             warp_rows: warp_rows(shape.block),
             local_limit: self.options.stack as usize,

@@ -25,6 +25,7 @@ pub use launch::{LaunchError, LaunchReport, Options, Sampled};
 pub use link::Part;
 pub use machine::{KernelFacts, LaunchSpec, Machine, ModuleId};
 pub use profile::{DeviceProfile, Limiter, OccupancyFacts, profiles};
+pub use sanitize::{Class as FindingClass, Ignored};
 
 /// A simulated opcode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

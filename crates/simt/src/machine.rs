@@ -17,6 +17,7 @@ use crate::runtime::errors::Texts;
 use crate::runtime::heap::Heap;
 use crate::runtime::limits::violation;
 use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
+use crate::sanitize::Ignored;
 use ptx_parser::Module;
 
 /// A loaded module.
@@ -187,9 +188,11 @@ impl Machine {
         self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
     }
 
-    /// Turns the sanitizer off or on for later launches; it stays off if the options have none.
-    pub const fn set_sanitizer(&mut self, is_on: bool) {
+    /// Turns the sanitizer off or on for later launches; it stays off if the options have none. Findings of `ignored` are not
+    /// reported.
+    pub const fn set_sanitizer(&mut self, is_on: bool, ignored: Ignored) {
         self.sanitizes = is_on;
+        self.options.ignored = ignored;
     }
 
     /// Makes later launches run a stratified sample of their blocks in place of all, and scale the counts: see

@@ -10,8 +10,11 @@ use crate::backend::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId,
     ModuleId, Monitor, Prepare, Read, RunReport,
 };
-use crate::model::{CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter, ScalarValue};
-use simt::{DeviceProfile, Limiter, Machine, Part};
+use crate::model::{
+    CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter, SanitizerClass, ScalarValue,
+    Unsanitized,
+};
+use simt::{DeviceProfile, FindingClass, Ignored, Limiter, Machine, Part};
 
 #[derive(Debug)]
 pub(super) struct LoadedModule {
@@ -374,8 +377,16 @@ impl Device for SimDevice {
         self.count(batch).map(|report| report.run)
     }
 
-    fn set_sanitizer(&mut self, is_on: bool) {
-        self.machine.set_sanitizer(is_on);
+    fn set_unsanitized(&mut self, unsanitized: Option<&Unsanitized>) {
+        let class = |class: &SanitizerClass| match class {
+            SanitizerClass::Race => FindingClass::Race,
+            SanitizerClass::Uninitialised => FindingClass::Uninitialised,
+            SanitizerClass::Asynchronous => FindingClass::Asynchronous,
+            SanitizerClass::Shuffle => FindingClass::Shuffle,
+        };
+        let classes = unsanitized.map(|unsanitized| unsanitized.classes.as_slice()).unwrap_or_default();
+        let is_on = unsanitized.is_none() || !classes.is_empty();
+        self.machine.set_sanitizer(is_on, Ignored::of(classes.iter().map(class)));
     }
 
     fn set_sampling(&mut self, is_on: bool) {

@@ -16,7 +16,9 @@ pub use data::{
     FILLS, RawBuffer, RawCheck, RawExpect, RawExpectTable, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork,
 };
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
-pub use variant::{RawBlocks, RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawVariant, RawVariantOn};
+pub use variant::{
+    RawBlocks, RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawOff, RawSanitize, RawVariant, RawVariantOn,
+};
 
 use crate::model::{KernelCompiler, Regime};
 

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
 use crate::experiment::{CompileSpec, LaunchSpec, LoopSpec};
-use crate::model::{Failure, KernelCompiler};
+use crate::model::{Failure, KernelCompiler, SanitizerClass};
 use crate::read::{At, Inline, Must, Named, Read, Reader, table};
 
 table! {
@@ -32,7 +32,7 @@ table! {
         pub fails: Option<OneOrMany<At<Failure>>>,
         /// Conditions and expected failures of one backend: `on.sim` or `on.cuda`.
         pub on: Option<Named<At<RawVariantOn>>>,
-        /// Turns the simulator's sanitizer off for this variant, and says why.
+        /// Turns the simulator's sanitizer off for this variant, or classes of its findings, and says why.
         pub sanitize: Option<At<RawSanitize>>,
         /// Which blocks of its launch the simulator runs.
         pub simulate: Option<At<RawSimulate>>,
@@ -66,10 +66,45 @@ table! {
 }
 
 table! {
-    /// Whether the sanitizer looks at a variant.
+    /// What the sanitizer does not look for in a variant.
     pub struct RawSanitize {
-        /// Why it does not: shown in the report.
-        pub off: Must<At<String>>,
+        /// The classes that are off; or, for all of them, the reason.
+        pub off: Must<At<RawOff>>,
+        /// Why these classes are off: shown in the report.
+        pub reason: Option<At<String>>,
+    }
+}
+
+/// Classes of findings, or the reason for which all are off.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum RawOff {
+    Reason(String),
+    #[schemars(extend("minItems" = 1))]
+    Classes(Vec<SanitizerClass>),
+}
+
+impl Read for RawOff {
+    const EXPECTED: &'static str = "a list of classes, or the reason for which all are off";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Array(_) => Vec::read(value, reader).map(Self::Classes),
+            DeValue::String(reason) => Some(Self::Reason(reason.to_string())),
+            _ => reader.wrong_type(value, Self::EXPECTED),
+        }
+    }
+}
+
+impl Read for SanitizerClass {
+    const EXPECTED: &'static str = "\"race\", \"uninitialised\", \"asynchronous\" or \"shuffle\"";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
+        Self::ALL.into_iter().find(|class| class.name() == text.as_ref()).or_else(|| {
+            let rule = format!("must be {}, not \"{text}\"", Self::EXPECTED);
+            reader.wrong_value(value.span(), &rule)
+        })
     }
 }
 

@@ -8,8 +8,10 @@ use super::declared::{Declared, DeclaredVariant};
 use super::launches;
 use super::printed::printed;
 use crate::experiment::{BodySpec, BuiltinSpec, OnBackend, Reference, VariantSpec};
-use crate::model::{Access, BackendKind, Diagnostic, Failure};
-use crate::raw::{Expr, OneOrMany, RawBlocks, RawBuiltin, RawManifest, RawVariant, RawVariantOn, Ref, Text};
+use crate::model::{Access, BackendKind, Diagnostic, Failure, Unsanitized};
+use crate::raw::{
+    Expr, OneOrMany, RawBlocks, RawBuiltin, RawManifest, RawOff, RawSanitize, RawVariant, RawVariantOn, Ref, Text,
+};
 use crate::read::{At, Named};
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
@@ -38,7 +40,7 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         printed,
         fails: fails(ctx, raw, variant, declared),
         on: on_backends(ctx, fields.on.as_ref(), variant),
-        unsanitized: fields.sanitize.as_ref().and_then(|given| given.value.off.0.clone()).map(|why| why.value),
+        unsanitized: fields.sanitize.as_ref().and_then(|given| unsanitized(ctx, given)),
         sampled: fields.simulate.as_ref().and_then(|given| given.value.blocks.0.as_ref()).is_some_and(is_sample),
         body: body(ctx, raw, variant, declared),
         span: raw.span.clone(),
@@ -47,6 +49,30 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
 
 fn is_sample(blocks: &At<RawBlocks>) -> bool {
     blocks.value == RawBlocks::Sample
+}
+
+/// What the sanitizer does not look for in a variant.
+fn unsanitized(ctx: &mut Context, given: &At<RawSanitize>) -> Option<Unsanitized> {
+    let RawSanitize { off, reason } = &given.value;
+    let off = off.0.as_ref()?;
+    match (&off.value, reason) {
+        (RawOff::Reason(reason), None) => Some(Unsanitized { classes: Vec::new(), reason: reason.clone() }),
+        (RawOff::Reason(_), Some(reason)) => {
+            let fault = Diagnostic::at(reason.span.clone(), "`off` is the reason already, for all classes");
+            ctx.fault(fault.hint("write the classes in `off`, as in [\"race\"], or leave `reason` out"));
+            None
+        }
+        (RawOff::Classes(classes), Some(reason)) if !classes.is_empty() => {
+            Some(Unsanitized { classes: classes.clone(), reason: reason.value.clone() })
+        }
+        (RawOff::Classes(_), _) => {
+            if !ctx.faulty(&off.span) {
+                let fault = Diagnostic::at(off.span.clone(), "`sanitize` needs the classes that are off, and why");
+                ctx.fault(fault.hint("write { off = [\"race\"], reason = \"…\" }"));
+            }
+            None
+        }
+    }
 }
 
 /// What differs of a variant on each backend.

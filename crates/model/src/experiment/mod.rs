@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    Access, Allocation, BackendKind, Claim, Failure, KernelCompiler, Regime, SourceText, Span, Value, Vary,
+    Access, Allocation, BackendKind, Claim, Failure, KernelCompiler, Regime, SourceText, Span, Unsanitized, Value, Vary,
 };
 use crate::project::Project;
 
@@ -421,8 +421,8 @@ pub struct VariantSpec {
     pub fails: Vec<Failure>,
     /// What differs on one backend.
     pub on: BTreeMap<BackendKind, OnBackend>,
-    /// Why the simulator's sanitizer is off for it; `None` if it is not.
-    pub unsanitized: Option<String>,
+    /// What the simulator's sanitizer does not look for in it; `None` if it is on.
+    pub unsanitized: Option<Unsanitized>,
     /// Whether the simulator runs a sample of the blocks of its launch.
     pub sampled: bool,
     /// What is run and timed.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FilePart, FillPlan, Fingerprint,
-    GroupKey, LaunchAttributes, RefExpr, Regime, StepsPlan, Value, Vary, WholeTolerance,
+    GroupKey, LaunchAttributes, RefExpr, Regime, StepsPlan, Unsanitized, Value, Vary, WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -98,9 +98,9 @@ pub struct CaseJob {
     /// The folder to which the outputs of the first run are written, for a look at them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<PathBuf>,
-    /// Why the simulator's sanitizer is off for this case; `None` if it is not.
+    /// What the simulator's sanitizer does not look for in this case; `None` if it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unsanitized: Option<String>,
+    pub unsanitized: Option<Unsanitized>,
     /// Whether the simulator runs a sample of the blocks of its launch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,

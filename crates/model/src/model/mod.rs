@@ -28,6 +28,7 @@ mod reference;
 mod shard;
 mod steps;
 mod units;
+mod unsanitized;
 mod value;
 mod whole;
 
@@ -71,5 +72,6 @@ pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use shard::Shard;
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan};
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
+pub use unsanitized::{SanitizerClass, Unsanitized};
 pub use value::Value;
 pub use whole::WholeTolerance;

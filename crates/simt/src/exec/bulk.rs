@@ -18,7 +18,7 @@ use crate::program::aux;
 use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row, instance};
-use crate::sanitize::{Bulk, Op, Space, Way};
+use crate::sanitize::{Bulk, Fault, Op, Space, Way};
 
 /// Addresses and sizes are multiples of this number of bytes.
 const UNIT: u64 = 16;
@@ -211,7 +211,8 @@ fn spaces(i: &Ins) -> (StateSpace, StateSpace) {
 fn check_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, from: &Region) -> Result<(), *const Ins> {
     let bytes = u64::from(copy.bytes);
     let global = from.space == StateSpace::GLOBAL;
-    if global && !cx.launch.memory.is_written(copy.from, bytes) {
+    let reports_unwritten = cx.launch.shadow.ignored().reports(Fault::Unwritten);
+    if global && reports_unwritten && !cx.launch.memory.is_written(copy.from, bytes) {
         return Err(traffic::uninitialised(cx, i, &Row([copy.from; LANES]), bytes));
     }
     let space = if global { Space::Global } else { Space::Shared };
@@ -237,7 +238,8 @@ fn leave(
     let source = from.at(lane, copy.from);
     if cx.launch.sanitize {
         let memory = cx.launch.memory;
-        if effect.reduces && !memory.is_written(copy.to, bytes) {
+        let reports_unwritten = cx.launch.shadow.ignored().reports(Fault::Unwritten);
+        if effect.reduces && reports_unwritten && !memory.is_written(copy.to, bytes) {
             return Err(traffic::uninitialised(cx, i, &Row([copy.to; LANES]), bytes));
         }
         memory.mark_written(copy.to, bytes);

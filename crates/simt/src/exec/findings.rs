@@ -133,7 +133,8 @@ pub fn races_and_notes(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap
             notes.push(lint(launch, linear, &hazard));
         }
     }
-    for conflict in launch.shadow.conflicts() {
+    let ignored = launch.shadow.ignored();
+    for conflict in launch.shadow.conflicts().into_iter().filter(|conflict| ignored.reports(conflict.fault())) {
         let site = site(launch, Space::Global, conflict.offset);
         // Memory of the heap may have had several owners.
         if heap::owns(launch.memory, site.address) {

@@ -7,6 +7,7 @@ use crate::exec::{findings, footprint, sanitizer};
 use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
+use crate::sanitize::Fault;
 
 /// Counts and checks a load; `Some` is what the handler returns on a fault.
 #[inline(always)]
@@ -15,7 +16,7 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
         StateSpace::GLOBAL => {
             footprint::count(&mut cx.counters.global_load, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
-                if !written(cx, a, s, bytes) {
+                if !written(cx, a, s, bytes) && cx.launch.shadow.ignored().reports(Fault::Unwritten) {
                     return Some(uninitialised(cx, i, a, bytes));
                 }
                 return sanitizer::load(cx, i, a, s, r, bytes);

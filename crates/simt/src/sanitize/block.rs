@@ -11,6 +11,7 @@ pub use plain::{Piece, Run};
 pub use remote::{Earlier, RemoteConflict, RemoteThread};
 
 use crate::sanitize::grid::GridShadow;
+use crate::sanitize::ignored::Ignored;
 use crate::sanitize::lines::Line;
 use crate::sanitize::log::{Log, is_tracked};
 use crate::sanitize::part::{ONE_THREAD, Part, judge};
@@ -47,6 +48,8 @@ pub struct BlockShadow {
     /// When the block began, one in 2 to this power stretches of memory was tracked.
     sparse: u32,
     lints: Vec<Hazard>,
+    /// Findings that are not reported.
+    pub(super) ignored: Ignored,
     /// Per warp.
     pub(super) copies: Vec<Copies>,
     pub(super) bulk: BulkCopies,
@@ -66,6 +69,7 @@ impl BlockShadow {
         (self.acquired, self.committed, self.block) = (When::Never, false, block);
         (self.alone, self.sparse) = (!grid.is_tracking(), grid.sparse());
         self.lints.clear();
+        self.ignored = grid.ignored();
         self.copies.iter_mut().for_each(Copies::clear);
         self.bulk.clear();
         self.remote.begin(self.epoch);
@@ -176,11 +180,11 @@ impl BlockShadow {
                 let silent = r.op == Op::Store && silent(lane);
                 Touch { word: from + k, op: r.op, tag: part.tag(k), value: value(lane, word), silent }
             };
-            let epoch = self.epoch;
+            let (epoch, ignored) = (self.epoch, self.ignored);
             let Some(line) = self.line(r.space, number) else { break };
             line.expand(epoch);
             let mut lint = None;
-            match judge(line, (r.space, r.quiet), number, (&part, epoch), touch) {
+            match judge(line, (r.space, r.quiet), number, (&part, epoch, ignored), touch) {
                 Some(hazard) if hazard.fault.is_lint() => lint = Some(hazard),
                 None => {}
                 fatal => return fatal,
@@ -218,7 +222,7 @@ impl BlockShadow {
         value: impl Fn(usize, usize) -> u32,
         silent: impl Fn(usize) -> bool,
     ) -> Option<Hazard> {
-        let (epoch, relaxed) = (self.epoch, r.strength == Strength::Relaxed);
+        let (epoch, ignored, relaxed) = (self.epoch, self.ignored, r.strength == Strength::Relaxed);
         let narrow = if r.bytes < 4 { (1_u8 << r.bytes) - 1 } else { 0xf };
         let count = (r.bytes as usize).div_ceil(4);
         let mut lanes = mask;
@@ -250,7 +254,7 @@ impl BlockShadow {
                         value: value(word),
                         silent: r.op == Op::Store && silent(lane),
                     };
-                    match judge(line, (r.space, r.quiet), number, (&part, epoch), touch) {
+                    match judge(line, (r.space, r.quiet), number, (&part, epoch, ignored), touch) {
                         Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
                         None => {}
                         fatal => return fatal,
@@ -276,6 +280,7 @@ impl BlockShadow {
     pub(super) fn keep(&mut self, lint: Option<Hazard>) {
         let of = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
         if let Some(lint) = lint
+            && self.ignored.reports(lint.fault)
             && !self.lints.iter().any(|known| of(known) == of(&lint))
         {
             self.lints.push(lint);

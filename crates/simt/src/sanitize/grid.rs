@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::sanitize::ignored::Ignored;
 use crate::sanitize::launch_log::LaunchLog;
 use crate::sanitize::lines::scattered;
 use crate::sanitize::log::Log;
@@ -78,6 +79,8 @@ pub struct GridShadow {
     lints: Mutex<BTreeMap<(Fault, u16, u16), Lint>>,
     /// The number of each function's first source line.
     starts: Vec<u32>,
+    /// Findings that are not reported.
+    ignored: Ignored,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,7 +105,18 @@ impl GridShadow {
             signals: Mutex::default(),
             lints: Mutex::default(),
             starts,
+            ignored: Ignored::default(),
         }
+    }
+
+    /// The same without reports of these findings.
+    pub fn ignoring(self, ignored: Ignored) -> Self {
+        Self { ignored, ..self }
+    }
+
+    /// Findings that are not reported.
+    pub const fn ignored(&self) -> Ignored {
+        self.ignored
     }
 
     pub const fn is_tracking(&self) -> bool {

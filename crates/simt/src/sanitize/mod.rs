@@ -7,6 +7,7 @@
 mod block;
 mod compact;
 mod grid;
+mod ignored;
 mod launch_log;
 mod lines;
 mod log;
@@ -21,6 +22,7 @@ mod words;
 
 pub use block::{BlockShadow, Bulk, Earlier, Piece, RemoteConflict, RemoteThread, Run, Sender, Way};
 pub use grid::{BlockConflict, GridShadow};
+pub use ignored::{Class, Ignored};
 pub use races::{Fault, Hazard};
 pub use request::{Op, Request, Space, Strength};
 pub use tag::Tag;

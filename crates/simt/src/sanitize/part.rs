@@ -1,5 +1,6 @@
 //! The part of a request in one line, and how a line records it.
 
+use crate::sanitize::ignored::Ignored;
 use crate::sanitize::lines::Line;
 use crate::sanitize::races::{Fault, Hazard, Touch, check, spread};
 use crate::sanitize::request::{Op, Space};
@@ -190,16 +191,17 @@ pub fn judge(
     line: &Line,
     (space, quiet): (Space, bool),
     number: u64,
-    (part, epoch): (&Part, u32),
+    (part, epoch, ignored): (&Part, u32, Ignored),
     touch: impl Fn(usize) -> Touch,
 ) -> Option<Hazard> {
-    let forbidden = part.forbidden(line, space, number);
+    let forbidden = part.forbidden(line, space, number).filter(|hazard| ignored.reports(hazard.fault));
     if forbidden.is_some() || quiet || !part.may_conflict(line, epoch) {
         return forbidden;
     }
     let mut lint = None;
     for k in 0..part.count {
         match check(line, space, number, touch(k)) {
+            Some(hazard) if !ignored.reports(hazard.fault) => {}
             Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
             None => {}
             fatal => return fatal,

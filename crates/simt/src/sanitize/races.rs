@@ -4,6 +4,7 @@
 //! for lanes of one warp, a synchronisation of that warp. Each of these counts for the whole block or the whole warp.
 //! So a program that synchronises only some of its threads is never reported wrongly; races in it may be missed.
 
+use crate::sanitize::ignored::Class;
 use crate::sanitize::lines::Line;
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
@@ -34,6 +35,16 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Its class; `None` for one that cannot be switched off.
+    pub const fn class(self) -> Option<Class> {
+        match self {
+            Self::Unwritten => Some(Class::Uninitialised),
+            Self::Pending | Self::BeingRead | Self::Unfenced | Self::Left => Some(Class::Asynchronous),
+            Self::Race | Self::Warp | Self::Mixed | Self::Lanes => Some(Class::Race),
+            Self::Places => None,
+        }
+    }
+
     /// Whether it is a note in the report and the launch continues.
     pub const fn is_lint(self) -> bool {
         matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes)

@@ -9,6 +9,7 @@ use crate::exec::findings;
 use crate::exec::launch_state::LaunchState;
 use crate::printed;
 use crate::sample::Chosen;
+use crate::sanitize::Fault;
 use crate::schedule::block::{Block, Pause};
 
 /// A cluster whose blocks have started.
@@ -59,7 +60,9 @@ impl Cluster {
             match pause {
                 Pause::Done => {
                     self.blocks[rank].ended = true;
-                    if let Some(trap) = self.blocks[rank].remote_thread().map(|by| {
+                    let remote = self.blocks[rank].remote_thread();
+                    let remote = remote.filter(|_| launch.shadow.ignored().reports(Fault::Race));
+                    if let Some(trap) = remote.map(|by| {
                         findings::unfinished_remote_access(launch, by, index_of(launch, self.linear, rank as u32))
                     }) {
                         return Pause::Trap(Box::new(trap));

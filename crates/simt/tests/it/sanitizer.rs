@@ -1,6 +1,6 @@
 //! Planted races and their right twins: what the sanitizer must find, and what it must not.
 
-use simt::{LaunchError, LaunchReport, Options, Site, Trap, TrapKind};
+use simt::{FindingClass, Ignored, LaunchError, LaunchReport, Options, Site, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
@@ -351,4 +351,28 @@ fn lanes_contend_for_a_lock_under_the_fair_scheduler() {
     let report = b.launch_with("lock_in_turn", ([2, 1, 1], [32, 1, 1], 0, true), &args).unwrap();
     assert_eq!(b.ints(sum, 1), [64]);
     assert!(report.notes.iter().any(|n| n.contains("independent thread scheduling")), "{:?}", report.notes);
+}
+
+#[test]
+fn a_class_that_is_ignored_is_not_reported_and_the_others_are() {
+    let all = [FindingClass::Race, FindingClass::Uninitialised, FindingClass::Asynchronous, FindingClass::Shuffle];
+    let cases: [(FindingClass, Shape, Args<'_>); 5] = [
+        (FindingClass::Race, Shape("late_clear", 1, 64, false), &ints(&[64, 64])),
+        (FindingClass::Race, Shape("block_race", 3, 64, false), &zeros(&[200])),
+        (FindingClass::Uninitialised, Shape("local_sum", 1, 8, false), &with_ints(&[32, 8], &[17])),
+        (FindingClass::Asynchronous, Shape("copy_not_awaited", 1, 64, false), &ints(&[128, 64])),
+        (FindingClass::Shuffle, Shape("shuffle_from_gone", 1, 32, false), &zeros(&[32])),
+    ];
+    for (class, Shape(kernel, blocks, threads, cooperative), args) in cases {
+        let launch = |ignored: Vec<FindingClass>| {
+            let options = Options { ignored: Ignored::of(ignored), threads: Some(1), ..Options::default() };
+            let mut bench = Bench::with(KERNELS, options);
+            let args = args(&mut bench);
+            bench.launch_with(kernel, ([blocks, 1, 1], [threads, 1, 1], 0, cooperative), &args)
+        };
+        let others: Vec<FindingClass> = all.into_iter().filter(|other| *other != class).collect();
+        assert!(matches!(launch(others), Err(LaunchError::Trap(_))), "`{kernel}`: {class:?} is on");
+        let report = launch(vec![class]).unwrap_or_else(|error| panic!("`{kernel}` without {class:?}: {error}"));
+        assert_eq!(report.notes, Vec::<String>::new(), "`{kernel}`");
+    }
 }

@@ -120,15 +120,16 @@ impl BlockShadow {
             if side.space == Space::Global {
                 self.make_room();
             }
-            let epoch = self.epoch;
+            let (epoch, ignored) = (self.epoch, self.ignored);
             let line = self.line(side.space, number)?;
             line.expand(epoch);
             let part = Part { op, from, count, done: 0, shift: ONE_THREAD, bytes: byte_mask(from, count), base };
-            if let Some(fault) = unreadable(line, side.space, &part, bulk) {
+            if let Some(fault) = unreadable(line, side.space, &part, bulk).filter(|(fault, _)| ignored.reports(*fault))
+            {
                 return Some(part.refused(line, side.space, number, fault));
             }
             let touch = |k: usize| Touch { word: from + k, op, tag: base, value: value(done + k), silent: false };
-            match judge(line, (side.space, false), number, (&part, epoch), touch) {
+            match judge(line, (side.space, false), number, (&part, epoch, ignored), touch) {
                 Some(lint) if lint.fault.is_lint() => {
                     part.record(line, epoch, false, |k| value(done + k));
                     self.keep(Some(lint));

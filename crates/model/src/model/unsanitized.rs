@@ -1,0 +1,41 @@
+//! What the simulator's sanitizer does not look for.
+
+use serde::{Deserialize, Serialize};
+
+/// Classes of the sanitizer's findings that a variant can switch off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SanitizerClass {
+    /// Races of threads and blocks, and notes on accesses whose order is not known.
+    Race,
+    /// Reads of bytes that were never written.
+    Uninitialised,
+    /// Accesses to what an asynchronous or bulk copy still reads or writes.
+    Asynchronous,
+    /// Shuffles that read from inactive lanes.
+    Shuffle,
+}
+
+impl SanitizerClass {
+    /// In the order of the manual.
+    pub const ALL: [Self; 4] = [Self::Race, Self::Uninitialised, Self::Asynchronous, Self::Shuffle];
+
+    /// Its name in manifests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Race => "race",
+            Self::Uninitialised => "uninitialised",
+            Self::Asynchronous => "asynchronous",
+            Self::Shuffle => "shuffle",
+        }
+    }
+}
+
+/// What is not looked for in a variant, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsanitized {
+    /// Empty: the whole sanitizer is off.
+    pub classes: Vec<SanitizerClass>,
+    /// Why.
+    pub reason: String,
+}

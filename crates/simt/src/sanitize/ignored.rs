@@ -1,0 +1,40 @@
+//! Findings that are not reported.
+
+use crate::sanitize::races::Fault;
+
+/// A class of findings, which can be switched off for a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Races of threads and blocks, and the notes on accesses whose order is not known.
+    Race,
+    /// Reads of bytes that were never written.
+    Uninitialised,
+    /// Accesses to what an asynchronous or bulk copy still reads or writes.
+    Asynchronous,
+    /// Shuffles that read from lanes that are not active.
+    Shuffle,
+}
+
+/// The classes that are not reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ignored(u8);
+
+impl Ignored {
+    /// These classes.
+    pub fn of(classes: impl IntoIterator<Item = Class>) -> Self {
+        Self(classes.into_iter().fold(0, |all, class| all | 1 << class as u8))
+    }
+
+    /// Whether findings of a class are reported.
+    pub const fn reports_class(self, class: Class) -> bool {
+        self.0 >> class as u8 & 1 == 0
+    }
+
+    /// Whether a fault is reported.
+    pub const fn reports(self, fault: Fault) -> bool {
+        match fault.class() {
+            Some(class) => self.reports_class(class),
+            None => true,
+        }
+    }
+}
