@@ -5,7 +5,8 @@
 //!
 //! - a function without one of these words, also a member of a class, is left out, body and all;
 //! - a `constexpr` function without them is compiled for the device too, since nvcc lets kernels use its value;
-//! - a variable without them is left out, unless it is `const` or `constexpr`.
+//! - a variable without them is left out, unless it is `const` or `constexpr` and not of a class of the host's library;
+//! - an explicit instantiation of a function that was left out goes with it.
 //!
 //! A word may come from a macro that the sources or options define. Blanks replace what is left out, so that lines
 //! keep their numbers. Preprocessor directives stay. Nothing is left out of a text whose brackets do not match.
@@ -13,6 +14,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::host_headers::is_of_the_host;
 use crate::includes::literal_length;
 
 /// The words that make a function or variable one of the device.
@@ -22,7 +24,7 @@ const DEVICE_WORDS: [&str; 5] = ["__device__", "__global__", "__constant__", "__
 const LIBRARY_MACROS: [&str; 3] = ["_CCCL_", "CUB_", "THRUST_"];
 
 /// The first words of declarations that are no variables of the host.
-const KEPT: [&str; 16] = [
+const KEPT: [&str; 14] = [
     "using",
     "typedef",
     "struct",
@@ -33,8 +35,6 @@ const KEPT: [&str; 16] = [
     "template",
     "friend",
     "namespace",
-    "extern",
-    "const",
     "constexpr",
     "concept",
     "asm",
@@ -294,10 +294,19 @@ impl Scan<'_> {
     /// A function from `start` to `end`, with or without a body.
     fn function(&mut self, head: &Head, start: usize, end: usize, class: Option<&str>) {
         let Some(list) = head.list else { return };
-        let explicit = self.token(start) == "template" && self.token(start + 1) != "<";
+        let is_instantiation = self.token(start) == "template" && self.token(start + 1) != "<";
+        if is_instantiation {
+            // `template void reduce<int>(int *);`
+            let name = head.tokens.clone().take_while(|at| *at < list).map(|at| self.token(at));
+            let name = name.take_while(|token| *token != "<").last().unwrap_or_default().to_owned();
+            if self.left_out.contains(&name) {
+                self.leave_out(start, end, name);
+            }
+            return;
+        }
         let no_function =
             ["using", "typedef", "static_assert", "asm", "__asm__"].iter().any(|word| head.has(self, word));
-        if explicit || no_function || head.tokens.clone().any(|at| self.macros.mark(self.token(at))) {
+        if no_function || head.tokens.clone().any(|at| self.macros.mark(self.token(at))) {
             return;
         }
         // One word before the parameters is a macro, unless it is a constructor or `main`.
@@ -409,11 +418,25 @@ impl Head {
 
     fn is_host_variable(&self, scan: &Scan<'_>) -> bool {
         let words: Vec<&str> = self.tokens.clone().map(|at| scan.token(at)).collect();
+        let declared: Vec<&str> = words.iter().copied().take_while(|word| !matches!(*word, "=" | "[" | "{")).collect();
+        // `extern "C"`, whose text is blanked, begins a declaration of any kind.
+        let is_linkage =
+            declared.first() == Some(&"extern") && declared.get(1).is_some_and(|word| word.starts_with("___"));
+        // `struct cudaDeviceProp properties;` declares a variable, `struct Node;` a class.
+        let elaborated = matches!(declared.first(), Some(&("struct" | "class" | "union" | "enum")))
+            && !words.iter().any(|word| matches!(*word, "{" | ":"));
+        let declared = if elaborated { &declared[1..] } else { &declared[..] };
         let kept = |word: &&str| KEPT.contains(word) || scan.macros.mark(word);
-        let names = words.iter().take_while(|word| !matches!(**word, "=" | "[" | "{"));
-        words.first().is_some_and(|first| first.starts_with(is_part))
-            && !words.iter().take_while(|word| **word != "=").any(kept)
-            && names.filter(|word| word.starts_with(is_part)).count() >= 2
+        let names =
+            declared.iter().filter(|word| word.starts_with(is_part) && !matches!(**word, "alignas" | "__align__"));
+        // A pointer to constants is a variable, and a constant pointer is none.
+        let after_pointer = declared.iter().rposition(|word| *word == "*").map_or(declared, |at| &declared[at..]);
+        let is_constant = after_pointer.contains(&"const") && !declared.iter().any(|word| is_of_the_host(word));
+        declared.first().is_some_and(|first| first.starts_with(is_part))
+            && !is_linkage
+            && !is_constant
+            && !declared.iter().any(kept)
+            && names.count() >= 2
     }
 
     fn variable_name(&self, scan: &Scan<'_>) -> String {
@@ -473,6 +496,27 @@ mod tests {
     }
 
     #[test]
+    fn variables_of_the_host_are_left_out_and_constants_of_the_device_stay() {
+        let text = "extern cudaDeviceProp deviceProp;\nstruct cudaDeviceProp properties;\nconst char *names[] = {\"a\"};\n\
+                    static const std::vector<int> sizes = {1, 2};\nstatic void *workspace = NULL;\n\
+                    extern __shared__ float shared[];\nstruct Node;\nstruct alignas(16) Wide;\nconst float half = 0.5f;\n\
+                    const int table[2] = {1, 2};\nconst char *const fixed = \"b\";\nextern \"C\" int c;\n";
+        assert_eq!(left_out(text), ["deviceProp", "properties", "names", "sizes", "workspace"]);
+    }
+
+    #[test]
+    fn an_explicit_instantiation_goes_with_its_function() {
+        let text = "template <class T> void reduce(int n, T *p) { k<T><<<1, 1>>>(p); }\n\
+                    template <class T> __global__ void k(T *p) {}\n\
+                    template void reduce<int>(int n, int *p);\ntemplate void reduce<float>(int, float *);\n\
+                    template void k<int>(int *);\ntemplate class Pair<int>;\n";
+        let code = device_code(text, &DeviceMacros::default()).unwrap();
+        assert_eq!(code.left_out, ["reduce"]);
+        assert!(!code.text.contains("reduce"), "{}", code.text);
+        assert!(code.text.contains("template void k<int>(int *);\ntemplate class Pair<int>;"), "{}", code.text);
+    }
+
+    #[test]
     fn a_word_of_the_device_may_come_from_a_macro() {
         let text = "#define HD __host__ __device__\n#define FUNCTION(type) INLINE type\n#define INLINE HD \\\n  inline\n\
                     HD int f() { return 1; }\nFUNCTION(int) g() { return 1; }\nint h() { return 1; }\n";
@@ -510,6 +554,6 @@ mod tests {
 
     #[test]
     fn raw_strings_hide_their_brackets() {
-        assert_eq!(left_out("const char *s = R\"x(} )\" { )x\";\nint main() { }\n"), ["main"]);
+        assert_eq!(left_out("const char *const s = R\"x(} )\" { )x\";\nint main() { }\n"), ["main"]);
     }
 }

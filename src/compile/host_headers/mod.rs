@@ -11,7 +11,7 @@ pub(super) const PRELUDE: &str = "nvcc_prelude.h";
 pub(super) const REPLACED: [&str; 1] = ["cuda.h"];
 
 /// Headers with a text of their own.
-const TEXTS: [(&str, &str); 22] = [
+const TEXTS: [(&str, &str); 23] = [
     (PRELUDE, include_str!("nvcc_prelude.h")),
     ("algorithm", include_str!("algorithm")),
     ("array", include_str!("array")),
@@ -22,6 +22,7 @@ const TEXTS: [(&str, &str); 22] = [
     ("cstdio", include_str!("cstdio")),
     ("cstdlib", include_str!("cstdlib")),
     ("cstring", include_str!("cstring")),
+    ("cublas_v2.h", include_str!("cublas_v2.h")),
     ("cuda.h", include_str!("cuda.h")),
     ("float.h", include_str!("float.h")),
     ("functional", include_str!("functional")),
@@ -37,11 +38,18 @@ const TEXTS: [(&str, &str); 22] = [
 ];
 
 /// Headers that are the same as another one.
-const SAME: [(&str, &str); 4] =
-    [("cfloat", "float.h"), ("climits", "limits.h"), ("inttypes.h", "stdint.h"), ("cinttypes", "cstdint")];
+const SAME: [(&str, &str); 7] = [
+    ("cfloat", "float.h"),
+    ("climits", "limits.h"),
+    ("inttypes.h", "stdint.h"),
+    ("cinttypes", "cstdint"),
+    ("cublasLt.h", "cublas_v2.h"),
+    ("cublasXt.h", "cublas_v2.h"),
+    ("cublas_api.h", "cublas_v2.h"),
+];
 
 /// Headers that declare nothing that a kernel can use, or nothing that NVRTC does not declare itself.
-const EMPTY: [&str; 68] = [
+const EMPTY: [&str; 67] = [
     "assert.h",
     "atomic",
     "bitset",
@@ -54,7 +62,6 @@ const EMPTY: [&str; 68] = [
     "ctime",
     "ctype.h",
     "cublas.h",
-    "cublas_v2.h",
     "cuda_profiler_api.h",
     "cudnn.h",
     "cufft.h",
@@ -111,6 +118,11 @@ const EMPTY: [&str; 68] = [
     "variant",
     "vector",
 ];
+
+/// Whether a class of this name is declared by one of the empty headers: `vector`, `string`.
+pub(super) fn is_of_the_host(class: &str) -> bool {
+    EMPTY.contains(&class)
+}
 
 /// Every header by its name.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
