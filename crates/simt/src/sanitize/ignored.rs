@@ -1,19 +1,6 @@
 //! Findings that are not reported.
 
-use crate::sanitize::races::Fault;
-
-/// A class of findings, which can be switched off for a launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
-    /// Races of threads and blocks, and the notes on accesses whose order is not known.
-    Race,
-    /// Reads of bytes that were never written.
-    Uninitialised,
-    /// Accesses to what an asynchronous or bulk copy still reads or writes.
-    Asynchronous,
-    /// Shuffles that read from lanes that are not active.
-    Shuffle,
-}
+use crate::sanitize::races::{Class, Fault};
 
 /// The classes that are not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

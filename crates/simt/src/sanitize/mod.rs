@@ -22,7 +22,7 @@ mod words;
 
 pub use block::{BlockShadow, Bulk, Earlier, Piece, RemoteConflict, RemoteThread, Run, Sender, Way};
 pub use grid::{BlockConflict, GridShadow};
-pub use ignored::{Class, Ignored};
-pub use races::{Fault, Hazard};
+pub use ignored::Ignored;
+pub use races::{Class, Fault, Hazard};
 pub use request::{Op, Request, Space, Strength};
 pub use tag::Tag;

@@ -4,10 +4,22 @@
 //! for lanes of one warp, a synchronisation of that warp. Each of these counts for the whole block or the whole warp.
 //! So a program that synchronises only some of its threads is never reported wrongly; races in it may be missed.
 
-use crate::sanitize::ignored::Class;
 use crate::sanitize::lines::Line;
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
+
+/// A class of findings, which can be switched off for a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Races of threads and blocks, and the notes on accesses whose order is not known.
+    Race,
+    /// Reads of bytes that were never written.
+    Uninitialised,
+    /// Accesses to what an asynchronous or bulk copy still reads or writes.
+    Asynchronous,
+    /// Shuffles that read from lanes that are not active.
+    Shuffle,
+}
 
 /// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
