@@ -228,7 +228,7 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
         }
         FillPlan::Structured { structure, seed } => {
             let elements = Elements::new(structure, *seed, name, plan.len);
-            write(bytes, first, |_| |i| T::nearest(elements.integer(i as u64) as f64));
+            write(bytes, first, |_| |i| T::nearest(elements.float(i as u64)));
         }
         FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Part(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {
         }

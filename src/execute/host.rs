@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::operand::{Lanes, Number, Operand, PIECE};
+use super::reference::{gelu, gelu_tanh, normal_of};
 use super::stop::Stop;
 use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{ElementType, Map, Reduction, RefFunction, RefKind};
@@ -223,7 +224,7 @@ fn integer_map<T: Integer>(map: Map) -> Fill<T> {
         }
         Map::Slice => slice,
         // The reference has refused integers.
-        Map::Softmax => |_, _, _| {},
+        Map::Softmax | Map::Exp | Map::Gelu | Map::GeluTanh | Map::LayerNorm => |_, _, _| {},
     }
 }
 
@@ -254,6 +255,18 @@ fn float_map<T: Float>(map: Map) -> Fill<T> {
                 out.iter_mut().zip(row).for_each(|(out, x)| *out = T::nearest(libm::exp(x.wide() - most) / sum));
             }
         },
+        Map::Exp => |x, _, out| each(x, out, libm::exp),
+        Map::Gelu => |x, _, out| each(x, out, gelu),
+        Map::GeluTanh => |x, _, out| each(x, out, gelu_tanh),
+        Map::LayerNorm => |x, sizes, out| {
+            let columns = sizes[0].max(1);
+            for (out, row) in out.chunks_mut(columns).zip(x[0].chunks(columns)) {
+                let (mean, scale) = normal_of(row.iter().map(|x| x.wide()));
+                for (((out, x), weight), bias) in out.iter_mut().zip(row).zip(&x[1]).zip(&x[2]) {
+                    *out = T::nearest((x.wide() - mean) * scale * weight.wide() + bias.wide());
+                }
+            }
+        },
         Map::Convolution => {
             |x, sizes, out| convolution(x, sizes, out, 0.0, |sum, x: T, y: T| sum + x.wide() * y.wide(), T::nearest)
         }
@@ -261,6 +274,10 @@ fn float_map<T: Float>(map: Map) -> Fill<T> {
         // The reference has refused floats.
         Map::Histogram => |_, _, _| {},
     }
+}
+
+fn each<T: Float>(x: &[Vec<T>], out: &mut [T], function: fn(f64) -> f64) {
+    out.iter_mut().zip(&x[0]).for_each(|(out, x)| *out = T::nearest(function(x.wide())));
 }
 
 fn slice<T: Copy>(x: &[Vec<T>], sizes: &[usize], out: &mut [T]) {

@@ -68,9 +68,23 @@ impl<'a> Elements<'a> {
                 let classes = (*classes).max(1);
                 u64::from(Bits::of(self.key, index / classes).below(classes) == index % classes)
             }
+            Structure::Identity(columns) => u64::from(is_diagonal(index, *columns)),
+            Structure::Dominant(columns) if is_diagonal(index, *columns) => *columns,
+            // -1, 0 or 1.
+            Structure::Dominant(_) => Bits::of(self.key, index).below(3).wrapping_sub(1),
             Structure::Zipf { .. } => self.zipf.as_ref().map_or(0, |zipf| zipf.rank(Bits::of(self.key, index))),
             Structure::CsrRows(matrix) => row_begin(matrix, self.key, index),
             Structure::CsrColumns(matrix) => column(matrix, self.key, index),
+        }
+    }
+
+    /// A float: beside the diagonal of a dominant matrix in [-1, 1), else a whole number.
+    pub fn float(&self, index: u64) -> f64 {
+        match self.structure {
+            Structure::Dominant(columns) if !is_diagonal(index, *columns) => {
+                2.0 * Bits::of(self.key, index).unit() - 1.0
+            }
+            _ => self.integer(index) as f64,
         }
     }
 
@@ -78,6 +92,11 @@ impl<'a> Elements<'a> {
     pub fn way(&self, index: u64) -> f64 {
         (index as f64 + Bits::of(self.key, index).unit()) / self.len.max(1) as f64
     }
+}
+
+/// Whether an element of a matrix is on its diagonal.
+fn is_diagonal(index: u64, columns: u64) -> bool {
+    index / columns.max(1) == index % columns.max(1)
 }
 
 /// The place of an index in a random order of `0..len`: a Feistel network on the next power of four, walked until it is
@@ -199,6 +218,23 @@ mod tests {
         assert!(found.chunks(7).all(|row| row.iter().sum::<u64>() == 1));
         let places = |row: &[u64]| row.iter().position(|one| *one == 1);
         assert!(found.chunks(7).any(|row| places(row) != places(&found[..7])));
+    }
+
+    #[test]
+    fn a_matrix_has_ones_on_its_diagonal_or_is_dominated_by_it() {
+        assert_eq!(all(&Structure::Identity(3), 9), [1, 0, 0, 0, 1, 0, 0, 0, 1]);
+        let structure = Structure::Dominant(20);
+        let elements = Elements::new(&structure, 1, "b", 400);
+        let floats: Vec<f64> = (0..400).map(|index| elements.float(index)).collect();
+        let integers: Vec<f64> = (0..400).map(|index| elements.integer(index).cast_signed() as f64).collect();
+        for matrix in [&floats, &integers] {
+            for (row, elements) in matrix.chunks(20).enumerate() {
+                let others: f64 = elements.iter().enumerate().filter(|(i, _)| *i != row).map(|(_, x)| x.abs()).sum();
+                assert!(elements[row] > others, "{row}: {elements:?}");
+                assert!(elements.iter().any(|x| *x < 0.0), "{elements:?}");
+            }
+        }
+        assert!(floats.iter().any(|x| x.fract() != 0.0) && integers.iter().all(|x| x.fract() == 0.0));
     }
 
     #[test]

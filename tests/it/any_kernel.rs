@@ -82,6 +82,33 @@ fn a_variant_has_conditions_failures_and_a_sanitizer_of_one_backend() {
 }
 
 #[test]
+fn only_the_cases_for_which_a_condition_holds_are_expected_to_fail() {
+    let report = run("conditions", "sim");
+    assert!(report.contains("3 of 6 cases run, every result right"), "{report}");
+    assert!(report.contains("3 failed as expected"), "{report}");
+    let project = tempfile::tempdir().unwrap();
+    for name in ["experiments/conditions.toml", "kernels/conditions.cu"] {
+        std::fs::create_dir_all(project.path().join(name).parent().unwrap()).unwrap();
+        std::fs::copy(folder().join(name), project.path().join(name)).unwrap();
+    }
+    let manifest = project.path().join("experiments/conditions.toml");
+    let with = |from: &str, to: &str| {
+        let original = std::fs::read_to_string(folder().join("experiments/conditions.toml")).unwrap();
+        std::fs::write(&manifest, original.replace(from, to)).unwrap();
+        let output = runner(project.path(), &["run", "experiments/conditions.toml", "--backend", "sim", "--quiet"]);
+        (output.status.code(), text(&output))
+    };
+    // A case that must be right is wrong, and one that must fail is right.
+    let (code, said) = with("n % 32 != 0", "n == 32");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("floor[n=48]") && said.contains("floor[n=32]"), "{said}");
+    let (code, said) =
+        with("fails  = { wrong = \"n % 32 != 0\" }", "let = { m = \"n\" }\nfails = { wrong = \"m > 32\" }");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("a condition of `fails` uses axes, and `m` is none"), "{said}");
+}
+
+#[test]
 fn one_case_is_shown_with_its_buffers_and_what_is_wrong_in_its_surroundings() {
     let kept = tempfile::tempdir().unwrap();
     let dump = kept.path().to_str().unwrap();

@@ -43,7 +43,10 @@ const MODEL_FLOORS: &[(&str, &[&str])] = &[
 
 /// The same for the simulator's crate.
 const SIMULATOR_FLOORS: &[(&str, &[&str])] = &[
-    ("machine", &["launch", "link", "lower", "mir", "exec", "runtime", "program", "sanitize", "memory", "profile", "error"]),
+    (
+        "machine",
+        &["launch", "link", "lower", "mir", "exec", "runtime", "program", "sanitize", "memory", "profile", "error"],
+    ),
     (
         "launch",
         &[

@@ -12,7 +12,9 @@ use crate::experiment::{
     LaunchSpec, LetBinding, Located, Manifest, PrintedSpec, Template, VariantSpec,
 };
 use crate::expr::Parsed;
-use crate::model::{Access, Allocation, BackendKind, ElementType, Failure, Regime, Value, Vary};
+use crate::model::{
+    Access, Allocation, BackendKind, ElementType, Failure, KernelCompiler, Regime, SanitizerClass, Value, Vary,
+};
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
 
@@ -42,6 +44,10 @@ fn folder(manifest: &str) -> TempDir {
     npy.push(b'\n');
     npy.resize(128 + 4 * 1024, 0);
     write("experiments/golden.npy", &npy);
+    write(
+        "experiments/golden.cpp",
+        b"#include <vector>\nstd::vector<float> reference(const float *input, int n) { return {}; }\n",
+    );
     write("experiments/golden.py", b"def reference(input, n, scale=2.0):\n    return input * scale\n");
     for element in ["i32", "f32", "f16"] {
         write(&format!("experiments/lines_{element}.txt"), b"a\nb\n");
@@ -209,7 +215,8 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert!(matches!(&manifest.checks[1].expect, Expectation::Variant { name, .. } if name == "unroll2"));
     assert!(matches!(&manifest.checks[2].expect, Expectation::Npy(file) if path(file) == golden));
     assert!(matches!(&manifest.checks[3].expect, Expectation::Python(python) if python.function == "reference"));
-    assert_eq!(manifest.checks.len(), 4, "a check of lines is none of values");
+    assert!(matches!(&manifest.checks[4].expect, Expectation::Cpp(cpp) if cpp.function == "reference"));
+    assert_eq!(manifest.checks.len(), 5, "a check of lines is none of values");
     let Some(PrintedSpec::Lines(lines)) = &manifest.printed else { panic!("{:?}", manifest.printed) };
     assert_eq!(lines.iter().map(written).collect::<Vec<_>>(), ["{n} elements", "done"]);
     let local = variant(&manifest, "local");
@@ -242,7 +249,19 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     let extra = buffer(&unroll.buffers, "extra");
     assert!(buffer(&unroll.buffers, "kept").poison && !extra.poison);
     assert_eq!((extra.access, extra.allocate), (Access::Scratch, Allocation::EachRun));
-    assert_eq!(variant(&manifest, "failing").fails, [Failure::Trap, Failure::Wrong]);
+    let failures = |variant: &VariantSpec| variant.fails.iter().map(|fails| fails.failure).collect::<Vec<_>>();
+    let failing = variant(&manifest, "failing");
+    assert_eq!(failures(failing), [Failure::Trap, Failure::Wrong]);
+    let of_cuda = failing.fails_on(BackendKind::Cuda);
+    let conditions: Vec<_> = of_cuda.iter().filter_map(|fails| fails.condition.as_ref().map(text)).collect();
+    assert_eq!(conditions, ["n > 1", "n > 2", "n > 3", "n > 4", "n > 5", "n > 6", "n > 7"]);
+    let unsanitized = failing.unsanitized.as_ref().unwrap();
+    assert_eq!(unsanitized.classes, [SanitizerClass::Race, SanitizerClass::Uninitialised]);
+    assert_eq!(unsanitized.reason, "its values do not matter");
+    let compilers =
+        |name: &str| launches(&manifest, name).iter().map(|launch| launch.compile.compiler).collect::<Vec<_>>();
+    assert_eq!(compilers("failing"), [KernelCompiler::Clang]);
+    assert_eq!(compilers("local"), [KernelCompiler::Nvrtc]);
     assert_eq!((unroll.fails.as_slice(), buffer(&unroll.buffers, "ticket").allocate), (&[][..], Allocation::Once));
     let [launch] = launches(&manifest, "unroll{u}") else { panic!("one launch") };
     assert_eq!((launch.source.clone(), written(&launch.kernel)), (kernels.join("k.cu"), "first<{type}, {u}>"));

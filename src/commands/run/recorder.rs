@@ -2,18 +2,43 @@
 
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
-use crate::experiment::Manifest;
+use crate::experiment::{ExpectedFailure, Manifest};
+use crate::expr::Scope;
 use crate::journal::{self, FolderLock, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FILE};
-use crate::model::{self, Event};
+use crate::model::{self, CaseKey, Event, Value};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::render::events::EventLines;
 use crate::stored;
 
 use super::destination::Destination;
+
+/// How a variant is expected to fail.
+#[derive(Debug)]
+struct ExpectedFailures {
+    /// Its name in case keys.
+    variant: String,
+    /// The values of its own axes.
+    own: Vec<(Arc<str>, Value)>,
+    fails: Vec<ExpectedFailure>,
+}
+
+impl ExpectedFailures {
+    /// The ways in which a case is expected to fail.
+    fn of(&self, key: &CaseKey) -> Vec<model::Failure> {
+        let shared = key.axes.iter().map(|(name, value)| (Arc::from(name.as_str()), value.clone()));
+        let scope: Scope = shared.chain(self.own.iter().cloned()).collect();
+        // The manifest's checks let conditions use axes alone, so that they can be evaluated.
+        let applies = |fails: &&ExpectedFailure| {
+            fails.condition.as_ref().is_none_or(|condition| condition.evaluate_bool(&scope).unwrap_or(true))
+        };
+        self.fails.iter().filter(applies).map(|fails| fails.failure).collect()
+    }
+}
 
 #[derive(Debug)]
 pub struct Recorder {
@@ -22,7 +47,7 @@ pub struct Recorder {
     /// For standard output.
     lines: Option<EventLines>,
     /// Variants with an expected failure.
-    expected_failures: Vec<(String, Vec<model::Failure>)>,
+    expected_failures: Vec<ExpectedFailures>,
     /// The first event that could not be written. The run goes on, but it cannot end well.
     lost: Option<JournalError>,
 }
@@ -59,7 +84,11 @@ impl Recorder {
         let of = |variant: &crate::plan::PlannedVariant| {
             let spec = &manifest.variants[variant.spec];
             let fails = plan.device().map_or(spec.fails.as_slice(), |device| spec.fails_on(device.backend));
-            (!fails.is_empty()).then(|| (format!("{}{suffix}", variant.name), fails.to_vec()))
+            (!fails.is_empty()).then(|| ExpectedFailures {
+                variant: format!("{}{suffix}", variant.name),
+                own: variant.own.clone(),
+                fails: fails.to_vec(),
+            })
         };
         self.expected_failures.extend(plan.variants().iter().filter_map(of));
     }
@@ -82,8 +111,11 @@ impl Recorder {
     /// The outcome of a case with an expected failure; `None` for every other event.
     fn judged(&self, event: &Event) -> Option<Event> {
         let Event::CaseSettled { case, fingerprint, outcome, work } = event else { return None };
-        let (_, fails) = self.expected_failures.iter().find(|(variant, _)| *variant == case.key.variant)?;
-        let (outcome, fingerprint) = (outcome.clone().expecting(fails), fingerprint.clone());
+        let fails = self.expected_failures.iter().find(|known| known.variant == case.key.variant)?.of(&case.key);
+        if fails.is_empty() {
+            return None;
+        }
+        let (outcome, fingerprint) = (outcome.clone().expecting(&fails), fingerprint.clone());
         Some(Event::CaseSettled { case: case.clone(), fingerprint, outcome, work: *work })
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::operand::{Lanes, Operand, wrapped};
+use super::super::operand::{Lanes, Operand, PIECE, wrapped};
 use super::super::parallel;
 use super::matrix::all_lanes;
 use crate::model::ElementType;
@@ -87,6 +87,51 @@ pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Oper
         }
     });
     Ok(wide(element, Lanes::Float(lanes)))
+}
+
+/// Each element by itself.
+pub fn each(element: ElementType, x: &Operand, function: fn(f64) -> f64) -> Result<Operand, String> {
+    let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
+    parallel::chunks(&mut lanes, PIECE, &|_, piece| piece.iter_mut().for_each(|lane| *lane = function(*lane)));
+    Ok(wide(element, Lanes::Float(lanes)))
+}
+
+/// x times the probability that a standard normal number is at most x.
+pub fn gelu(x: f64) -> f64 {
+    0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// The approximation of Hendrycks and Gimpel (2016), which GPT-2 uses.
+pub fn gelu_tanh(x: f64) -> f64 {
+    let scale = (2.0 / std::f64::consts::PI).sqrt();
+    0.5 * x * (1.0 + libm::tanh(scale * (x + 0.044_715 * x * x * x)))
+}
+
+/// What is added to a variance before its root is taken.
+pub const LAYERNORM_EPSILON: f64 = 1e-5;
+
+/// Of each row.
+pub fn layernorm(element: ElementType, [x, weight, bias]: [&Operand; 3], columns: usize) -> Result<Operand, String> {
+    let (Lanes::Float(mut lanes), Lanes::Float(weight), Lanes::Float(bias)) =
+        (all_lanes(x), all_lanes(weight), all_lanes(bias))
+    else {
+        return Err(format!("works on floats, and got {element}"));
+    };
+    parallel::chunks(&mut lanes, columns.max(1), &|_, row| {
+        let (mean, scale) = normal_of(row.iter().copied());
+        for ((lane, weight), bias) in row.iter_mut().zip(&weight).zip(&bias) {
+            *lane = (*lane - mean) * scale * weight + bias;
+        }
+    });
+    Ok(wide(element, Lanes::Float(lanes)))
+}
+
+/// The mean of a row, and the inverse of its standard deviation.
+pub fn normal_of(row: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = row.len() as f64;
+    let mean = row.clone().sum::<f64>() / count;
+    let variance = row.map(|x| (x - mean) * (x - mean)).sum::<f64>() / count;
+    (mean, 1.0 / (variance + LAYERNORM_EPSILON).sqrt())
 }
 
 /// Every element is the sum of the products of its surroundings with the filter, whose middle is at half of its extents.
@@ -209,6 +254,38 @@ mod tests {
         let rows = softmax(ElementType::F64, &floats(&[0.0, 2f64.ln(), 1000.0, 1000.0]), 2);
         let Ok(Lanes::Float(found)) = rows.map(|rows| lanes(&rows)) else { panic!("floats") };
         for (found, expected) in found.iter().zip([1.0 / 3.0, 2.0 / 3.0, 0.5, 0.5]) {
+            assert!((found - expected).abs() < 1e-15, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn functions_of_each_element_have_their_known_values() {
+        let values = |function: fn(f64) -> f64| {
+            let found = each(ElementType::F64, &floats(&[-1.0, 0.0, 1.0, 3.0]), function);
+            let Ok(Lanes::Float(found)) = found.map(|found| lanes(&found)) else { panic!("floats") };
+            found
+        };
+        // By Python: x times the distribution function of the normal distribution, and the formula with tanh.
+        let is = |function: fn(f64) -> f64, expected: [f64; 4]| {
+            for (found, expected) in values(function).iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-14, "{found} {expected}");
+            }
+        };
+        // By Python: x times the distribution function of the normal distribution, and the formula with tanh.
+        is(libm::exp, [0.367_879_441_171_442_33, 1.0, std::f64::consts::E, 20.085_536_923_187_668]);
+        is(gelu, [-0.158_655_253_931_457_07, 0.0, 0.841_344_746_068_542_9, 2.995_950_305_905_11]);
+        is(gelu_tanh, [-0.158_808_009_391_723_24, 0.0, 0.841_191_990_608_276_8, 2.996_362_607_918_227]);
+        assert!(each(ElementType::I32, &integers(ElementType::I32, &[1]), gelu).is_err());
+    }
+
+    #[test]
+    fn a_row_of_layernorm_has_the_mean_and_deviation_of_bias_and_weight() {
+        let (weight, bias) = (floats(&[1.0, 2.0]), floats(&[0.5, 0.0]));
+        let rows = layernorm(ElementType::F64, [&floats(&[1.0, 3.0, -4.0, -4.0]), &weight, &bias], 2);
+        let Ok(Lanes::Float(found)) = rows.map(|rows| lanes(&rows)) else { panic!("floats") };
+        // Mean 2 and variance 1, then mean -4 and variance 0.
+        let scale = 1.0 / 1.000_01_f64.sqrt();
+        for (found, expected) in found.iter().zip([0.5 - scale, 2.0 * scale, 0.5, 0.0]) {
             assert!((found - expected).abs() < 1e-15, "{found} {expected}");
         }
     }

@@ -9,6 +9,8 @@ mod arrays;
 mod matrix;
 mod reduce;
 
+pub use arrays::{gelu, gelu_tanh, normal_of};
+
 use super::operand::{Number, Operand};
 use crate::model::{ElementType, Map, RefExpr, RefFunction, RefKind};
 
@@ -128,6 +130,18 @@ fn apply(
             let len = arguments[0].len().unwrap_or(0);
             fits(name, &arguments[0], len.checked_div(columns).unwrap_or(0), columns)?;
             arrays::softmax(element, &arguments[0], columns).map_err(|why| format!("{name}() {why}"))
+        }
+        Map::Exp => arrays::each(element, &arguments[0], libm::exp).map_err(|why| format!("{name}() {why}")),
+        Map::Gelu => arrays::each(element, &arguments[0], gelu).map_err(|why| format!("{name}() {why}")),
+        Map::GeluTanh => arrays::each(element, &arguments[0], gelu_tanh).map_err(|why| format!("{name}() {why}")),
+        Map::LayerNorm => {
+            let [columns] = sizes(name, [integers[0]])?;
+            let len = arguments[0].len().unwrap_or(0);
+            fits(name, &arguments[0], len.checked_div(columns).unwrap_or(0), columns)?;
+            fits(name, &arguments[1], 1, columns)?;
+            fits(name, &arguments[2], 1, columns)?;
+            let [x, weight, bias] = [&arguments[0], &arguments[1], &arguments[2]];
+            arrays::layernorm(element, [x, weight, bias], columns).map_err(|why| format!("{name}() {why}"))
         }
         Map::Convolution => {
             let [rows, columns, down, across] = sizes(name, [integers[0], integers[1], integers[2], integers[3]])?;

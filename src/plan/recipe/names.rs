@@ -218,7 +218,9 @@ impl Names {
     fn structure(&mut self, structure: &StructureSpec) {
         match structure {
             StructureSpec::Permutation => {}
-            StructureSpec::OneHot(classes) => self.program(classes),
+            StructureSpec::OneHot(size) | StructureSpec::Identity(size) | StructureSpec::Dominant(size) => {
+                self.program(size);
+            }
             StructureSpec::Sorted { low: a, high: b }
             | StructureSpec::Zipf { values: a, exponent: b }
             | StructureSpec::CsrRows { nonzeros: a, columns: b } => {

@@ -102,6 +102,8 @@ impl Worker<'_> {
             StructureSpec::Sorted { low, high } => Structure::Sorted { low: number(low)?, high: number(high)? },
             StructureSpec::Permutation => Structure::Permutation,
             StructureSpec::OneHot(classes) => Structure::OneHot(at_least_one(classes)?),
+            StructureSpec::Identity(columns) => Structure::Identity(at_least_one(columns)?),
+            StructureSpec::Dominant(columns) => Structure::Dominant(at_least_one(columns)?),
             StructureSpec::Zipf { values, exponent } => {
                 let exponent_value = exponent.evaluate_f64(self.scope).place(place)?;
                 if !(exponent_value > 0.0 && exponent_value.is_finite()) {

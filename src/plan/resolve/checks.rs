@@ -131,7 +131,17 @@ fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
             u64::try_from(to.checked_sub(from)?).ok()
         }
         RefKind::Map(
-            Map::Add | Map::Copy | Map::Transpose | Map::Sort | Map::Scan | Map::Softmax | Map::Convolution,
+            Map::Add
+            | Map::Copy
+            | Map::Transpose
+            | Map::Sort
+            | Map::Scan
+            | Map::Softmax
+            | Map::Exp
+            | Map::Gelu
+            | Map::GeluTanh
+            | Map::LayerNorm
+            | Map::Convolution,
         ) => operands.first().and_then(|operand| len_of(operand, buffers)),
     }
 }

@@ -136,6 +136,10 @@ table! {
         pub permutation: Option<At<bool>>,
         /// Rows of this many elements, one of which is 1 and the others 0.
         pub one_hot: Option<At<Expr>>,
+        /// A matrix with this many columns: 1 on the diagonal, 0 elsewhere.
+        pub identity: Option<At<Expr>>,
+        /// A random matrix with this many columns, diagonally dominant: as a system of equations, Jacobi's method solves it.
+        pub diagonally_dominant: Option<At<Expr>>,
         /// `[values, exponent]`: ranks from 0 to values - 1 that follow Zipf's law.
         pub zipf: Option<At<[Expr; 2]>>,
         /// `[nonzeros, columns]`: where the rows of a sparse matrix begin; one element more than rows.
@@ -158,13 +162,15 @@ table! {
 }
 
 /// The keys of a fill, of which a table has exactly one, and whether `seed` has a meaning beside it.
-pub const FILLS: [(&str, bool); 13] = [
+pub const FILLS: [(&str, bool); 15] = [
     ("iota", false),
     ("uniform", true),
     ("normal", true),
     ("sorted", true),
     ("permutation", true),
     ("one_hot", true),
+    ("identity", false),
+    ("diagonally_dominant", true),
     ("zipf", true),
     ("csr_rows", true),
     ("csr_columns", false),

@@ -17,7 +17,8 @@ pub use data::{
 };
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{
-    RawBlocks, RawBuiltin, RawExtent, RawLaunch, RawLaunchEntry, RawOff, RawSanitize, RawVariant, RawVariantOn,
+    RawBlocks, RawBuiltin, RawExtent, RawFails, RawLaunch, RawLaunchEntry, RawOff, RawSanitize, RawVariant,
+    RawVariantOn,
 };
 
 use crate::model::{KernelCompiler, Regime};

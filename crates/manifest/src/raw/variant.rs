@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
-use crate::experiment::{CompileSpec, LaunchSpec, LoopSpec};
+use crate::experiment::{CompileSpec, Expression, LaunchSpec, LoopSpec};
 use crate::model::{Failure, KernelCompiler, SanitizerClass};
 use crate::read::{At, Inline, Must, Named, Read, Reader, table};
 
@@ -29,7 +29,7 @@ table! {
         /// Checks of this variant, instead of the shared ones; `[]` for none.
         pub check: Option<OneOrMany<At<RawCheck>>>,
         /// Ways in which the variant is expected to fail. The run passes only if it fails in one of them.
-        pub fails: Option<OneOrMany<At<Failure>>>,
+        pub fails: Option<RawFails>,
         /// Conditions and expected failures of one backend: `on.sim` or `on.cuda`.
         pub on: Option<Named<At<RawVariantOn>>>,
         /// Turns the simulator's sanitizer off for this variant, or classes of its findings, and says why.
@@ -61,7 +61,63 @@ table! {
         /// Further conditions. If one is false there, the case is excluded there.
         pub requires: Option<OneOrMany<Expr>>,
         /// Ways in which it is expected to fail there, in place of the variant's; `[]` if it must be right there.
-        pub fails: Option<OneOrMany<At<Failure>>>,
+        pub fails: Option<RawFails>,
+    }
+}
+
+/// Ways to fail of all cases, or ways with conditions.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum RawFails {
+    Ways(OneOrMany<At<Failure>>),
+    Where(Box<At<RawFailsWhere>>),
+}
+
+impl Read for RawFails {
+    const EXPECTED: &'static str = Failure::EXPECTED;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Table(_) => At::read(value, reader).map(Box::new).map(Self::Where),
+            _ => OneOrMany::read(value, reader).map(Self::Ways),
+        }
+    }
+}
+
+table! {
+    /// Ways to fail, each with a condition on the axes: only the cases for which it holds are expected to fail.
+    #[schemars(extend("minProperties" = 1))]
+    pub struct RawFailsWhere {
+        /// Cases with a wrong result.
+        pub wrong: Option<Expr>,
+        /// Cases whose launch the device does not allow.
+        pub invalid: Option<Expr>,
+        /// Cases whose source does not compile.
+        pub compile_error: Option<Expr>,
+        /// Cases whose launch the driver refuses or aborts.
+        pub launch_error: Option<Expr>,
+        /// Cases that end the worker.
+        pub crashed: Option<Expr>,
+        /// Cases that do not end in time.
+        pub timed_out: Option<Expr>,
+        /// Cases with a fault that the simulator or compute-sanitizer detects.
+        pub trap: Option<Expr>,
+    }
+}
+
+impl RawFailsWhere {
+    /// The condition of each way that is given.
+    pub fn conditions(&self) -> Vec<(Failure, &Expression)> {
+        let given = [
+            (Failure::Wrong, &self.wrong),
+            (Failure::Invalid, &self.invalid),
+            (Failure::CompileError, &self.compile_error),
+            (Failure::LaunchError, &self.launch_error),
+            (Failure::Crashed, &self.crashed),
+            (Failure::TimedOut, &self.timed_out),
+            (Failure::Trap, &self.trap),
+        ];
+        given.into_iter().filter_map(|(way, raw)| raw.as_ref().map(|Expr(condition)| (way, condition))).collect()
     }
 }
 

@@ -7,10 +7,11 @@ use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
 use super::launches;
 use super::printed::printed;
-use crate::experiment::{BodySpec, BuiltinSpec, OnBackend, Reference, VariantSpec};
-use crate::model::{Access, BackendKind, Diagnostic, Failure, Unsanitized};
+use crate::experiment::{BodySpec, BuiltinSpec, ExpectedFailure, OnBackend, Reference, VariantSpec};
+use crate::model::{Access, BackendKind, Diagnostic, Failure, Span, Unsanitized};
 use crate::raw::{
-    Expr, OneOrMany, RawBlocks, RawBuiltin, RawManifest, RawOff, RawSanitize, RawVariant, RawVariantOn, Ref, Text,
+    Expr, OneOrMany, RawBlocks, RawBuiltin, RawFails, RawManifest, RawOff, RawSanitize, RawVariant, RawVariantOn, Ref,
+    Text,
 };
 use crate::read::{At, Named};
 
@@ -39,7 +40,7 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         checks,
         printed,
         fails: fails(ctx, raw, variant, declared),
-        on: on_backends(ctx, fields.on.as_ref(), variant),
+        on: on_backends(ctx, fields.on.as_ref(), variant, declared),
         unsanitized: fields.sanitize.as_ref().and_then(|given| unsanitized(ctx, given)),
         sampled: fields.simulate.as_ref().and_then(|given| given.value.blocks.0.as_ref()).is_some_and(is_sample),
         body: body(ctx, raw, variant, declared),
@@ -80,6 +81,7 @@ fn on_backends(
     ctx: &mut Context,
     raw: Option<&Named<At<RawVariantOn>>>,
     variant: &DeclaredVariant,
+    declared: &Declared,
 ) -> BTreeMap<BackendKind, OnBackend> {
     let mut on = BTreeMap::new();
     for (name, given) in raw.iter().flat_map(|named| &named.0) {
@@ -91,7 +93,10 @@ fn on_backends(
         let fails = given.value.fails.as_ref();
         let own = OnBackend {
             requires: requires.iter().map(|Expr(condition)| condition.clone()).collect(),
-            fails: fails.map(|fails| fails.as_slice().iter().map(|entry| entry.value).collect()),
+            fails: fails.map(|fails| {
+                let expected = expected_failures(ctx, fails, variant, declared);
+                expected.into_iter().map(|(expected, _)| expected).collect()
+            }),
         };
         on.insert(backend, own);
     }
@@ -99,22 +104,62 @@ fn on_backends(
 }
 
 /// The ways in which the variant is expected to fail. `wrong` needs a check.
-fn fails(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> Vec<Failure> {
-    let entries = raw.value.fails.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+fn fails(
+    ctx: &mut Context,
+    raw: &At<RawVariant>,
+    variant: &DeclaredVariant,
+    declared: &Declared,
+) -> Vec<ExpectedFailure> {
+    let given = raw.value.fails.as_ref();
+    let entries = given.map(|given| expected_failures(ctx, given, variant, declared)).unwrap_or_default();
     let name = variant.name.text();
-    if let Some(first) = entries.first().filter(|_| variant.on_host) {
+    if let Some((_, span)) = entries.first().filter(|_| variant.on_host) {
         let message = format!("`{name}` has `fails`, but the reference functions of the host do not fail");
-        ctx.fault(Diagnostic::at(first.span.clone(), message));
+        ctx.fault(Diagnostic::at(span.clone(), message));
     }
     let unchecked = match &raw.value.check {
         Some(own) => own.as_slice().is_empty(),
         None => !declared.has_checks,
     };
-    if let Some(wrong) = entries.iter().find(|entry| entry.value == Failure::Wrong).filter(|_| unchecked) {
+    if let Some((_, span)) = entries.iter().find(|(entry, _)| entry.failure == Failure::Wrong).filter(|_| unchecked) {
         let message = format!("`{name}` is expected to be wrong, but no check compares its results");
-        ctx.fault(Diagnostic::at(wrong.span.clone(), message).hint("give the manifest or the variant a `check`"));
+        ctx.fault(Diagnostic::at(span.clone(), message).hint("give the manifest or the variant a `check`"));
     }
-    entries.iter().map(|entry| entry.value).collect()
+    entries.into_iter().map(|(entry, _)| entry).collect()
+}
+
+/// The ways to fail, each with its place. Conditions may use axes alone: a case is known by its axes where it is judged.
+fn expected_failures(
+    ctx: &mut Context,
+    raw: &RawFails,
+    variant: &DeclaredVariant,
+    declared: &Declared,
+) -> Vec<(ExpectedFailure, Span)> {
+    let given = match raw {
+        RawFails::Ways(ways) => {
+            let all = |way: &At<Failure>| (ExpectedFailure { failure: way.value, condition: None }, way.span.clone());
+            return ways.as_slice().iter().map(all).collect();
+        }
+        RawFails::Where(given) => given,
+    };
+    let conditions = given.value.conditions();
+    if conditions.is_empty() && !ctx.faulty(&given.span) {
+        let fault = Diagnostic::at(given.span.clone(), "`fails` names no way to fail");
+        ctx.fault(fault.hint("write a way and its condition, as in { trap = \"n > 64\" }"));
+    }
+    let mut expected = Vec::new();
+    for (failure, condition) in conditions {
+        ctx.known(condition, &[&variant.names]);
+        let is_axis = |name: &str| variant.axes.iter().chain(&declared.axes).any(|axis| axis.name == name);
+        if let Some(name) = condition.names().iter().find(|name| variant.names.known.contains(*name) && !is_axis(name))
+        {
+            let message = format!("a condition of `fails` uses axes, and `{name}` is none");
+            ctx.fault(Diagnostic::at(condition.span.clone(), message).hint("write out what it stands for"));
+        }
+        let span = condition.span.clone();
+        expected.push((ExpectedFailure { failure, condition: Some(condition.clone()) }, span));
+    }
+    expected
 }
 
 fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {

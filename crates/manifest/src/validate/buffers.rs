@@ -182,6 +182,12 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     if let Some(At { value: Expr(classes), .. }) = table.one_hot.clone() {
         return structured(StructureSpec::OneHot(classes));
     }
+    if let Some(At { value: Expr(columns), .. }) = table.identity.clone() {
+        return structured(StructureSpec::Identity(columns));
+    }
+    if let Some(At { value: Expr(columns), .. }) = table.diagonally_dominant.clone() {
+        return structured(StructureSpec::Dominant(columns));
+    }
     if let Some(on) = &table.permutation {
         if !on.value {
             ctx.fault(
@@ -217,6 +223,8 @@ fn given(table: &RawFillTable) -> Vec<&'static str> {
         table.sorted.is_some(),
         table.permutation.is_some(),
         table.one_hot.is_some(),
+        table.identity.is_some(),
+        table.diagonally_dominant.is_some(),
         table.zipf.is_some(),
         table.csr_rows.is_some(),
         table.csr_columns.is_some(),

@@ -62,8 +62,16 @@ fn check_structure(
             fitting(ctx, buffer, low, types, scopes);
             fitting(ctx, buffer, high, types, scopes);
         }
-        StructureSpec::OneHot(classes) => {
-            number(ctx, classes, scopes);
+        StructureSpec::OneHot(size) | StructureSpec::Identity(size) => {
+            number(ctx, size, scopes);
+        }
+        StructureSpec::Dominant(columns) => {
+            number(ctx, columns, scopes);
+            if let Some(element) = types.iter().find(|element| !element.is_float() && !element.is_signed_integer()) {
+                let message =
+                    format!("buffer `{buffer}` holds {element}, and elements beside the diagonal may be negative");
+                ctx.fault(Diagnostic::at(columns.span.clone(), message).hint("use a signed type"));
+            }
         }
         StructureSpec::Zipf { values: a, exponent: b } | StructureSpec::CsrRows { nonzeros: a, columns: b } => {
             number(ctx, a, scopes);

@@ -24,12 +24,21 @@ pub struct OnBackend {
     /// Further conditions.
     pub requires: Vec<Expression>,
     /// Replaces how it is expected to fail; empty if it should be right.
-    pub fails: Option<Vec<Failure>>,
+    pub fails: Option<Vec<ExpectedFailure>>,
+}
+
+/// A way in which a variant is expected to fail.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectedFailure {
+    /// How its cases end.
+    pub failure: Failure,
+    /// Which of its cases, by their axes; `None` for all.
+    pub condition: Option<Expression>,
 }
 
 impl VariantSpec {
     /// How it is expected to fail on a backend; empty if it should be right.
-    pub fn fails_on(&self, backend: BackendKind) -> &[Failure] {
+    pub fn fails_on(&self, backend: BackendKind) -> &[ExpectedFailure] {
         self.on.get(&backend).and_then(|own| own.fails.as_deref()).unwrap_or(&self.fails)
     }
 }

@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    Access, Allocation, BackendKind, Claim, Failure, KernelCompiler, Regime, SourceText, Span, Unsanitized, Value, Vary,
+    Access, Allocation, BackendKind, Claim, KernelCompiler, Regime, SourceText, Span, Unsanitized, Value, Vary,
 };
 use crate::project::Project;
 
 mod attributes;
+mod function;
 mod located;
 mod steps;
 
-pub use attributes::{AttributesSpec, OnBackend};
+pub use attributes::{AttributesSpec, ExpectedFailure, OnBackend};
+pub use function::{FunctionParameter, FunctionSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};
 pub use steps::{LoopSpec, StepSpec, Times};
 
@@ -251,6 +253,10 @@ pub enum StructureSpec {
     Permutation,
     /// Rows of this many elements with a single 1.
     OneHot(Expression),
+    /// The unit matrix with this many columns.
+    Identity(Expression),
+    /// A random, diagonally dominant matrix with this many columns.
+    Dominant(Expression),
     /// Ranks that follow Zipf's law.
     Zipf {
         /// How many ranks there are.
@@ -326,28 +332,6 @@ pub enum Expectation {
     Cpp(FunctionSpec),
 }
 
-/// A function over inputs, in a file beside the manifest.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FunctionSpec {
-    /// The script or source.
-    pub path: PathBuf,
-    /// A function that it defines.
-    pub function: String,
-    /// Its parameters: names of buffers, axes and bindings.
-    pub parameters: Vec<FunctionParameter>,
-    /// As the manifest writes it.
-    pub text: String,
-}
-
-/// A parameter of such a function.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FunctionParameter {
-    /// It has the name of a buffer.
-    Buffer(String),
-    /// It has the name of an axis, a binding or a device attribute.
-    Value(Expression),
-}
-
 /// If all bounds of elements and norms are absent, the default of the element type applies; otherwise an absent one is 0.
 /// Integers are always exact, but a fraction of them may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -418,7 +402,7 @@ pub struct VariantSpec {
     /// Belongs to `checks` and replaces the shared one together with them.
     pub printed: Option<PrintedSpec>,
     /// How it is expected to fail; empty for one that should be right.
-    pub fails: Vec<Failure>,
+    pub fails: Vec<ExpectedFailure>,
     /// What differs on one backend.
     pub on: BTreeMap<BackendKind, OnBackend>,
     /// What the simulator's sanitizer does not look for in it; `None` if it is on.

@@ -95,6 +95,10 @@ pub enum Structure {
     Permutation,
     /// Rows of this many elements, one of which is 1 and the others 0.
     OneHot(u64),
+    /// A matrix with this many columns: 1 on the diagonal, 0 elsewhere.
+    Identity(u64),
+    /// A random matrix with this many columns whose rows are dominated by the diagonal.
+    Dominant(u64),
     /// Ranks 0 to `values - 1`: rank r has a probability proportional to `1 / (r + 1)^exponent`.
     Zipf {
         /// How many ranks there are.

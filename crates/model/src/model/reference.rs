@@ -135,6 +135,14 @@ reference_functions! {
         Histogram = "histogram"(x; bins): "integers from 0 to bins - 1",
         /// The exponentials of each row, divided by their sum.
         Softmax = "softmax"(x; columns): "of each row",
+        /// The exponential of each element.
+        Exp = "exp"(x): "of each element",
+        /// The Gaussian error linear unit of each element, by the error function.
+        Gelu = "gelu"(x): "of each element, by the error function",
+        /// The Gaussian error linear unit of each element, by the approximation with tanh.
+        GeluTanh = "gelu_tanh"(x): "of each element, by the approximation with tanh",
+        /// Each row without its mean, over its standard deviation, times `weight` and plus `bias`.
+        LayerNorm = "layernorm"(x, weight, bias; columns): "of each row; 1e-5 is added to the variance",
         /// The convolution of an image with a filter, which is not mirrored; the image is 0 outside.
         Convolution = "convolution"(x, filter; rows, columns, filter_rows, filter_columns): "row-major, 0 outside",
         /// The elements from index `from` to before index `to`.

@@ -1,0 +1,27 @@
+//! Functions of one's own that compute expected values.
+
+use std::path::PathBuf;
+
+use super::Expression;
+
+/// A function over inputs, in a file beside the manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionSpec {
+    /// The script or source.
+    pub path: PathBuf,
+    /// A function that it defines.
+    pub function: String,
+    /// Its parameters: names of buffers, axes and bindings.
+    pub parameters: Vec<FunctionParameter>,
+    /// As the manifest writes it.
+    pub text: String,
+}
+
+/// A parameter of such a function.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FunctionParameter {
+    /// It has the name of a buffer.
+    Buffer(String),
+    /// It has the name of an axis, a binding or a device attribute.
+    Value(Expression),
+}
