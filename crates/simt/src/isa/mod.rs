@@ -273,6 +273,8 @@ ops! {
     "vmin2", "minima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vmin4", "minima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vote", "vote across the lanes of a mask", control::vote, [".sync.all|any|uni.pred", ".sync.ballot.b32"];
+    "vset2", "comparisons of halves", video::comparisons, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add}"];
+    "vset4", "comparisons of bytes", video::comparisons, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add}"];
     "vsub2", "differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vsub4", "differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "xor", "bitwise exclusive or", integer::logic, [".pred|bits"];

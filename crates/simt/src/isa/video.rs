@@ -1,7 +1,8 @@
 //! Video operations on the two halves or four bytes of a register.
 //!
-//! Parts chosen by a selector (`a.h32`, `d.b1`), averages and comparisons are refused.
+//! Parts chosen by a selector (`a.h32`, `d.b1`) and averages are refused.
 
+use crate::exec::context::Handler;
 use crate::exec::shapes::quaternary;
 use crate::isa::decode::{Done, Form};
 use crate::mir::builder::Builder;
@@ -19,11 +20,7 @@ const BYTES: u32 = 1 << 5;
 
 /// `vadd2`, `vsub4` and similar: `d, a, b, c`; with `.add`, `c` is the start of a sum.
 pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let (name, bytes) = match f.ins.opcode.split('.').next().unwrap_or_default() {
-        name if name.ends_with('4') => (name, BYTES),
-        name => (name, 0),
-    };
-    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    let (name, bytes) = width(f);
     let mut mode = bytes | flag(f.flag("sat"), SATURATE) | flag(f.flag("add"), SUM);
     if mode & (SATURATE | SUM) == SATURATE | SUM {
         return Err("`.sat` and `.add` cannot be combined".to_owned());
@@ -40,13 +37,54 @@ pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             quaternary(b.isa, |x: u32, y: u32, z: u32, mode: u32| each(x, y, z, mode, $op))
         };
     }
-    let run = match &name[..name.len() - 1] {
+    let run = match name.trim_end_matches(['2', '4']) {
         "vadd" => with!(|x, y| x + y),
         "vsub" => with!(|x, y| x - y),
         "vabsdiff" => with!(|x: i32, y: i32| (x - y).abs()),
         "vmin" => with!(i32::min),
         _ => with!(i32::max),
     };
+    finish(b, f, run, mode)
+}
+
+/// `vset2` and `vset4`: each part is 1 if the comparison holds, otherwise 0.
+pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("a comparison is expected")?;
+    let mut mode = width(f).1 | flag(f.flag("add"), SUM);
+    match f.types()[..] {
+        [x, y] if [x, y].iter().all(|ty| matches!(ty, U32 | S32)) => {
+            mode |= flag(x == S32, SIGNED_A) | flag(y == S32, SIGNED_B);
+        }
+        _ => return Err("two types, each `.u32` or `.s32`, are expected".to_owned()),
+    }
+    f.done()?;
+    macro_rules! with {
+        ($op:tt) => {
+            quaternary(b.isa, |x: u32, y: u32, z: u32, mode: u32| each(x, y, z, mode, |x, y| i32::from(x $op y)))
+        };
+    }
+    let run = match comparison {
+        "eq" => with!(==),
+        "ne" => with!(!=),
+        "lt" => with!(<),
+        "le" => with!(<=),
+        "gt" => with!(>),
+        _ => with!(>=),
+    };
+    finish(b, f, run, mode)
+}
+
+/// The opcode, and the mode of its width.
+fn width<'a>(f: &Form<'a, '_>) -> (&'a str, u32) {
+    let name = f.ins.opcode.split('.').next().unwrap_or_default();
+    (name, flag(name.ends_with('4'), BYTES))
+}
+
+const fn flag(on: bool, bit: u32) -> u32 {
+    if on { bit } else { 0 }
+}
+
+fn finish<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, run: Handler, mode: u32) -> Done {
     let d = b.dst(f.operand(0)?, U32)?;
     let (x, y, z) = (b.src(f.operand(1)?, U32)?, b.src(f.operand(2)?, U32)?, b.src(f.operand(3)?, U32)?);
     let mode = b.parts.constants.uniform(mode.into(), false);
