@@ -64,7 +64,7 @@ class Rows:
     def same(self, project):
         """Whether the other rows are those of a run in peace."""
         if self.is_gpu:
-            named = lambda rows: [{k: row[k] for k in ("variant", "n", "regime", "verdict")} for row in rows]
+            named = lambda rows: [{k: row[k] for k in ("variant", "axis.n", "regime", "verdict")} for row in rows]
             assert named(project.rows()) == named(self.expected), "other rows differ"
             assert {row["outcome"] for row in project.rows()} <= {"measured", "unstable"}, project.rows()
             return "every other row right"

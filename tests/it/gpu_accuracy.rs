@@ -28,7 +28,7 @@ const PROFILED: u32 = 8;
 /// Processes of each side.
 const PROCESSES: usize = 5;
 /// What a line of the traced process begins with.
-const MARK: &str = "accuracy:";
+const MARK: &str = "seen by one side:";
 const SAMPLES: u32 = 51;
 /// The longest kernels are sampled less: ten milliseconds each.
 const FEW: u32 = 11;

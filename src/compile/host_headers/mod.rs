@@ -8,7 +8,7 @@
 pub(super) const PRELUDE: &str = "nvcc_prelude.h";
 
 /// Headers of the toolkit that declare functions of the host, which NVRTC refuses.
-pub(super) const REPLACED: [&str; 1] = ["cuda.h"];
+pub(super) const REPLACED: [&str; 5] = ["cuda.h", "cublas_v2.h", "cublasLt.h", "cublasXt.h", "cublas_api.h"];
 
 /// Headers with a text of their own.
 const TEXTS: [(&str, &str); 23] = [

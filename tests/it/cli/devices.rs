@@ -78,3 +78,18 @@ fn an_interrupted_run_is_continued_on_other_devices() {
     assert_eq!((again.len(), begun(dir.path(), "scale", "0").len()), (7, 7), "each group ran once");
     assert!(!dir.path().join("target/devices/scale/1/journal.jsonl").exists());
 }
+
+/// Every GPU's journal names the command that makes the report again; journals of different commands are not merged.
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+fn two_gpus_share_the_groups_of_a_manifest_and_make_one_report() {
+    let listed = std::process::Command::new("nvidia-smi").arg("-L").output();
+    let gpus = listed.map_or(0, |output| String::from_utf8_lossy(&output.stdout).lines().count());
+    if gpus < 2 {
+        eprintln!("skipped: {gpus} GPUs, and the test needs two");
+        return;
+    }
+    let dir = project();
+    let said = runner(dir.path(), &["run", "experiments/scale.toml", "--backend=cuda", "--devices", "0,1"], 0);
+    assert!(said.contains("on 2 GPUs; 0 GPUs lost"), "{said}");
+}

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use runner::compile::Target;
+use runner::compile::{Target, compile_all};
 
-use super::{Bench, H100};
+use super::{Bench, H100, toolkit};
 
 /// What a published `.cu` file looks like.
 const PUBLISHED: &str = r#"
@@ -88,6 +88,19 @@ fn macros_that_nvcc_defines_without_an_include_are_there() {
     let text = fs::read_to_string(&compiled.code).unwrap().to_uppercase();
     assert!(text.contains("400921FB54442D18") || text.contains("4614256656552045848"), "{text}");
     assert!(text.contains("7FF0000000000000") || text.contains("9218868437227405312"), "{text}");
+}
+
+/// A whole toolkit has cuBLAS's header, with functions of the host that NVRTC refuses.
+#[test]
+fn the_header_of_a_library_of_the_host_is_replaced_where_the_toolkit_has_it() {
+    let whole = tempfile::tempdir().unwrap();
+    fs::write(whole.path().join("cublas_v2.h"), "inline int migrate(int type) { return type + 1; }\n").unwrap();
+    let mut toolkit = toolkit().clone();
+    toolkit.include_dirs.insert(0, whole.path().to_owned());
+    let bench = Bench::new(&[("k.cu", "#include <cublas_v2.h>\n__global__ void k(__half *p) { p[0] = p[1]; }\n")]);
+    let unit = bench.unit("k.cu", &["k"]);
+    let results = compile_all(std::slice::from_ref(&unit), H100, &toolkit, &bench.options(), &mut |_, _, _| {});
+    assert!(results[&unit].is_ok(), "{:?}", results[&unit]);
 }
 
 #[test]

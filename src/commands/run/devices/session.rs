@@ -152,7 +152,9 @@ impl<'a, 'r> Sessions<'a, 'r> {
         let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
         let (mut recorder, _) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
         recorder.expect(manifest, &ahead.plan, "");
-        recorder.emit(&ahead.started(&options, manifest, &environment, self.ready.uuid.clone()));
+        // The command that makes the report again is that of the whole run: it is the same for every GPU.
+        let whole = RunOptions { target: experiment.options.target.clone(), ..options };
+        recorder.emit(&ahead.started(&whole, manifest, &environment, self.ready.uuid.clone()));
         Ok(Session { recorder, environment, destination, started: Instant::now() })
     }
 }
