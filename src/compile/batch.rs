@@ -328,9 +328,11 @@ impl Batch<'_> {
                 headers.push(((*name).to_owned(), code.text));
             }
         }
-        let dirs = || identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs);
-        let is_file = |name: &str| dirs().any(|dir| dir.join(name).is_file()) || files.iter().any(|(n, _)| *n == name);
-        let provided = host_headers::all().filter(|(name, _)| host_headers::REPLACED.contains(name) || !is_file(name));
+        let has = |dirs: &[PathBuf], name: &str| dirs.iter().any(|dir| dir.join(name).is_file());
+        let is_own = |name: &str| has(&identity.options.include_dirs, name) || files.iter().any(|(n, _)| *n == name);
+        let is_of_toolkit =
+            |name: &str| has(&self.toolkit.include_dirs, name) && !host_headers::REPLACED.contains(&name);
+        let provided = host_headers::all().filter(|(name, _)| !is_own(name) && !is_of_toolkit(name));
         headers.extend(provided.map(|(name, text)| (name.to_owned(), text.to_owned())));
         AsNvcc { source: main.map_or_else(|| identity.source.to_string(), |code| code.text), headers, left_out }
     }

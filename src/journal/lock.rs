@@ -17,7 +17,14 @@ pub const LOCK_FILE: &str = "journal.lock";
 /// The right to write into a folder of a report, until it is dropped.
 #[derive(Debug)]
 pub struct FolderLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FolderLock {
+    /// Closing the file is not enough: a process that another thread is just starting has it open until its program runs.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl FolderLock {
@@ -50,6 +57,24 @@ impl FolderLock {
             .and_then(|()| file.write_all(holder.as_bytes()))
             .map_err(JournalError::io("write", &path))?;
         atomic::remove_unfinished(dir);
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    /// As a process has that is started meanwhile.
+    #[test]
+    fn a_lock_ends_when_it_is_dropped_even_if_its_file_is_open_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = FolderLock::take(dir.path()).unwrap();
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(FolderLock::take(dir.path()).is_err());
+        drop(lock);
+        FolderLock::take(dir.path()).unwrap();
+        drop(inherited);
     }
 }

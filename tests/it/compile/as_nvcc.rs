@@ -104,6 +104,14 @@ fn the_header_of_a_library_of_the_host_is_replaced_where_the_toolkit_has_it() {
 }
 
 #[test]
+fn a_header_of_ones_own_comes_before_a_provided_one_of_its_name() {
+    let own = "__device__ inline int seven() { return 7; }\n";
+    let source = "#include \"cublas_v2.h\"\n__global__ void k(int *p) { p[0] = seven(); }\n";
+    let bench = Bench::new(&[("k.cu", source), ("cublas_v2.h", own)]);
+    bench.compile(&bench.unit("k.cu", &["k"])).unwrap();
+}
+
+#[test]
 fn an_error_in_device_code_is_reported_at_its_line_in_spite_of_host_code() {
     let bench =
         Bench::new(&[("k.cu", "int main() {\n  puts(\"x\");\n}\n__global__ void k(int *p) {\n  p[0] = missing;\n}\n")]);
