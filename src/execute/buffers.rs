@@ -18,6 +18,9 @@ use crate::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_
 /// The pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
 pub const GUARD_PATTERN: u8 = 0xA5;
 
+/// Contents of so many bytes are not made in the host's memory only to be reduced: its pages cost more than its elements.
+const LARGE: u64 = 1 << 24;
+
 /// Which launch an output is poisoned for. The patterns differ, so that an unwritten element cannot be right twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
@@ -127,6 +130,15 @@ impl Store {
     pub fn first_content(&self, slot: Slot) -> Option<BufferId> {
         let buffer = self.get(slot)?;
         buffer.content(self.sets.current).map(|content| content.pristine.unwrap_or(buffer.id))
+    }
+
+    /// The plan of a buffer's content in the current set of inputs, if the content is large, is not in the host's memory,
+    /// and can be made chunk by chunk.
+    pub fn made_by_chunks(&self, plan: &BufferPlan) -> Option<BufferPlan> {
+        let plan = self.sets.varied(plan, self.sets.current);
+        let is_known = self.inputs.iter().any(|(known, _)| same_input(known, &plan));
+        let is_large = plan.bytes().0 >= LARGE;
+        (!is_known && is_large && content(&plan).is_some_and(fill::is_made_by_chunks)).then_some(plan)
     }
 
     /// The first content of a buffer in the current set of inputs, made on first use.
@@ -353,7 +365,8 @@ fn content(plan: &BufferPlan) -> Option<&FillPlan> {
     plan.fill.as_ref().filter(|_| matches!(plan.access, Access::In | Access::InOut))
 }
 
-fn same_input(known: &BufferPlan, plan: &BufferPlan) -> bool {
+/// Whether both buffers have one content.
+pub fn same_input(known: &BufferPlan, plan: &BufferPlan) -> bool {
     known.name == plan.name
         && known.element == plan.element
         && known.len == plan.len

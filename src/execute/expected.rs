@@ -1,9 +1,10 @@
 //! Expected values, computed once per group, and the host memory that outputs are copied to.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::buffers::{Slot, Store};
+use super::buffers::{Slot, Store, same_input};
 use super::fill;
 use super::function::{self, Language};
 use super::inputs;
@@ -18,10 +19,14 @@ use crate::model::{
 use crate::npy;
 use crate::regular;
 
+// Blocks of a reduction are chunks of a fill.
+const _: () = assert!(reference::BLOCK == fill::CHUNK);
+
 /// Expected values and host memory that the checks of a group share.
 #[derive(Debug, Default)]
 pub struct Expected {
     references: Vec<Reference>,
+    reductions: Vec<ReductionOfParts>,
     goldens: Vec<(std::path::PathBuf, ElementType, Operand)>,
     parts: Vec<(FilePart, ElementType, Operand)>,
     functions: Vec<FunctionResult>,
@@ -46,9 +51,20 @@ struct Reference {
     value: Operand,
 }
 
+/// The value of a reduction of inputs that were never in memory as a whole.
+#[derive(Debug)]
+struct ReductionOfParts {
+    expression: RefExpr,
+    inputs: Vec<BufferPlan>,
+    value: Operand,
+}
+
 impl Expected {
     /// The value of a reference over the buffers as they were before the launch.
     pub fn reference(&mut self, store: &mut Store, job: &CaseJob, expression: &RefExpr) -> Result<Operand, Stop> {
+        if let Some(value) = self.reduction_in_parts(store, job, expression)? {
+            return Ok(value);
+        }
         let names = reference::names(expression).into_iter();
         let inputs: Vec<Arc<Vec<u8>>> =
             names.map(|name| plan_of(job, name).and_then(|plan| store.input(plan))).collect::<Result<_, _>>()?;
@@ -65,6 +81,39 @@ impl Expected {
         })?;
         self.references.push(Reference { expression: expression.clone(), inputs, value: value.clone() });
         Ok(value)
+    }
+
+    /// The value of a reduction of large inputs, made block by block; `None` where they are better made as a whole.
+    fn reduction_in_parts(
+        &mut self,
+        store: &Store,
+        job: &CaseJob,
+        expression: &RefExpr,
+    ) -> Result<Option<Operand>, Stop> {
+        let Some(names) = reference::reduced_buffers(expression) else { return Ok(None) };
+        let plans = names.into_iter().map(|name| plan_of(job, name).map(|plan| store.made_by_chunks(plan)));
+        let Some(inputs) = plans.collect::<Result<Option<Vec<BufferPlan>>, Stop>>()? else { return Ok(None) };
+        let Some((element, len)) = inputs.first().map(|plan| (plan.element, plan.len)) else { return Ok(None) };
+        if inputs.iter().any(|plan| (plan.element, plan.len) != (element, len)) {
+            return Ok(None);
+        }
+        let same = |known: &&ReductionOfParts| {
+            let mut pairs = known.inputs.iter().zip(&inputs);
+            known.expression == *expression && pairs.all(|(one, other)| same_input(one, other))
+        };
+        if let Some(known) = self.reductions.iter().find(same) {
+            return Ok(Some(known.value.clone()));
+        }
+        let part = |input: usize, block: Range<usize>| -> Result<Vec<u8>, String> {
+            let plan = &inputs[input];
+            let made = plan.fill.as_ref().map(|fill| fill::chunk(plan, fill, block.start / fill::CHUNK));
+            made.unwrap_or_else(|| Err("it has no fill".to_owned())).map_err(|e| format!("of `{}`: {e}", plan.name))
+        };
+        let Some(value) = reference::evaluate_in_parts(expression, element, len as usize, &part)? else {
+            return Ok(None);
+        };
+        self.reductions.push(ReductionOfParts { expression: expression.clone(), inputs, value: value.clone() });
+        Ok(Some(value))
     }
 
     /// Some elements of the value of a reference over the buffers as they were before the launch.

@@ -65,6 +65,11 @@ pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8
     Ok(bytes)
 }
 
+/// Whether a chunk costs as much alone as within the whole buffer.
+pub const fn is_made_by_chunks(fill: &FillPlan) -> bool {
+    matches!(fill, FillPlan::Constant(_) | FillPlan::Iota { .. } | FillPlan::Uniform { .. } | FillPlan::Normal { .. })
+}
+
 /// The bytes of a file, which must be as long as the buffer.
 fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     let bytes = regular::read_up_to(path, u64::MAX).map_err(|e| format!("{}: cannot be read: {e}", path.display()))?;

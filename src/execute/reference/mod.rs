@@ -10,9 +10,14 @@ mod matrix;
 mod reduce;
 
 pub use arrays::{gelu, gelu_tanh, normal_of};
+pub use reduce::BLOCK;
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::operand::{Number, Operand};
-use crate::model::{ElementType, Map, RefExpr, RefFunction, RefKind};
+use crate::model::{ElementType, Map, Reduction, RefExpr, RefFunction, RefKind};
+use reduce::{Block, Blocks, reduce};
 
 /// Evaluates a reference expression. `buffer` gives the content of a named buffer.
 ///
@@ -68,6 +73,47 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     }
 }
 
+/// Some elements of the arrays that a reduction takes, which have one length. The error says why there are none.
+pub type Part<'a> = dyn Fn(usize, Range<usize>) -> Result<Vec<u8>, String> + Sync + 'a;
+
+/// The buffers that a reduction takes as they are; `None` for any other expression.
+pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
+    let RefExpr::Call { function, buffers, .. } = expression else { return None };
+    if !matches!(function.kind(), RefKind::Reduction(_)) || buffers.len() != function.buffers() {
+        return None;
+    }
+    buffers.iter().map(|buffer| if let RefExpr::Buffer(name) = buffer { Some(name.as_str()) } else { None }).collect()
+}
+
+/// Evaluates a reduction of [`reduced_buffers`], which are of one type and length, without all of their elements in
+/// memory: `part` makes the bytes of a stretch of one of them.
+pub fn evaluate_in_parts(
+    expression: &RefExpr,
+    element: ElementType,
+    len: usize,
+    part: &Part<'_>,
+) -> Result<Option<Operand>, String> {
+    let RefExpr::Call { function, buffers, .. } = expression else { return Ok(None) };
+    let RefKind::Reduction(reduction) = function.kind() else { return Ok(None) };
+    let block = |range: Range<usize>| {
+        let bytes = |place| Ok(Operand::Bytes { element, bytes: Arc::new(part(place, range.clone())?) });
+        let arguments = (0..buffers.len()).map(bytes).collect::<Result<_, String>>()?;
+        Ok(Block::alone(arguments, range.start))
+    };
+    reduced((reduction, function.name()), element, len, &block).map(Some)
+}
+
+fn reduced(
+    (reduction, name): (Reduction, &str),
+    element: ElementType,
+    len: usize,
+    blocks: &Blocks<'_>,
+) -> Result<Operand, String> {
+    reduce(reduction, element, len, blocks)
+        .map(|value| Operand::Scalar { element: Some(element), value })
+        .map_err(|why| format!("{name}() {why}"))
+}
+
 /// `elements` are those that a product or a convolution computes; other functions compute all.
 fn call(
     function: RefFunction,
@@ -83,9 +129,8 @@ fn call(
     match function.kind() {
         RefKind::Reduction(reduction) => {
             arguments.windows(2).try_for_each(|pair| same_len(name, &pair[0], &pair[1]))?;
-            reduce::reduce(reduction, element, arguments)
-                .map(|value| Operand::Scalar { element: Some(element), value })
-                .map_err(|why| format!("{name}() {why}"))
+            let len = arguments[0].len().unwrap_or(0);
+            reduced((reduction, name), element, len, &|_| Ok(Block::of_whole(arguments)))
         }
         RefKind::Map(map) => apply(map, (name, element), arguments, integers, elements),
     }

@@ -1,5 +1,8 @@
-//! Reductions: arrays to one number.
+//! Reductions: arrays to one number, block by block.
+//!
+//! An array may be in memory, or made as its blocks are needed: a reduction of gigabytes then needs no gigabytes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::super::operand::{Number, Operand, PIECE, whole, wrapped};
@@ -7,21 +10,58 @@ use super::super::parallel;
 use crate::model::{ElementType, Reduction};
 
 /// Elements that one task reduces; the tasks' results are combined in order.
-const BLOCK: usize = 1 << 16;
+pub const BLOCK: usize = 1 << 16;
 
 /// Independent chains of additions, which the processor executes in parallel.
 const CHAINS: usize = 4;
 
-/// Reduces the arrays, which have one length. The error says what is wrong with them.
-pub fn reduce(reduction: Reduction, element: ElementType, arguments: &[Operand]) -> Result<Number, String> {
-    let len = arguments.first().and_then(Operand::len).unwrap_or(0);
+/// The arguments of a reduction, for one block of their elements.
+#[derive(Debug)]
+pub struct Block<'a> {
+    arguments: Cow<'a, [Operand]>,
+    /// The index of the arguments' first element.
+    start: usize,
+}
+
+impl<'a> Block<'a> {
+    /// Arrays that are in memory as a whole.
+    pub const fn of_whole(arguments: &'a [Operand]) -> Self {
+        Self { arguments: Cow::Borrowed(arguments), start: 0 }
+    }
+
+    /// Arrays that hold the elements of the block alone, which begins at `start`.
+    pub const fn alone(arguments: Vec<Operand>, start: usize) -> Self {
+        Self { arguments: Cow::Owned(arguments), start }
+    }
+
+    fn read_integers(&self, argument: usize, start: usize, lanes: &mut [i64]) {
+        self.arguments[argument].read_integers(start - self.start, lanes);
+    }
+
+    fn read_floats(&self, argument: usize, start: usize, lanes: &mut [f64]) {
+        self.arguments[argument].read_floats(start - self.start, lanes);
+    }
+
+    fn floats(&self, argument: usize, piece: &Range<usize>) -> Vec<f64> {
+        let mut lanes = vec![0.0; piece.len()];
+        self.read_floats(argument, piece.start, &mut lanes);
+        lanes
+    }
+}
+
+/// Gives the arguments for a block of at most [`BLOCK`] elements, whose bounds are multiples of it or the end. The error
+/// says why there are none.
+pub type Blocks<'a> = dyn Fn(Range<usize>) -> Result<Block<'a>, String> + Sync + 'a;
+
+/// Reduces arrays of `len` elements each. The error says what is wrong with them.
+pub fn reduce(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<Number, String> {
     if len == 0 && matches!(reduction, Reduction::Min | Reduction::Max) {
         return Err("of no elements has no value".to_owned());
     }
     if element.is_float() {
-        floats(reduction, element, arguments, len).map(Number::Float)
+        floats(reduction, element, len, given).map(Number::Float)
     } else {
-        let lane = integers(reduction, element, arguments, len);
+        let lane = integers(reduction, element, len, given)?;
         Ok(Number::Int(whole(Some(element), wrapped(element, lane))))
     }
 }
@@ -31,71 +71,67 @@ fn pieces(block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Arithmetic modulo 2^64, of which the type's own is the low bits.
-fn integers(reduction: Reduction, element: ElementType, arguments: &[Operand], len: usize) -> i64 {
+fn integers(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
     let unsigned = element == ElementType::U64;
-    let x = &arguments[0];
-    let read = |start, lanes: &mut [i64]| x.read_integers(start, lanes);
+    let read = |block: &Block<'_>, start, lanes: &mut [i64]| block.read_integers(0, start, lanes);
     match reduction {
-        Reduction::Sum => folded(len, 0, read, i64::wrapping_add),
-        Reduction::Product => folded(len, 1, read, i64::wrapping_mul),
-        Reduction::Min if unsigned => folded(len, -1, read, |a, b| (a as u64).min(b as u64) as i64),
-        Reduction::Max if unsigned => folded(len, 0, read, |a, b| (a as u64).max(b as u64) as i64),
-        Reduction::Min => folded(len, i64::MAX, read, i64::min),
-        Reduction::Max => folded(len, i64::MIN, read, i64::max),
-        Reduction::And => folded(len, -1, read, |a, b| a & b),
-        Reduction::Or => folded(len, 0, read, |a, b| a | b),
-        Reduction::SumSquares => integer_products(x, x, len),
-        Reduction::Dot => integer_products(x, &arguments[1], len),
+        Reduction::Sum => folded(len, 0, given, read, i64::wrapping_add),
+        Reduction::Product => folded(len, 1, given, read, i64::wrapping_mul),
+        Reduction::Min if unsigned => folded(len, -1, given, read, |a, b| (a as u64).min(b as u64) as i64),
+        Reduction::Max if unsigned => folded(len, 0, given, read, |a, b| (a as u64).max(b as u64) as i64),
+        Reduction::Min => folded(len, i64::MAX, given, read, i64::min),
+        Reduction::Max => folded(len, i64::MIN, given, read, i64::max),
+        Reduction::And => folded(len, -1, given, read, |a, b| a & b),
+        Reduction::Or => folded(len, 0, given, read, |a, b| a | b),
+        Reduction::SumSquares => integer_products(0, len, given),
+        Reduction::Dot => integer_products(1, len, given),
     }
 }
 
-fn integer_products(x: &Operand, y: &Operand, len: usize) -> i64 {
-    let read = |start, lanes: &mut [i64]| {
-        let mut other = [0; PIECE];
-        let other = &mut other[..lanes.len()];
-        x.read_integers(start, lanes);
-        y.read_integers(start, other);
-        lanes.iter_mut().zip(other).for_each(|(x, y)| *x = x.wrapping_mul(*y));
+/// The sum of the first argument's products with `other`.
+fn integer_products(other: usize, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
+    let read = |block: &Block<'_>, start, lanes: &mut [i64]| {
+        let mut factors = [0; PIECE];
+        let factors = &mut factors[..lanes.len()];
+        block.read_integers(0, start, lanes);
+        block.read_integers(other, start, factors);
+        lanes.iter_mut().zip(factors).for_each(|(x, y)| *x = x.wrapping_mul(*y));
     };
-    folded(len, 0, read, i64::wrapping_add)
+    folded(len, 0, given, read, i64::wrapping_add)
 }
 
-fn floats(reduction: Reduction, element: ElementType, arguments: &[Operand], len: usize) -> Result<f64, String> {
-    let x = &arguments[0];
-    let read = |start, lanes: &mut [f64]| x.read_floats(start, lanes);
-    Ok(match reduction {
-        Reduction::Sum => compensated(len, |chains, piece| add_all(chains, &floats_of(x, piece))),
-        Reduction::SumSquares => float_products(element, x, x, len),
-        Reduction::Dot => float_products(element, x, &arguments[1], len),
-        Reduction::Product => folded(len, 1.0, read, |a, b| a * b),
-        Reduction::Min => folded(len, f64::INFINITY, read, f64::minimum_or_nan),
-        Reduction::Max => folded(len, f64::NEG_INFINITY, read, f64::maximum_or_nan),
-        Reduction::And | Reduction::Or => return Err(format!("works on integers, and the array is {element}")),
-    })
+fn floats(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<f64, String> {
+    let read = |block: &Block<'_>, start, lanes: &mut [f64]| block.read_floats(0, start, lanes);
+    match reduction {
+        Reduction::Sum => compensated(len, given, |block, chains, piece| add_all(chains, &block.floats(0, piece))),
+        Reduction::SumSquares => float_products(element, 0, len, given),
+        Reduction::Dot => float_products(element, 1, len, given),
+        Reduction::Product => folded(len, 1.0, given, read, |a, b| a * b),
+        Reduction::Min => folded(len, f64::INFINITY, given, read, f64::minimum_or_nan),
+        Reduction::Max => folded(len, f64::NEG_INFINITY, given, read, f64::maximum_or_nan),
+        Reduction::And | Reduction::Or => Err(format!("works on integers, and the array is {element}")),
+    }
 }
 
 /// Combines all elements, block after block. `read` gives the elements from a place on.
 fn folded<T: Copy + Send + Sync>(
     len: usize,
     identity: T,
-    read: impl Fn(usize, &mut [T]) + Sync,
+    given: &Blocks<'_>,
+    read: impl Fn(&Block<'_>, usize, &mut [T]) + Sync,
     combine: impl Fn(T, T) -> T + Sync,
-) -> T {
-    let of_block = |block: Range<usize>| {
-        let mut lanes = vec![identity; PIECE.min(block.len())];
-        pieces(block).fold(identity, |total, piece| {
+) -> Result<T, String> {
+    let of_block = |range: Range<usize>| {
+        let block = given(range.clone())?;
+        let mut lanes = vec![identity; PIECE.min(range.len())];
+        Ok(pieces(range).fold(identity, |total, piece| {
             let lanes = &mut lanes[..piece.len()];
-            read(piece.start, lanes);
+            read(&block, piece.start, lanes);
             lanes.iter().fold(total, |total, lane| combine(total, *lane))
-        })
+        }))
     };
-    parallel::blocks(len, BLOCK, &of_block).into_iter().fold(identity, combine)
-}
-
-fn floats_of(operand: &Operand, piece: Range<usize>) -> Vec<f64> {
-    let mut lanes = vec![0.0; piece.len()];
-    operand.read_floats(piece.start, &mut lanes);
-    lanes
+    let mut parts = parallel::blocks(len, BLOCK, &of_block).into_iter();
+    parts.try_fold(identity, |total, part: Result<T, String>| Ok(combine(total, part?)))
 }
 
 /// Least and greatest that keep NaN: a part of the output that was never written must not vanish in a `max`.
@@ -141,20 +177,28 @@ impl Sum {
     }
 }
 
-fn compensated(len: usize, add: impl Fn(&mut [Sum; CHAINS], Range<usize>) + Sync) -> f64 {
-    let of_block = |block: Range<usize>| {
+fn compensated(
+    len: usize,
+    given: &Blocks<'_>,
+    add: impl Fn(&Block<'_>, &mut [Sum; CHAINS], &Range<usize>) + Sync,
+) -> Result<f64, String> {
+    let of_block = |range: Range<usize>| {
+        let block = given(range.clone())?;
         let mut chains = [Sum::default(); CHAINS];
-        pieces(block).for_each(|piece| add(&mut chains, piece));
-        chains.into_iter().fold(Sum::default(), Sum::join)
+        pieces(range).for_each(|piece| add(&block, &mut chains, &piece));
+        Ok(chains.into_iter().fold(Sum::default(), Sum::join))
     };
-    parallel::blocks(len, BLOCK, &of_block).into_iter().fold(Sum::default(), Sum::join).value()
+    let mut parts = parallel::blocks(len, BLOCK, &of_block).into_iter();
+    let sum = parts.try_fold(Sum::default(), |sum, part: Result<Sum, String>| Ok::<_, String>(sum.join(part?)))?;
+    Ok(sum.value())
 }
 
-fn float_products(element: ElementType, x: &Operand, y: &Operand, len: usize) -> f64 {
+/// The sum of the first argument's products with `other`.
+fn float_products(element: ElementType, other: usize, len: usize, given: &Blocks<'_>) -> Result<f64, String> {
     // The product of two narrower floats is exact in f64; that of two f64 leaves a remainder, which is added too.
     let exact = element != ElementType::F64;
-    compensated(len, |chains, piece| {
-        add_products(chains, &floats_of(x, piece.clone()), &floats_of(y, piece), exact);
+    compensated(len, given, |block, chains, piece| {
+        add_products(chains, &block.floats(0, piece), &block.floats(other, piece), exact);
     })
 }
 

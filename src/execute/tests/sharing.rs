@@ -9,10 +9,11 @@ use crate::backend::Device;
 use crate::backend::fake::{Call, FakeKernel};
 use crate::execute::buffers::Store;
 use crate::execute::expected::Expected;
-use crate::execute::operand::Operand;
+use crate::execute::inputs::{FIRST, OTHER};
+use crate::execute::operand::{Number, Operand};
 use crate::model::{
-    Access, ArgPlan, BodyPlan, CaseJob, ElementType, ExpectPlan, FillPlan, GroupJob, Mismatch, Outcome, RefExpr,
-    RefFunction, SymbolPlan, Unchecked, Value, Verdict,
+    Access, ArgPlan, BodyPlan, BufferPlan, CaseJob, ElementType, ExpectPlan, FillPlan, GroupJob, Mismatch, Outcome,
+    RefExpr, RefFunction, SymbolPlan, Unchecked, Value, Verdict,
 };
 
 /// All of the fake device's memory.
@@ -103,6 +104,69 @@ fn a_reference_is_worked_out_once_for_all_who_have_its_inputs() {
     let other = lanes(&job, "x");
     assert!(!Arc::ptr_eq(&first, &other));
     assert_ne!(first, other);
+}
+
+/// Elements of 64-bit buffers that are not made in memory only to be reduced, with an uneven rest.
+const LARGE: u64 = (1 << 21) + 4321;
+
+fn large(name: &str, element: ElementType, fill: FillPlan) -> BufferPlan {
+    BufferPlan { fill: Some(fill), ..buffer(name, element, LARGE, Access::In) }
+}
+
+#[test]
+fn a_reduction_of_a_large_input_needs_no_memory_for_it() {
+    let (mut store, mut expected) = (Store::default(), Expected::default());
+    let mut job = copy("a");
+    job.buffers = vec![large("x", ElementType::I64, FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) })];
+    let n = i128::from(LARGE);
+    for (function, value) in [
+        (RefFunction::Sum, n * (n + 1) / 2),
+        (RefFunction::Max, n),
+        (RefFunction::Min, 1),
+        (RefFunction::SumSquares, n * (n + 1) * (2 * n + 1) / 6),
+    ] {
+        let found = expected.reference(&mut store, &job, &call(function, "x")).unwrap();
+        assert!(matches!(found, Operand::Scalar { value: Number::Int(found), .. } if found == value), "{found:?}");
+    }
+    assert!(store.made_by_chunks(&job.buffers[0]).is_some(), "the input was made in memory");
+}
+
+#[test]
+fn a_reduction_in_blocks_has_the_bits_of_one_in_memory() {
+    let uniform = |seed| FillPlan::Uniform { low: Value::Int(-1), high: Value::Int(1), seed };
+    let mut job = copy("a");
+    job.buffers = vec![
+        large("x", ElementType::F64, uniform(1)),
+        large("y", ElementType::F64, FillPlan::Normal { mean: 0.5, deviation: 2.0, seed: 2 }),
+    ];
+    let dot = RefExpr::Call {
+        function: RefFunction::Dot,
+        buffers: ["x", "y"].map(|name| RefExpr::Buffer(name.to_owned())).to_vec(),
+        integers: vec![],
+    };
+    let mut values = Vec::new();
+    for set in [FIRST, OTHER] {
+        for expression in [&call(RefFunction::Sum, "x"), &call(RefFunction::Product, "y"), &dot] {
+            let (mut store, mut expected) = (Store::default(), Expected::default());
+            store.sets.current = set;
+            let value =
+                |store: &mut Store, expected: &mut Expected| match expected.reference(store, &job, expression).unwrap()
+                {
+                    Operand::Scalar { value: Number::Float(value), .. } => value.to_bits(),
+                    other => panic!("{other:?}"),
+                };
+            let in_blocks = value(&mut store, &mut expected);
+            for plan in &job.buffers {
+                assert!(store.made_by_chunks(plan).is_some(), "{expression:?}");
+                store.input(plan).unwrap();
+                assert!(store.made_by_chunks(plan).is_none(), "{expression:?}");
+            }
+            assert_eq!(in_blocks, value(&mut store, &mut Expected::default()), "{expression:?}");
+            values.push(in_blocks);
+        }
+    }
+    // The product underflows or overflows in both sets.
+    assert!(values[0] != values[3] && values[2] != values[5], "the other set has the same inputs: {values:?}");
 }
 
 /// Keeps what a launch finds in its argument `arg` before it does its work.
