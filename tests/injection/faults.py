@@ -22,7 +22,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs/reference/faults.md"
 HEAD = """# Faults
 
 What goes wrong, what a run makes of it, and what is left. `tests/injection/faults.py` injects every fault, compares what
-is left with a run in peace, and writes this page.
+is left with an undisturbed run, and writes this page.
 
 ## On the simulator
 
@@ -45,10 +45,10 @@ host functions fail.
 class Rows:
     def __init__(self, runner, folder, backend):
         self.runner, self.folder, self.backend, self.lines, self.count = runner, folder, backend, [], 0
-        peace = self.project()
-        code, said = peace.run()
+        undisturbed = self.project()
+        code, said = undisturbed.run()
         assert code == 0, said
-        self.expected, self.peace = peace.rows(), peace.committed()
+        self.expected, self.undisturbed = undisturbed.rows(), undisturbed.committed()
 
     @property
     def is_gpu(self):
@@ -62,7 +62,7 @@ class Rows:
         self.lines.append(f"| {fault} | {how} | {outcome} | {left} |")
 
     def same(self, project):
-        """Whether the other rows are those of a run in peace."""
+        """Whether the other rows are those of an undisturbed run."""
         if self.is_gpu:
             named = lambda rows: [{k: row[k] for k in ("variant", "axis.n", "regime", "verdict")} for row in rows]
             assert named(project.rows()) == named(self.expected), "other rows differ"
@@ -70,13 +70,13 @@ class Rows:
             return "every other row right"
         strip = lambda rows: [{k: v for k, v in row.items() if k != "case"} for row in rows]
         assert strip(project.rows()) == strip(self.expected), "other rows differ"
-        return "every other row as in a run in peace"
+        return "every other row as in an undisturbed run"
 
     def whole(self, project):
         if self.is_gpu:
             self.same(project)
             return "a report with every row"
-        assert project.committed() == self.peace, "the report differs"
+        assert project.committed() == self.undisturbed, "the report differs"
         return "a report with the same bytes"
 
 

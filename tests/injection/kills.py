@@ -1,4 +1,4 @@
-"""Kills a run, or signals it, at random moments, resumes it, and compares the report with that of a run in peace.
+"""Kills a run, or signals it, at random moments, resumes it, and compares the report with that of an undisturbed run.
 
     python3 tests/injection/kills.py RUNNER [KILLS] [SIGNALS]
 """
@@ -24,7 +24,7 @@ def main():
         begin = time.monotonic()
         project.run()
         took = time.monotonic() - begin
-        assert project.committed() == expected, "two runs in peace differ"
+        assert project.committed() == expected, "two undisturbed runs differ"
         for what, count in [("kill", kills), ("signal", signals)]:
             sent = reports = 0
             while sent < count:
