@@ -22,5 +22,5 @@ pub use error::DeviceError;
 pub use repeated::{Condition, Iteration, Loop, Read};
 pub use work::{
     Attributes, Batch, BufferId, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
-    Struct, TimedBatch, operations, streams,
+    Struct, TimedBatch, nodes, operations, streams,
 };

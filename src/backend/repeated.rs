@@ -1,4 +1,5 @@
-//! Steps that are repeated until a condition on device memory holds. The host reads it after every iteration.
+//! Steps that are repeated until a condition on device memory holds. The host reads it after every iteration; in a graph
+//! the device does.
 
 use super::{BufferId, DeviceError, Step};
 use crate::expr::{Program, Scope};
@@ -46,6 +47,16 @@ pub struct Read {
 }
 
 impl Loop {
+    /// Most iterations that a graph has copies of.
+    pub const LONGEST_PERIOD: usize = 8;
+
+    /// After how many iterations the first follows again; `None` if that is more than [`Self::LONGEST_PERIOD`].
+    pub fn period(&self) -> Option<usize> {
+        let all = &self.iterations;
+        let recurs = |period: &usize| all.len().is_multiple_of(*period) && all[*period..] == all[..all.len() - period];
+        (1..=Self::LONGEST_PERIOD.min(all.len())).find(recurs)
+    }
+
     /// The iteration of an index.
     pub fn iteration(&self, nth: u32) -> Option<&Iteration> {
         self.iterations.get(nth as usize % self.iterations.len().max(1))

@@ -1,6 +1,6 @@
 //! Work for a device: batches of launches and copies, and what they refer to.
 
-use super::Loop;
+use super::{Iteration, Loop};
 use crate::model::{Allocation, ArgPlan, Dim3, Regime, ScalarValue};
 
 /// A loaded module.
@@ -138,6 +138,14 @@ pub enum Step {
 }
 
 impl Step {
+    /// Nodes of a graph that it becomes, about.
+    fn nodes(&self) -> usize {
+        let Self::Loop(inner) = self else { return self.operations() };
+        // Each iteration has a kernel for its condition and a conditional node.
+        let of = |iteration: &Iteration| 2 + iteration.steps.iter().map(Self::nodes).sum::<usize>();
+        1 + inner.iterations.iter().take(Loop::LONGEST_PERIOD).map(of).sum::<usize>()
+    }
+
     /// Upper bound of the operations that it queues. For a host function this is an assumption: library calls queue a few.
     pub fn operations(&self) -> usize {
         match self {
@@ -183,7 +191,7 @@ pub struct Launch {
 }
 
 /// Attributes of a launch besides its extents and arguments; the default has none.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attributes {
     /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
     pub cluster: Option<[u32; 3]>,
@@ -195,6 +203,17 @@ pub struct Attributes {
     pub carveout: Option<u32>,
     /// A buffer that stays in the L2, and the fraction of its lines to which this applies.
     pub persist: Option<(BufferId, f64)>,
+}
+
+impl Attributes {
+    /// No attribute.
+    pub const NONE: Self = Self { cluster: None, overlap: false, priority: None, carveout: None, persist: None };
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 /// The streams that steps use: one more than the highest.
@@ -211,6 +230,15 @@ pub fn operations(steps: &[Step]) -> usize {
         1 => own,
         // One mark of the beginning; on each other stream two waits and a mark.
         several => own + 1 + 3 * (several - 1),
+    }
+}
+
+/// About as many nodes as a graph of steps has: that of a loop with a condition has its iterations once.
+pub fn nodes(steps: &[Step]) -> usize {
+    if steps.iter().any(|step| matches!(step, Step::Loop(_))) {
+        steps.iter().map(Step::nodes).sum()
+    } else {
+        operations(steps)
     }
 }
 

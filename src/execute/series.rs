@@ -16,7 +16,7 @@ use super::group::{DeviceBody, Group};
 use super::stop::Stop;
 use crate::backend::{
     Attributes, Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Series, Step, TimedBatch,
-    operations,
+    nodes, operations,
 };
 use crate::model::{Access, Regime};
 
@@ -95,7 +95,8 @@ impl Group<'_> {
         let Some(body) = self.members[member].device_body() else { return };
         let consumes = self.consumes(&body.all_slots());
         let sets = 1 + series.others.len();
-        let most = (MOST_STEPS / operations(&body.steps).max(1)).max(1);
+        let own = if regime == Regime::Graph { nodes(&body.steps) } else { operations(&body.steps) };
+        let most = (MOST_STEPS / own.max(1)).max(1);
         if regime == Regime::Cold {
             let allowed = SHARE_OF_TICK * self.members[member].job.measure.precision * nanoseconds;
             let Some(clock) = self.device.clock() else { return };

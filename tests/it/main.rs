@@ -29,6 +29,7 @@ mod gpu_both;
 mod gpu_device;
 mod gpu_dynamic;
 mod gpu_energy;
+mod gpu_loops;
 mod gpu_measure;
 mod gpu_timing;
 mod gpu_vectors;

@@ -16,6 +16,17 @@ use crate::backend::{DeviceError, DriverVersion};
 /// The oldest driver that has every entry point that is used unchecked.
 const OLDEST: (u32, u32) = (12, 0);
 
+/// The oldest driver whose graphs may have conditional nodes.
+const CONDITIONAL_NODES: (u32, u32) = (12, 4);
+
+/// The entry points that make them.
+const CONDITIONAL_CALLS: [&[u8]; 4] = [
+    b"cuGraphConditionalHandleCreate\0",
+    b"cuGraphAddNode_v2\0",
+    b"cuStreamBeginCaptureToGraph\0",
+    b"cuStreamGetCaptureInfo_v3\0",
+];
+
 /// `cuEventElapsedTime`, of either name.
 type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
@@ -37,6 +48,8 @@ pub(super) struct Api {
     pub has_stream_wait: bool,
     /// Whether `cuFuncGetParamInfo` exists (CUDA 12.4).
     pub has_parameter_info: bool,
+    /// Whether graphs may have conditional nodes, and be captured into (CUDA 12.4).
+    pub has_conditional_nodes: bool,
 }
 
 /// The driver, initialised once per process.
@@ -77,6 +90,8 @@ fn load() -> Result<Api, DeviceError> {
         record_context: find::<RecordContext>(b"cuCtxRecordEvent\0"),
         has_stream_wait: find::<Any>(b"cuStreamWaitValue32_v2\0").is_some(),
         has_parameter_info: find::<Any>(b"cuFuncGetParamInfo\0").is_some(),
+        has_conditional_nodes: cuda >= CONDITIONAL_NODES
+            && CONDITIONAL_CALLS.iter().all(|name| find::<Any>(name).is_some()),
     })
 }
 

@@ -1,4 +1,5 @@
-//! Bodies as CUDA graphs: captured from the stream, instantiated once, launched again and again.
+//! Bodies as CUDA graphs: captured from the stream, instantiated once, launched again and again. Loops with a condition
+//! become nodes of their own ([`super::device_loop`]).
 //!
 //! A graph keeps the addresses and functions that it was captured with. So graphs are dropped when a module or a
 //! buffer is freed; ids are never reused, so that a remaining graph cannot refer to something else.
@@ -7,8 +8,9 @@ use std::ptr;
 
 use cudarc::driver::sys;
 
+use super::device_loop::DeviceLoops;
 use super::driver::check;
-use super::handles::Stream;
+use super::handles::{Context, Stream};
 use super::operation::Operation;
 use crate::backend::{DeviceError, Step};
 
@@ -17,9 +19,30 @@ const KEPT: usize = 128;
 
 /// An instantiated graph.
 #[derive(Debug)]
-pub(super) struct Graph(sys::CUgraphExec);
+pub(super) struct Graph {
+    instance: Instance,
+    /// Where it has loops with a condition.
+    loops: Option<DeviceLoops>,
+}
+
+#[derive(Debug)]
+struct Instance(sys::CUgraphExec);
 
 impl Graph {
+    /// Makes a graph of steps.
+    fn of(at: (&Context, &Stream), steps: &[&Operation<'_>]) -> Result<Self, DeviceError> {
+        let stream = at.1;
+        if !steps.iter().any(|step| matches!(step, Operation::Loop(_))) {
+            return Self::capture(stream, || steps.iter().try_for_each(|step| step.queue(stream)));
+        }
+        let mut raw: sys::CUgraph = ptr::null_mut();
+        // SAFETY: the flags must be zero, and are; `raw` outlives the call.
+        check("cuGraphCreate", unsafe { sys::cuGraphCreate(&raw mut raw, 0) })?;
+        let template = Template(raw);
+        let loops = DeviceLoops::fill(at, raw, steps)?;
+        Ok(Self { instance: template.instantiate(stream)?, loops: Some(loops) })
+    }
+
     /// Captures what `queue` puts into the stream, and makes it ready to launch.
     pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -31,16 +54,21 @@ impl Graph {
         let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(stream.raw(), &raw mut raw) });
         let template = Template(raw);
         queued.and(ended)?;
-        template.instantiate(stream)
+        Ok(Self { instance: template.instantiate(stream)?, loops: None })
     }
 
     pub fn launch(&self, stream: &Stream) -> Result<(), DeviceError> {
         // SAFETY: both live; what the graph names lives, or the graph was forgotten.
-        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.0, stream.raw()) })
+        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.instance.0, stream.raw()) })
+    }
+
+    /// The iterations of the last of its loops, where it has any. It has ended.
+    pub fn iterations(&self, stream: &Stream) -> Result<Option<u32>, DeviceError> {
+        self.loops.as_ref().map(|loops| loops.iterations(stream)).transpose()
     }
 }
 
-impl Drop for Graph {
+impl Drop for Instance {
     fn drop(&mut self) {
         // SAFETY: instantiated once, destroyed once; every public call of the device waits for its launches.
         let _ = unsafe { sys::cuGraphExecDestroy(self.0) };
@@ -51,11 +79,11 @@ impl Drop for Graph {
 struct Template(sys::CUgraph);
 
 impl Template {
-    fn instantiate(&self, stream: &Stream) -> Result<Graph, DeviceError> {
+    fn instantiate(&self, stream: &Stream) -> Result<Instance, DeviceError> {
         let mut raw: sys::CUgraphExec = ptr::null_mut();
         // SAFETY: the template was captured and lives; `raw` outlives the call.
         check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&raw mut raw, self.0, 0) })?;
-        let graph = Graph(raw);
+        let graph = Instance(raw);
         // SAFETY: both live. The first launch then pays for no upload.
         check("cuGraphUpload", unsafe { sys::cuGraphUpload(graph.0, stream.raw()) })?;
         Ok(graph)
@@ -82,7 +110,7 @@ impl Graphs {
     /// The graph of `launches` runs that alternate between the bodies, made on first use.
     pub fn of(
         &mut self,
-        stream: &Stream,
+        at: (&Context, &Stream),
         steps: Vec<Vec<Step>>,
         bodies: &[Vec<Operation<'_>>],
         launches: u32,
@@ -95,8 +123,8 @@ impl Graphs {
             if self.0.len() >= KEPT {
                 self.0.remove(0);
             }
-            let runs = bodies.iter().cycle().take(launches as usize);
-            let graph = Graph::capture(stream, || runs.flatten().try_for_each(|step| step.queue(stream)))?;
+            let steps: Vec<_> = bodies.iter().cycle().take(launches as usize).flatten().collect();
+            let graph = Graph::of(at, &steps)?;
             self.0.push((recipe, graph));
             self.0.len() - 1
         };

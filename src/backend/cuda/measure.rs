@@ -48,7 +48,7 @@ impl Clock for CudaDevice {
         }
         let times = match batch.regime {
             Regime::Host => host::samples(context, stream, table, batch, &mut work)?,
-            _ => timer.samples(stream, batch, &work)?,
+            _ => timer.samples((context, stream), batch, &work)?,
         };
         limits.settle_after(work.functions(), (context, stream))?;
         let reference = match tracer.as_ref().zip(expected_records(batch, &work)) {

@@ -5,9 +5,11 @@
 //! launches. It compiles nothing but PTX, by the driver, and does not change clocks or settings.
 
 mod attributes;
+mod condition;
 mod cupti;
 mod cycle;
 mod device;
+mod device_loop;
 mod driver;
 mod energy;
 mod flush;

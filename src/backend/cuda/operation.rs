@@ -110,6 +110,14 @@ impl Operation<'_> {
         }
     }
 
+    /// Itself, if it is a loop with a condition.
+    pub fn repeated(&self) -> Option<&Repeated<'_>> {
+        match self {
+            Self::Loop(repeated) => Some(repeated),
+            _ => None,
+        }
+    }
+
     /// The host function that it calls, if any.
     pub fn function(&self) -> Option<&HostFunction> {
         match self {

@@ -1,22 +1,21 @@
 //! Loops whose condition the host reads from device memory after every iteration.
 //!
 //! Each iteration is queued, then the first elements of the condition's buffers are copied to pinned memory, and the host
-//! waits. That wait is part of what is timed: it is what such a loop costs. Nothing of a body with a loop is gated.
+//! waits. That wait is part of what is timed: it is what such a loop costs. Nothing of a body with a loop is gated. In a
+//! graph the device decides: [`super::device_loop`].
 
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
 
 use cudarc::driver::sys;
 
+use super::condition::MOST_READ;
 use super::driver::check;
 use super::handles::Stream;
 use super::memory::PinnedMemory;
 use super::operation::{Operation, queue_all};
 use crate::backend::{Condition, DeviceError};
 use crate::model::Note;
-
-/// Most buffers that a condition reads.
-const MOST_READ: usize = 64;
 
 /// Round trips of which the fastest counts.
 const TRIALS: usize = 16;
@@ -36,6 +35,8 @@ pub(super) struct Loops {
 pub(super) struct Repeated<'a> {
     pub iterations: Vec<Iteration<'a>>,
     pub at_most: u32,
+    /// After how many iterations the first follows again; `None` for too many.
+    pub period: Option<usize>,
     pub shared: &'a Loops,
 }
 
@@ -51,6 +52,11 @@ pub(super) struct Iteration<'a> {
 impl Loops {
     pub fn iterations(&self) -> u32 {
         self.iterations.get()
+    }
+
+    /// Notes that a loop ended after so many.
+    pub fn note_iterations(&self, iterations: u32) {
+        self.iterations.set(iterations);
     }
 
     /// What is known of the last loop.

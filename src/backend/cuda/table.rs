@@ -185,7 +185,12 @@ impl Table {
             Step::Loop(inner) => {
                 let iterations = inner.iterations.iter().map(|iteration| self.iteration(info, iteration));
                 let iterations = iterations.collect::<Result<_, _>>()?;
-                Ok(Operation::Loop(Repeated { iterations, at_most: inner.at_most, shared: &self.loops }))
+                Ok(Operation::Loop(Repeated {
+                    iterations,
+                    at_most: inner.at_most,
+                    period: inner.period(),
+                    shared: &self.loops,
+                }))
             }
         }
     }

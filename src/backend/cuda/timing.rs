@@ -73,6 +73,12 @@ impl Work<'_> {
         self.bodies.iter().flatten().for_each(Operation::note_ran);
     }
 
+    /// Notes after how many iterations the loops of a graph ended.
+    fn note_iterations(&self, iterations: Option<u32>) {
+        let loops = self.bodies.iter().flatten().filter_map(Operation::repeated);
+        loops.zip(iterations).for_each(|(repeated, iterations)| repeated.shared.note_iterations(iterations));
+    }
+
     pub fn functions(&self) -> impl Iterator<Item = &HostFunction> {
         self.bodies.iter().flatten().filter_map(Operation::function)
     }
@@ -144,16 +150,16 @@ impl Timer {
     /// Takes `batch.samples` samples of a timed batch; `work` is what it resolves to.
     pub fn samples(
         &mut self,
-        stream: &Stream,
+        at: (&Context, &Stream),
         batch: &TimedBatch,
         work: &Work<'_>,
     ) -> Result<Vec<Timing>, DeviceError> {
         (0..batch.samples)
             .map(|_| {
                 let may_be_gated = work.is_warm();
-                let timing = self.sample(stream, batch, work)?;
+                let timing = self.sample(at, batch, work)?;
                 // The gate opened by itself, so a part of the sample ran before the rest was queued.
-                if may_be_gated && !work.is_warm() { self.sample(stream, batch, work) } else { Ok(timing) }
+                if may_be_gated && !work.is_warm() { self.sample(at, batch, work) } else { Ok(timing) }
             })
             .collect()
     }
@@ -178,10 +184,10 @@ impl Timer {
         if is_elsewhere { Err(function.works_elsewhere()) } else { Ok(()) }
     }
 
-    fn sample(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
+    fn sample(&mut self, at: (&Context, &Stream), batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         match batch.regime {
-            Regime::Cold => self.cold(stream, batch, work),
-            _ => self.back_to_back(stream, batch, work),
+            Regime::Cold => self.cold(at.1, batch, work),
+            _ => self.back_to_back(at, batch, work),
         }
     }
 
@@ -266,16 +272,26 @@ impl Timer {
     }
 
     /// The mean of runs that follow each other, or of the runs of a graph.
-    fn back_to_back(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
+    fn back_to_back(
+        &mut self,
+        at: (&Context, &Stream),
+        batch: &TimedBatch,
+        work: &Work<'_>,
+    ) -> Result<Timing, DeviceError> {
         let launches = batch.series.launches.max(1);
         self.provide_events(2)?;
         if batch.regime == Regime::Graph {
             // Capturing runs nothing and is not gated.
             let steps = batch.sets().cloned().collect();
-            self.graphs.of(stream, steps, &work.bodies, launches)?;
+            self.graphs.of(at, steps, &work.bodies, launches)?;
         }
-        let queued = self.queue_span(stream, batch, work, launches);
-        stream.settle(queued)?;
+        let queued = self.queue_span(at, batch, work, launches);
+        at.1.settle(queued)?;
+        if batch.regime == Regime::Graph {
+            let steps = batch.sets().cloned().collect();
+            let iterations = self.graphs.of(at, steps, &work.bodies, launches)?.iterations(at.1)?;
+            work.note_iterations(iterations);
+        }
         work.note_ran();
         let span = self.interval(&self.events[0], &self.events[1])?;
         Ok(Timing { whole: span / f64::from(launches), each: Vec::new() })
@@ -283,11 +299,12 @@ impl Timer {
 
     fn queue_span(
         &mut self,
-        stream: &Stream,
+        at: (&Context, &Stream),
         batch: &TimedBatch,
         work: &Work<'_>,
         launches: u32,
     ) -> Result<(), DeviceError> {
+        let stream = at.1;
         let Self { gate, events, graphs, .. } = self;
         let is_graph = batch.regime == Regime::Graph;
         let lead = batch.series.lead as usize;
@@ -308,7 +325,7 @@ impl Timer {
             events[0].record(stream)?;
             if is_graph {
                 let steps = batch.sets().cloned().collect();
-                graphs.of(stream, steps, &work.bodies, launches)?.launch(stream)?;
+                graphs.of(at, steps, &work.bodies, launches)?.launch(stream)?;
             } else {
                 for body in work.bodies.iter().cycle().take(launches as usize) {
                     queue_all(body, stream)?;

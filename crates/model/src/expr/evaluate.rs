@@ -34,6 +34,11 @@ pub fn evaluate(program: &Program, scope: &Scope) -> Result<Value, ExprError> {
     }
 }
 
+/// The value of a part of an expression; `None` if it has none.
+pub fn part(node: &Node, scope: &Scope) -> Option<Value> {
+    work(node, scope).ok().map(Operand::into_value)
+}
+
 fn explain(program: &Program, scope: &Scope, fault: &Fault) -> ExprError {
     let mut names = BTreeSet::new();
     fault.node.collect_names(&mut names);

@@ -30,10 +30,10 @@ mod token;
 
 pub use error::ExprError;
 pub use function::Function;
+pub use node::{Kind, Node, Operator};
 pub use scope::Scope;
 
 use evaluate::evaluate;
-use node::{Kind, Node};
 
 /// Longest expression, bytes.
 pub const MAX_LENGTH: usize = 1024;
@@ -97,6 +97,21 @@ impl Program {
     /// As written.
     pub fn text(&self) -> &str {
         &self.text[self.at.clone()]
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// A part of the expression, as written.
+    pub fn part(&self, node: &Node) -> &str {
+        self.text.get(node.span.clone()).unwrap_or_default()
+    }
+
+    /// The value of a part; `None` if it has none.
+    pub fn constant(node: &Node, scope: &Scope) -> Option<Value> {
+        evaluate::part(node, scope)
     }
 
     /// The bytes of the whole text at which a name is first used.

@@ -10,7 +10,9 @@ use crate::model::Value;
 /// with those of its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<F = Function> {
+    /// What it is.
     pub kind: Kind<F>,
+    /// Its bytes in the text.
     pub span: Range<usize>,
 }
 
@@ -24,12 +26,18 @@ pub struct Callee<'t> {
     pub at: Range<usize>,
 }
 
+/// What a part of an expression is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind<F = Function> {
+    /// A number, a string, `true` or `false`.
     Literal(Value),
+    /// A name, whose value a scope has.
     Name(String),
+    /// `-x`.
     Negate(Box<Node<F>>),
+    /// `!x`.
     Not(Box<Node<F>>),
+    /// An operator between two operands.
     Binary(Operator, Box<[Node<F>; 2]>),
     /// Left to right, until one is false.
     And(Vec<Node<F>>),
@@ -37,28 +45,45 @@ pub enum Kind<F = Function> {
     Or(Vec<Node<F>>),
     /// `value in [a, b]`.
     In(Box<Node<F>>, Vec<Node<F>>),
+    /// A call of a function.
     Call(F, Vec<Node<F>>),
 }
 
+/// An operator between two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
+    /// `+`.
     Add,
+    /// `-`.
     Subtract,
+    /// `*`.
     Multiply,
+    /// `/`.
     Divide,
+    /// `%`.
     Remainder,
+    /// `**`.
     Power,
+    /// `<<`.
     ShiftLeft,
+    /// `>>`.
     ShiftRight,
+    /// `==`.
     Equal,
+    /// `!=`.
     NotEqual,
+    /// `<`.
     Less,
+    /// `<=`.
     LessEqual,
+    /// `>`.
     Greater,
+    /// `>=`.
     GreaterEqual,
 }
 
 impl Operator {
+    /// Every operator.
     pub const ALL: [Self; 14] = [
         Self::Add,
         Self::Subtract,
@@ -76,10 +101,12 @@ impl Operator {
         Self::GreaterEqual,
     ];
 
+    /// The operator that is written like this.
     pub fn from_symbol(symbol: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operator| operator.symbol() == symbol)
     }
 
+    /// As it is written.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+",

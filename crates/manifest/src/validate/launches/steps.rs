@@ -3,7 +3,9 @@
 use super::super::checks;
 use super::super::context::{Context, NTH, Names};
 use super::{Place, launch, places, whole};
-use crate::experiment::{BodySpec, Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times, VariantSpec};
+use crate::experiment::{
+    ArgSpec, BodySpec, Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times, VariantSpec,
+};
 use crate::model::{Access, Allocation, Diagnostic, Regime, Span};
 use crate::raw::{Expr, RawLaunch, RawLaunchEntry};
 use crate::read::{At, Named};
@@ -260,26 +262,52 @@ fn swaps_until(step: &StepSpec) -> bool {
     (matches!(inner.times, Times::Until { .. }) && swaps(&inner.steps)) || inner.steps.iter().any(swaps_until)
 }
 
-/// Reports loops with a condition where graphs are timed: the host decides how often they run, and a graph asks no host.
+/// Reports loops with a condition that use the index of the iteration, where graphs are timed: the arguments in a graph are
+/// those of the iteration that it was made of.
 pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime]) {
     if !regimes.contains(&Regime::Graph) {
         return;
     }
     for variant in variants {
-        let BodySpec::Launches { steps: Some(steps), .. } = &variant.body else { continue };
-        if let Some(condition) = first_condition(steps) {
-            let message =
-                "the regime `graph` captures launches in advance, and the host decides how often this loop runs";
-            let hint = "remove `graph` from `regimes`, or give the loop a fixed `repeat`";
+        let BodySpec::Launches { steps: Some(steps), launches, .. } = &variant.body else { continue };
+        if let Some(condition) = indexed_condition(steps, launches) {
+            let message = "an iteration of this loop depends on `nth`, and in the regime `graph` all are the same";
+            let hint = "remove `graph` from `regimes`, or let a kernel count in a buffer";
             ctx.fault(Diagnostic::at(condition.span.clone(), message).hint(hint));
         }
     }
 }
 
-fn first_condition(steps: &[StepSpec]) -> Option<&Expression> {
+/// The condition of a loop that uses the index of its iterations.
+fn indexed_condition<'a>(steps: &'a [StepSpec], launches: &[LaunchSpec]) -> Option<&'a Expression> {
     steps.iter().find_map(|step| match step {
-        StepSpec::Loop(LoopSpec { times: Times::Until { condition, .. }, .. }) => Some(condition),
-        StepSpec::Loop(inner) => first_condition(&inner.steps),
+        StepSpec::Loop(inner) => match &inner.times {
+            Times::Until { condition, .. } if condition.names().contains(NTH) || uses_index(inner, launches) => {
+                Some(condition)
+            }
+            _ => indexed_condition(&inner.steps, launches),
+        },
         _ => None,
     })
+}
+
+/// Whether a loop's own steps use the index of its iterations.
+fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
+    let uses = |value: &Expression| value.names().contains(NTH);
+    let argument = |argument: &ArgSpec| match argument {
+        ArgSpec::Buffer(_) => false,
+        ArgSpec::Offset { offset, .. } => uses(offset),
+        ArgSpec::Scalar { value, .. } => uses(value),
+        ArgSpec::Struct(fields) => fields.iter().any(|field| uses(&field.value)),
+    };
+    spec.lets.iter().any(|binding| uses(&binding.value))
+        || spec.steps.iter().any(|step| match step {
+            // The index of a launch that is repeated is its own.
+            StepSpec::Launch(index) => {
+                let launch = launches.get(*index).filter(|launch| launch.repeat.is_none());
+                launch.is_some_and(|launch| launch.args.iter().any(argument))
+            }
+            StepSpec::Memset { value, .. } => uses(value),
+            StepSpec::Copy { .. } | StepSpec::Swap(..) | StepSpec::Loop(_) => false,
+        })
 }
