@@ -282,6 +282,7 @@ fn a_loop_in_a_graph_that_reaches_its_bound_fails_as_one_that_the_host_drives() 
     let nested = vec![repeated(vec![(never, until("count == 1000", &reads))], 50)];
     assert_eq!(bench.time(&nested, Regime::Graph).unwrap_err().to_string(), by_host);
     let no_value = counting(&bench, "10 / (count - count) == 1", 7);
+    bench.device.upload(count, 0, &bytes(&[0])).unwrap();
     let by_host = bench.run(&no_value).unwrap_err().to_string();
     assert!(by_host.starts_with("loop: `until` has no value: division by zero"), "{by_host}");
     bench.device.upload(count, 0, &bytes(&[0])).unwrap();

@@ -234,7 +234,7 @@ impl Filler<'_> {
                 sys::cuStreamBeginCaptureToGraph(
                     self.stream.raw(),
                     self.graph,
-                    self.last.as_ptr(),
+                    self.last_nodes(),
                     ptr::null(),
                     self.last.len(),
                     mode,
@@ -286,7 +286,7 @@ impl Filler<'_> {
             sys::cuGraphAddNode_v2(
                 &raw mut node,
                 self.graph,
-                self.last.as_ptr(),
+                self.last_nodes(),
                 ptr::null(),
                 self.last.len(),
                 &raw mut parameters,
@@ -295,6 +295,11 @@ impl Filler<'_> {
         self.last = vec![node];
         // SAFETY: the call succeeded, so it set the pointer to an array of one graph, which lives as the node does.
         Ok(unsafe { *parameters.__bindgen_anon_1.conditional.phGraph_out })
+    }
+
+    /// Null where there are none.
+    fn last_nodes(&self) -> *const sys::CUgraphNode {
+        if self.last.is_empty() { ptr::null() } else { self.last.as_ptr() }
     }
 
     /// Notes which nodes were captured last.
