@@ -100,6 +100,30 @@ fn a_hundred_histories_without_a_change_have_none() {
     }
 }
 
+/// The values before the change have weights of 1/0.01² but two, which have 1: their mean is (2 · 0.5) / (8 · 10⁴ + 2).
+#[test]
+fn values_with_wide_intervals_weigh_little() {
+    let exact = |value: f64| Reading { value, error: 0.01 };
+    let vague = Reading { value: 0.5, error: 1.0 };
+    let mut readings = [[exact(0.0); 10], [exact(1.0); 10]].concat();
+    (readings[3], readings[6]) = (vague, vague);
+    let found = change_points(&readings, LEVEL, 0.0);
+    let [ChangePoint { index: 10, shift, .. }] = found[..] else { panic!("{found:?}") };
+    assert!((shift - (1.0 - 1.0 / 80_002.0)).abs() < 1e-12, "{shift}");
+}
+
+/// Two means of ten values with errors of 2 % differ by √(2 · 0.02² / 10) = 0.9 % by chance, and here by 1 %.
+#[test]
+fn equal_values_are_no_more_precise_than_their_known_errors() {
+    let found = |error: f64| {
+        let readings: Vec<Reading> =
+            (0..20).map(|i| Reading { value: if i < 10 { 0.0 } else { 0.01 }, error }).collect();
+        places(&readings)
+    };
+    assert_eq!(found(0.02), [0; 0]);
+    assert_eq!(found(0.0005), [10]);
+}
+
 #[test]
 fn a_constant_series_has_no_change() {
     for error in [0.0, 0.01] {

@@ -88,6 +88,33 @@ fn an_interval_on_both_sides_of_the_number_decides_nothing() {
     assert_eq!(judge(first("1 / (time(\"wide\") - 0.1) > 0")).state, ClaimState::NotApplicable);
 }
 
+/// Whichever side of the number the point is on.
+#[test]
+fn no_relation_is_decided_by_the_point_of_an_interval() {
+    let first = |text: &str| judge(Claim { condition: Some("n == 1".to_owned()), ..claim(text) });
+    let time = first("time(\"wide\") > 0").groups[0].left;
+    assert!(time.low < time.point && time.point < time.high, "{time:?}");
+    for number in [time.low.midpoint(time.point), time.point.midpoint(time.high)] {
+        for relation in ["<", "<=", ">", ">=", "==", "!="] {
+            let text = format!("time(\"wide\") {relation} {number}");
+            assert_eq!(first(&text).state, ClaimState::Undecided, "{text} of {time:?}");
+        }
+    }
+}
+
+/// 1 and 2 sectors: both break the claim, the second by more; both hold the other, the second with less room.
+#[test]
+fn the_group_that_decides_is_the_one_furthest_off_or_with_the_least_room() {
+    let decisive = |text: &str| {
+        let judged = judge(claim(text));
+        (judged.state, judged.decisive().unwrap().left.point)
+    };
+    assert_eq!(decisive("counter(\"gld_sectors\", \"a\") < 1"), (ClaimState::Broken, 2.0));
+    assert_eq!(decisive("counter(\"gld_sectors\", \"a\") < 4"), (ClaimState::Held, 2.0));
+    assert_eq!(decisive("counter(\"gld_sectors\", \"a\") > 0"), (ClaimState::Held, 1.0));
+    assert_eq!(decisive("counter(\"gld_sectors\", \"a\") > 2"), (ClaimState::Broken, 1.0));
+}
+
 #[test]
 fn one_group_breaks_a_claim_and_is_shown() {
     let judged = judge(claim("counter(\"gld_sectors\", \"a\") == 1"));

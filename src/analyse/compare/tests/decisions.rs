@@ -1,6 +1,8 @@
 //! Times and counts, against intervals worked out by hand.
 
 use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, launch, records, timed};
+use crate::analyse::PairedRatio;
+use crate::analyse::compare::time::paired;
 use crate::analyse::compare::{CountedBy, DifferenceKind, Kind, LEAST_THRESHOLD, Options, Pair, compare};
 use crate::model::{BackendKind, CaseRecord, Dim3, Estimate, NoiseFloor, Note, Records, Regime};
 
@@ -111,6 +113,40 @@ fn more_comparisons_need_more_confidence() {
         compared(&base, &new, &Options::default()).changes().next().unwrap().kind
     };
     assert_eq!((narrow(1), narrow(1000)), (Kind::Slower, Kind::Ambiguous));
+}
+
+/// Two times with a threshold of 2 %, whose intervals' lower ends are 2.1 and 2.3 standard errors beyond it: probabilities
+/// of 0.036 and 0.021. The second comes first, at 2.24 standard errors; then 1.96 are enough for the other. Upwards the
+/// first has a narrower interval, which would put it first and keep it from being called.
+#[test]
+fn the_side_of_an_interval_that_faces_no_change_decides() {
+    let slower = |n: i64, errors: f64, [below, above]: [f64; 2]| {
+        let point = 1e6 * (0.02_f64.ln_1p() + errors * below).exp();
+        let time =
+            Estimate { point, low: point * (-Z * below).exp(), high: point * (Z * above).exp(), confidence: 0.95 };
+        in_regime(super::fixture::case(n), Regime::Cold, time)
+    };
+    let report = |cases: Vec<CaseRecord>| {
+        let mut records = records(cases);
+        records.environment.machine.spread = None;
+        records
+    };
+    let base = report(vec![timed(1, 1e6, 0.0), timed(2, 1e6, 0.0)]);
+    let new = report(vec![slower(1, 2.1, [0.01, 0.007]), slower(2, 2.3, [0.01, 0.01])]);
+    let compared = compared(&base, &new, &threshold(2.0));
+    assert_eq!(compared.changes().map(|change| change.kind).collect::<Vec<_>>(), [Kind::Slower, Kind::Slower]);
+}
+
+/// Of times in the same rounds: 3 % without doubt is a change, unless the A/A control of the run shows as much.
+#[test]
+fn the_noise_of_a_run_is_a_threshold_for_times_of_its_rounds() {
+    let sides = [timed(1, 1e6, 0.0), timed(1, 1.03e6, 0.0)];
+    let threshold = |noise: Option<f64>| {
+        let speedup = Estimate { point: 1.0 / 1.03, low: 0.9708, high: 0.9709, confidence: 0.95 };
+        let (change, _) = paired([&sides[0], &sides[1]], &PairedRatio { speedup, noise }, &Options::default()).unwrap();
+        change.threshold.unwrap()
+    };
+    assert_eq!([None, Some(0.002), Some(0.04)].map(threshold), [LEAST_THRESHOLD, LEAST_THRESHOLD, 0.04]);
 }
 
 #[test]
