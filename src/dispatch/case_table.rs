@@ -27,6 +27,8 @@ struct Entry {
     pending: Vec<Event>,
     /// Verdicts and printed text that were reported, so that a repeated attempt does not repeat them.
     reported: Vec<Event>,
+    /// Whether a worker was killed from outside while it ran the case.
+    repeated: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,13 +51,15 @@ pub(super) struct CaseTable {
     active: Option<ActiveStep>,
     /// Whether this attempt settled a case.
     settled_one: bool,
+    /// Whether this attempt ended with a case that is run again.
+    repeats_one: bool,
 }
 
 impl CaseTable {
     pub(super) fn new(job: GroupJob) -> Self {
         let index = job.cases.iter().enumerate().map(|(i, c)| (c.case.ordinal, i)).collect();
         let entries = job.cases.iter().map(|_| Entry::default()).collect();
-        Self { job, entries, index, active: None, settled_one: false }
+        Self { job, entries, index, active: None, settled_one: false, repeats_one: false }
     }
 
     pub(super) const fn active(&self) -> Option<ActiveStep> {
@@ -67,11 +71,24 @@ impl CaseTable {
         self.settled_one
     }
 
+    /// Whether this attempt ended with a case that is run again.
+    pub(super) const fn repeats_one(&self) -> bool {
+        self.repeats_one
+    }
+
+    /// Whether the case whose step is under way may be run again although its worker was killed: once.
+    pub(super) fn may_repeat_active(&mut self) -> bool {
+        let Some(entry) = self.active.and_then(|step| self.entries.get_mut(step.index)) else { return false };
+        self.repeats_one = !std::mem::replace(&mut entry.repeated, true);
+        self.repeats_one
+    }
+
     /// Drops the pending results of the last attempt and returns the cases that are still to be run; `None` if there are
     /// none.
     pub(super) fn next_attempt(&mut self) -> Option<GroupJob> {
         self.active = None;
         self.settled_one = false;
+        self.repeats_one = false;
         let mut open = Vec::new();
         for (index, entry) in self.entries.iter_mut().enumerate() {
             entry.pending.clear();

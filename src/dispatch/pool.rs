@@ -1,7 +1,8 @@
 //! Runs groups in a worker process, so that a kernel that hangs, crashes or loses its device does not end the run.
 //!
 //! Each step of a worker has a time limit. If the worker exceeds it, it is killed. If it dies, the case whose step was
-//! under way gets its outcome, another worker starts, and the group continues without that case. A group is given up
+//! under way gets its outcome, another worker starts, and the group continues without that case. If something else killed
+//! the worker, the case may not be the cause: it is run again, and gets its outcome if that happens twice. A group is given up
 //! after attempts that settle no case; a worker that cannot be started again ends the run. Every case gets an outcome.
 
 use std::time::{Duration, Instant};
@@ -208,7 +209,7 @@ impl Pool {
                 }
                 Attempt::Broken(fault) => self.settle_fault(&fault, table, emit),
             };
-            fruitless = if table.settled_one() { 0 } else { fruitless + 1 };
+            fruitless = if table.settled_one() || table.repeats_one() { 0 } else { fruitless + 1 };
             if fruitless == FRUITLESS_ATTEMPTS {
                 return GroupEnd::GivenUp(what);
             }
@@ -239,6 +240,10 @@ impl Pool {
             (Fault::Exited, _) => exit.as_ref().map_or_else(|| "exited".into(), |exit| exit.how.clone()),
         };
         let message = format!("the worker {what} {doing}{stderr}");
+        let from_outside = matches!(fault, Fault::Exited) && exit.is_some_and(|exit| exit.from_outside);
+        if from_outside && table.may_repeat_active() {
+            return message;
+        }
         // The worker itself settled the case that lost the device; the step after that is not at fault.
         if !(matches!(fault, Fault::Lost(_)) && table.settled_one()) {
             table.settle_active(Outcome::Crashed { message: message.clone() }, emit);

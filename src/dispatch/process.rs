@@ -161,6 +161,8 @@ pub(super) struct Exit {
     pub how: String,
     /// `; its last output:` and the last lines of its standard error; empty if it wrote none.
     pub stderr: String,
+    /// Whether something else killed it, such as the system when memory ran out.
+    pub from_outside: bool,
 }
 
 /// A running worker. Dropping it kills it.
@@ -199,7 +201,7 @@ impl WorkerProcess {
             Received::Reply(_) => Err(worker.protocol_violation("answered the first request with another reply")),
             Received::Malformed(why) => Err(worker.protocol_violation(&format!("sent an invalid reply ({why})"))),
             Received::Closed => {
-                let Exit { how, stderr } = worker.reap();
+                let Exit { how, stderr, .. } = worker.reap();
                 Err(StartError::Died { how, stderr })
             }
             Received::TimedOut => {
@@ -294,19 +296,23 @@ impl WorkerProcess {
     /// Waits until the worker has exited, and kills it if it takes too long.
     pub(super) fn reap(&mut self) -> Exit {
         self.requests = None;
-        if !self.wait_for_exit(self.exit_limit) {
+        let ended_itself = self.wait_for_exit(self.exit_limit);
+        if !ended_itself {
             self.kill_group();
             self.wait_for_exit(REAP_LIMIT);
         }
         // Nothing that it started may outlive it. The group's ID is still valid, since the worker is not reaped yet.
         self.kill_group();
-        let how = match self.child.try_wait() {
+        let status = self.child.try_wait();
+        let is_kill = |status: &ExitStatus| status.signal() == Some(Signal::KILL.as_raw());
+        let from_outside = ended_itself && matches!(&status, Ok(Some(status)) if is_kill(status));
+        let how = match status {
             Ok(Some(status)) => describe(status),
             Ok(None) => format!("could not be killed within {} s", REAP_LIMIT.as_secs()),
             Err(e) => format!("is lost: {e}"),
         };
         self.reaped = true;
-        Exit { how, stderr: self.stderr.quote() }
+        Exit { how, stderr: self.stderr.quote(), from_outside }
     }
 
     /// Asks an idle worker to end, and kills it if it does not.

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from project import Project
+from project import COPIES, Project
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/reference/faults.md"
 
@@ -142,19 +142,29 @@ def kill_child(process, name):
     return False
 
 
-def processes(rows):
-    # Seconds, on the simulator and, for the first size, on a GPU.
-    first, writes = ("    if (n > 64) return;\n", 200_000_000) if rows.is_gpu else ("", 20_000)
-    slow = f"{first}    for (int k = 0; k < {writes}; ++k) ((volatile float *)out)[0] = k;\n"
-    project = rows.project(slow, timeout="60s")
+def killed(rows, times):
+    """A run whose worker is killed so many times while it checks one case. The exit code and the project."""
+    # Right, after part of a second on the simulator and, for the first size, on a GPU.
+    reads = "if (n == 64) for (int k = 0; k < 1000000; ++k)" if rows.is_gpu else "for (int k = 0; k < 10000; ++k)"
+    slow = f"    float sum = 0;\n    {reads} sum += ((volatile const float *)in)[0];\n    if (sum < 0) out[0] = sum;\n"
+    project = rows.project(slow + COPIES, timeout="60s")
     process = project.start_run("--progress", "json")
     for line in process.stderr:
-        if '"case_active"' in line and '"faulty"' in line and '"checking"' in line:
-            break
-    assert kill_child(process, b"__worker")
+        if times and '"case_active"' in line and '"faulty"' in line and '"checking"' in line:
+            assert kill_child(process, b"__worker")
+            times -= 1
     process.communicate()
-    assert process.returncode == 1 and "crashed" in project.outcomes(), project.outcomes()
-    rows.add("a worker is killed", "SIGKILL during a case", "`crashed`; exit code 1", rows.same(project))
+    assert not times, "the case was not checked as often"
+    return process.returncode, project
+
+
+def processes(rows):
+    code, project = killed(rows, 1)
+    assert code == 0 and "crashed" not in project.outcomes(), (code, project.outcomes())
+    rows.add("a worker is killed", "SIGKILL during a case", "the case runs again", rows.same(project))
+    code, project = killed(rows, 2)
+    assert code == 1 and "crashed" in project.outcomes(), (code, project.outcomes())
+    rows.add("two workers are killed in one case", "SIGKILL, twice", "`crashed`; exit code 1", rows.same(project))
 
     for name, sent in [("SIGKILL", signal.SIGKILL), ("SIGTERM", signal.SIGTERM)]:
         project = rows.project()

@@ -59,7 +59,8 @@ args   = ["input", "output", "u32(n)"]
 """
 
 HEAD = 'extern "C" __global__ void %s(const float *in, float *out, unsigned n) {\n'
-COPY = HEAD + "    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) out[i] = in[i];\n}\n"
+COPIES = "    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) out[i] = in[i];\n"
+COPY = HEAD + COPIES + "}\n"
 
 # The files of a report that are committed.
 COMMITTED = ["report.md", "results.csv", "records.jsonl", "environment.json"]

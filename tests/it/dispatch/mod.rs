@@ -175,6 +175,25 @@ fn every_way_to_die_is_reported_in_its_row_and_the_rest_is_measured() {
 }
 
 #[test]
+fn a_case_whose_worker_is_killed_runs_again() {
+    let run = run(vec![group(0, &["a", "is_killed_once", "is_killed_once_too", "b"]), group(1, &["c"])]);
+    assert_eq!(run.end, RunEnd::Complete);
+    let all = ["a", "is_killed_once", "is_killed_once_too", "b"];
+    assert_eq!(run.names(), all.into_iter().chain(["c"]).map(|name| (name, "measured")).collect::<Vec<_>>());
+    // Both were killed, one after the other: the third attempt is whole.
+    assert_eq!(run.attempts.len(), 4);
+    assert!(run.attempts[..3].iter().all(|attempt| *attempt == format!("{} of baseline Some(0)", all.join(" "))));
+}
+
+#[test]
+fn a_case_whose_worker_is_killed_again_crashed() {
+    let run = run(vec![group(0, &["a", "is_killed", "b"])]);
+    assert_eq!(run.names(), [("is_killed", "crashed"), ("a", "measured"), ("b", "measured")]);
+    assert!(message(run.outcome("is_killed")).starts_with("the worker was killed by SIGKILL"));
+    assert_eq!(run.attempts.len(), 3);
+}
+
+#[test]
 fn what_a_kernel_prints_reaches_its_row_and_never_the_protocol() {
     let run = run(vec![group(0, &["prints", "a", "floods"])]);
     assert_eq!(run.names(), [("prints", "measured"), ("a", "measured"), ("floods", "measured")]);

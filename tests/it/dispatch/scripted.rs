@@ -161,6 +161,14 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
         // SAFETY: there is none; nothing is mapped there, and dying of it is what the case is for.
         ("segfaults", _) => unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) },
         ("exits", _) => std::process::exit(0),
+        ("is_killed", _) => killed(),
+        ("is_killed_once" | "is_killed_once_too", _) => {
+            let file = folder.join(&case.case.key.variant);
+            if !file.exists() {
+                fs::write(file, "").unwrap();
+                killed();
+            }
+        }
         ("breaks_the_device", _) => {
             fs::write(folder.join("broken"), "1000").unwrap();
             std::process::abort();
@@ -183,6 +191,11 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
         _ => {}
     }
     Act::Good
+}
+
+/// As the system kills a process when memory runs out.
+fn killed() {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }
 
 fn mismatch() -> Mismatch {
