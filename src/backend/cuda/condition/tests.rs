@@ -7,7 +7,6 @@ use crate::backend::sim::SimBackend;
 use crate::backend::{Attributes, Backend, Batch, BufferId, Condition, Device, Launch, LaunchArg, Loop, Read, Step};
 use crate::expr::{Program, Scope};
 use crate::model::{DeviceId, Dim3, ElementType, ScalarValue, Value};
-use simt::Options;
 
 /// In the driver's place: a handle is the address of its value.
 const OWN_SET: &str = ".func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)\n{\n    \
@@ -26,14 +25,18 @@ fn condition(text: &str, reads: &[(&str, ElementType)]) -> Condition {
     Condition { program: Program::parse(text).unwrap(), scope, reads: reads.iter().map(read).collect() }
 }
 
+#[expect(clippy::default_trait_access, reason = "the options' type lies below the backend, out of reach")]
+fn simulated() -> Box<dyn Device> {
+    SimBackend::new(None, Default::default()).unwrap().open(&DeviceId { ordinal: 0, uuid: None }).unwrap()
+}
+
 /// The state after the kernels have run on the simulated device, where the buffers begin with these bits and the loop has
 /// made so many iterations.
 fn judged(condition: &Condition, values: &[u64], iterations: u64) -> Vec<u64> {
     let ptx = ptx(condition).unwrap();
     assert!(ptx.contains(SET), "{ptx}");
     let text: &'static str = Box::leak(ptx.replace(SET, OWN_SET).into_boxed_str());
-    let mut device =
-        SimBackend::new(None, Options::default()).unwrap().open(&DeviceId { ordinal: 0, uuid: None }).unwrap();
+    let mut device = simulated();
     let module = device.load_builtin(text).unwrap().unwrap();
     let mut state = vec![0_u64; COUNTERS + 3];
     state[COUNTERS] = iterations;
@@ -159,8 +162,7 @@ fn a_loop_begins_with_a_count_of_zero() {
         ptx(&condition("x == 0", &[("x", ElementType::I32)])).unwrap().replace(SET, OWN_SET).into_boxed_str(),
     );
     for (failed, goes_on) in [(0, 1), (NUMBER, 0)] {
-        let backend = SimBackend::new(None, Options::default()).unwrap();
-        let mut device = backend.open(&DeviceId { ordinal: 0, uuid: None }).unwrap();
+        let mut device = simulated();
         let module = device.load_builtin(text).unwrap().unwrap();
         let mut state = vec![9; COUNTERS + 2];
         (state[FAILED], state[HANDLES[0]]) = (failed, 0);
