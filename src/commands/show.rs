@@ -1,6 +1,7 @@
 //! `runner show`: runs one case and shows what it left: its buffers, its output, and what is wrong in its surroundings.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::cli::ShowArgs;
@@ -13,16 +14,23 @@ use crate::model::{Case, Event, Outcome};
 use crate::plan::{self, PlanOptions};
 use crate::render::{axis_value, case_name, reason};
 use array::Array;
+use shape::{Selection, Shape};
 
 mod array;
+mod shape;
 
 /// Elements of a buffer that are shown from its beginning, and as many from its end.
 const SHOWN: usize = 6;
+
+/// Rows of a buffer with a shape that are shown from its beginning, and as many from its end.
+const ROWS: usize = 3;
 
 /// Elements before a wrong one that are shown, and as many after it.
 const AROUND: u64 = 3;
 
 pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let shapes = args.shape.iter().map(|text| Shape::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let selections = args.element.iter().map(|text| Selection::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = load_manifest(&args.manifest, &args.trust.reach, console)?;
     // One sample: what is shown is what the first run left.
     (manifest.measure.warmup, manifest.measure.min_samples, manifest.measure.max_samples) = (0, 1, 1);
@@ -43,7 +51,12 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     });
     let mut text = format!("{}\n", case_name(&case));
     let kept = outputs_of(&outputs, &case.key);
-    buffers(&mut text, &kept);
+    let arrays = arrays(&kept);
+    if !arrays.is_empty() {
+        shape::check(&shapes, &sizes(&arrays, &kept))?;
+        buffers(&mut text, &arrays, &shapes);
+        elements(&mut text, &arrays, &shapes, &selections)?;
+    }
     if let Ok(printed) = std::fs::read_to_string(kept.join("printed.txt")) {
         let _ = write!(text, "\nprinted\n{}", indented(&printed));
     }
@@ -52,7 +65,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
             let why = reason(outcome).map_or_else(String::new, |why| format!(": {why}"));
             let _ = writeln!(text, "\n{}{why}", outcome.name().replace('_', " "));
             if *outcome != Outcome::Measured {
-                surroundings(&mut text, &kept);
+                surroundings(&mut text, &kept, &shapes);
             }
         }
         None => text.push_str("\nthe case was not run\n"),
@@ -133,36 +146,89 @@ fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
     options.narrowing.filter = (!conditions.is_empty()).then(|| conditions.join(" && "));
 }
 
-/// One line for each buffer that was written.
-fn buffers(text: &mut String, folder: &Path) {
+/// The buffers that were written, by name.
+fn arrays(folder: &Path) -> Vec<(String, Array)> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     files.retain(|path| path.extension().is_some_and(|end| end == "npy"));
     files.sort();
-    for path in files {
+    let read = |path: &PathBuf| {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if stem.contains('.') {
+        if stem.contains('.') { None } else { Array::read(path).map(|array| (stem, array)) }
+    };
+    files.iter().filter_map(read).collect()
+}
+
+/// Names and lengths of the buffers, and the lengths of the sides of checks.
+fn sizes(arrays: &[(String, Array)], folder: &Path) -> Vec<(Option<String>, usize)> {
+    let of_checks = (0..).map_while(|number| side(folder, number, "actual")).map(|array| (None, array.len()));
+    arrays.iter().map(|(name, array)| (Some(name.clone()), array.len())).chain(of_checks).collect()
+}
+
+fn side(folder: &Path, check: usize, side: &str) -> Option<Array> {
+    Array::read(&folder.join(format!("check{check}.{side}.npy")))
+}
+
+/// One line for each buffer, and for some rows of those with a shape.
+fn buffers(text: &mut String, arrays: &[(String, Array)], shapes: &[Shape]) {
+    for (name, array) in arrays {
+        let (len, element) = (array.len(), array.element());
+        let Some(shape) = shape::of(shapes, name, len) else {
+            let _ = writeln!(text, "  {name}  {len} {element}  {}", ends(array, 0..len));
             continue;
-        }
-        if let Some(array) = Array::read(&path) {
-            let len = array.len();
-            let shown = |range: std::ops::Range<usize>| range.map(|i| array.text(i)).collect::<Vec<_>>().join(" ");
-            let elements = if len <= 2 * SHOWN {
-                shown(0..len)
-            } else {
-                format!("{} … {}", shown(0..SHOWN), shown(len - SHOWN..len))
-            };
-            let _ = writeln!(text, "  {stem}  {len} {}  {elements}", array.element());
+        };
+        let _ = writeln!(text, "  {name}  {} {element}", shape.extents());
+        let (row, rows) = (shape.row(), len / shape.row());
+        for number in 0..rows {
+            if number < ROWS || number + ROWS >= rows {
+                let begin = number * row;
+                let _ = writeln!(text, "    {}  {}", shape.indices(begin), ends(array, begin..begin + row));
+            } else if number == ROWS {
+                text.push_str("    …\n");
+            }
         }
     }
 }
 
+/// The first and last elements of a range.
+fn ends(array: &Array, range: Range<usize>) -> String {
+    let shown = |range: Range<usize>| range.map(|index| array.text(index)).collect::<Vec<_>>().join(" ");
+    if range.len() <= 2 * SHOWN {
+        return shown(range);
+    }
+    format!("{} … {}", shown(range.start..range.start + SHOWN), shown(range.end - SHOWN..range.end))
+}
+
+/// The elements that were asked for.
+fn elements(
+    text: &mut String,
+    arrays: &[(String, Array)],
+    shapes: &[Shape],
+    selections: &[Selection],
+) -> Result<(), Failure> {
+    for selection in selections {
+        let name = &selection.buffer;
+        let Some((_, array)) = arrays.iter().find(|(known, _)| known == name) else {
+            let known: Vec<&str> = arrays.iter().map(|(known, _)| known.as_str()).collect();
+            let message = format!("--element: the case leaves no buffer `{name}`; it leaves {}", known.join(", "));
+            return Err(Failure::usage(message));
+        };
+        let shape = shape::of(shapes, name, array.len());
+        for line in selection.lines(array.len(), shape)? {
+            let place = shape::place(shape, &line);
+            let shown: Vec<String> = line.map(|index| array.text(index)).collect();
+            let _ = writeln!(text, "  {name}{place}  {}", shown.join(" "));
+        }
+    }
+    Ok(())
+}
+
 /// The elements around the first that differs, of every check.
-fn surroundings(text: &mut String, folder: &Path) {
+fn surroundings(text: &mut String, folder: &Path, shapes: &[Shape]) {
     for number in 0.. {
-        let side = |side: &str| Array::read(&folder.join(format!("check{number}.{side}.npy")));
-        let (Some(actual), Some(expected)) = (side("actual"), side("expected")) else { return };
+        let sides = side(folder, number, "actual").zip(side(folder, number, "expected"));
+        let Some((actual, expected)) = sides else { return };
         let wanted = |index: usize| if expected.len() == 1 { expected.text(0) } else { expected.text(index) };
         let near = |index: usize| {
             let (got, wanted) = (actual.number(index), expected.number(if expected.len() == 1 { 0 } else { index }));
@@ -171,10 +237,12 @@ fn surroundings(text: &mut String, folder: &Path) {
         let Some(first) = (0..actual.len()).find(|index| !near(*index)) else { continue };
         let from = (first as u64).saturating_sub(AROUND) as usize;
         let to = (first + AROUND as usize + 1).min(actual.len());
+        let shape = shape::of(shapes, "", actual.len());
         let _ = writeln!(text, "\ncheck {number}: element, got, expected");
         for index in from..to {
             let mark = if near(index) { ' ' } else { '>' };
-            let _ = writeln!(text, "{mark} {index:>8}  {}  {}", actual.text(index), wanted(index));
+            let indices = shape.map_or_else(String::new, |shape| format!(" {}", shape.indices(index)));
+            let _ = writeln!(text, "{mark} {index:>8}{indices}  {}  {}", actual.text(index), wanted(index));
         }
     }
 }

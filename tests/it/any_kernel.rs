@@ -135,6 +135,38 @@ fn one_case_is_shown_with_its_buffers_and_what_is_wrong_in_its_surroundings() {
 }
 
 #[test]
+fn a_case_is_shown_by_row_and_column() {
+    let show = |case: &str, options: &[&str]| {
+        let arguments = [&["show", "experiments/checks.toml", case, "--backend", "sim"], options].concat();
+        let output = runner(&folder(), &arguments);
+        (output.status.code(), text(&output))
+    };
+    // The sum of 0, 0.5, 1, … in rows of four and of the bias 1, -1, 2, -2.
+    let (code, said) = show("add", &["--shape", "out=3x4", "--element", "out[1.., 1..3]", "--element", "out[7]"]);
+    assert_eq!(code, Some(0), "{said}");
+    let out =
+        "\n  out  3x4 f32\n    [0, 0]  1.0 -0.5 3.0 -0.5\n    [1, 0]  3.0 1.5 5.0 1.5\n    [2, 0]  5.0 3.5 7.0 3.5\n";
+    assert!(said.contains(out), "{said}");
+    assert!(said.contains("\n  out[1, 1..3]  1.5 5.0\n  out[2, 1..3]  3.5 7.0\n  out[1, 3]  1.5\n"), "{said}");
+    // Every 100th element is wrong.
+    let (_, said) = show("more than a fraction", &["--shape", "100x10"]);
+    assert!(said.contains("\n  values  100x10 f32\n    [0, 0]  10.0 10.0"), "{said}");
+    assert!(said.contains("    …\n    [97, 0]  10.0"), "{said}");
+    assert!(said.contains("expected\n>        0 [0, 0]  11.0  10.0\n         1 [0, 1]  10.0  10.0\n"), "{said}");
+    for (option, value, problem) in [
+        ("--shape", "out=3x5", "--shape out=3x5: `out` has not 15 elements, but 12"),
+        ("--shape", "7x7", "--shape 7x7: no buffer has 49 elements"),
+        ("--shape", "other=3x4", "--shape other=3x4: the case leaves no buffer `other`"),
+        ("--element", "other[0]", "--element: the case leaves no buffer `other`; it leaves bias, out, weight"),
+        ("--element", "out[12]", "--element out[12]: 12..13 is not within 0..12"),
+    ] {
+        let (code, said) = show("add", &[option, value]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(problem), "{said}");
+    }
+}
+
+#[test]
 fn a_run_keeps_what_its_cases_left_and_lists_the_slowest() {
     let kept = tempfile::tempdir().unwrap();
     let (outputs, out) = (kept.path().join("outputs"), kept.path().join("report"));

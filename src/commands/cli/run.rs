@@ -95,6 +95,14 @@ pub struct ShowArgs {
     /// Keep the buffers and both sides of the checks in a folder of this one, as `.npy`.
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
+    /// Extents in row-major order, as in `--shape 1024x512`, or of one buffer, as in `--shape out=4x8`; may be repeated.
+    /// Buffers and sides of checks with so many elements are then shown by row and column.
+    #[arg(long, value_name = "[BUFFER=]SHAPE")]
+    pub shape: Vec<String>,
+    /// Also show elements of a buffer, as in `--element 'out[3, 0..8]'`; may be repeated. A buffer without a shape has one
+    /// index.
+    #[arg(long, value_name = "BUFFER[INDEX]")]
+    pub element: Vec<String>,
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
     #[arg(long)]
     pub no_sanitize: bool,
