@@ -184,3 +184,24 @@ fn change(found: &stats::ChangePoint, start: usize, measured: &[Timed<'_>]) -> C
         causes: compare::causes(pair, [before.case, after.case]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Point, Records, history};
+    use crate::analyse::compare::tests::fixture::{SPREAD, records, timed};
+
+    /// The half-width of 2 % of a median of 2 µs is 1.96 standard errors; processes differ by 50 ns, 2.5 %, and by 0.1 %.
+    #[test]
+    fn the_error_of_a_point_is_that_of_its_samples_and_of_its_process() {
+        let error = |records: &Records| match &history(&[records], |_| true, 0.0)[..] {
+            [series] => series.points.iter().map(|Point { error, .. }| *error).sum::<f64>(),
+            other => panic!("{other:?}"),
+        };
+        let mut report = records(vec![timed(1, 2000.0, 0.02)]);
+        let of_samples = 0.02 / 1.959_963_984_540_054;
+        let expected = f64::hypot(of_samples, (SPREAD.nanoseconds / 2000.0).hypot(SPREAD.relative));
+        assert!((error(&report) / expected - 1.0).abs() < 1e-9, "{} instead of {expected}", error(&report));
+        report.environment.machine.spread = None;
+        assert!((error(&report) / of_samples - 1.0).abs() < 1e-9, "{} instead of {of_samples}", error(&report));
+    }
+}

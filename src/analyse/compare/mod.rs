@@ -10,7 +10,7 @@ mod counts;
 mod differences;
 mod matching;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod time;
 mod together;
 

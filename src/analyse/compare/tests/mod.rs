@@ -4,7 +4,7 @@
 
 mod claims;
 mod decisions;
-mod fixture;
+pub(in crate::analyse) mod fixture;
 mod outcomes;
 mod properties;
 mod simulation;
