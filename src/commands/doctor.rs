@@ -15,7 +15,7 @@ use super::worker::gpu_words;
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
 use crate::compile::{
-    Cache, Clang, CompileOptions, Nvcc, Target, Toolkit, ToolkitError, Want, compile_all, fetch, sandbox,
+    Cache, Clang, CompileOptions, Nvcc, Target, Toolkit, ToolkitError, Want, compile_all, confines_compilers, fetch,
 };
 use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
@@ -79,7 +79,7 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
             let want = want(driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
             let toolkit = Toolkit::locate(want, &cache);
             let machines = of_machines(&cache, driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
-            let compiler = [of_compiler(&toolkit, can_fetch), of_confinement(sandbox::is_enforced())];
+            let compiler = [of_compiler(&toolkit, can_fetch), of_confinement(confines_compilers())];
             let mut found = compiler.to_vec();
             found.push(of_headers(toolkit.ok().as_ref(), can_fetch));
             found.extend([of_cache(&cache)].into_iter().chain(machines));

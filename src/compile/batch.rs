@@ -222,17 +222,18 @@ impl Batch<'_> {
 
     /// The code and its description, without a path yet.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
-        let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
         if let Some(plugin) = &unit.plugin {
-            return self.build(unit, plugin, identity, scratch.path());
+            return self.build(unit, plugin, identity);
         }
         if unit.compiler != KernelCompiler::Nvrtc {
             let CompileOptions { limit, stop, installed, .. } = self.options;
-            let build = KernelBuild { unit, options: &identity.options, target: self.target, limit: *limit, stop };
+            let (options, target, readable) = (&identity.options, self.target, &self.readable(identity));
+            let build = KernelBuild { unit, options, target, readable, limit: *limit, stop };
             let Built { kind, code, lowered, log } = build.run(installed, &expressions(unit))?;
             let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
             return Ok((code, compiled));
         }
+        let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
         let request = self.request(unit, identity, scratch.path());
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
         let no_reply = |reason: NoReply| match reason {
@@ -262,16 +263,16 @@ impl Batch<'_> {
         unit: &CompileUnit,
         plugin: &Plugin,
         identity: &Identity,
-        output: &Path,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let nvcc = self.options.installed.nvcc.as_ref();
         let nvcc = nvcc.ok_or_else(|| failure(&"a host function needs nvcc, which was not found", ""))?;
         let (Target::Gpu(compute_capability) | Target::Ptx(compute_capability)) = self.target;
         let CompileOptions { limit, stop, .. } = self.options;
-        let build = PluginBuild { unit, plugin, options: &identity.options, compute_capability, limit: *limit, stop };
-        let log = nvcc.build(&build, output)?;
+        let (options, readable) = (&identity.options, &self.readable(identity));
+        let build = PluginBuild { unit, plugin, options, compute_capability, readable, limit: *limit, stop };
+        let folder = tempfile::tempdir().map_err(|e| failure(&format!("no temporary folder: {e}"), ""))?;
+        let (code, log) = nvcc.build(&build, folder.path())?;
         let lowered = unit.kernels.iter().map(|name| (name.clone(), name.clone())).collect();
-        let code = read(output)?;
         let compiled = describe(unit, identity, self.toolkit, CodeKind::Plugin, &lowered, &log, &code);
         Ok((code, compiled))
     }
@@ -289,6 +290,11 @@ impl Batch<'_> {
         }
     }
 
+    /// Where a compiler may read, besides its own installation.
+    fn readable(&self, identity: &Identity) -> Vec<PathBuf> {
+        self.options.project.folders().into_iter().chain(identity.options.include_dirs.clone()).collect()
+    }
+
     fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Request {
         let dirs = identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs);
         let mut options = identity.options.stable.clone();
@@ -302,7 +308,7 @@ impl Batch<'_> {
             expressions: expressions(unit),
             options,
             output: output.to_owned(),
-            readable: self.options.project.folders().into_iter().chain(identity.options.include_dirs.clone()).collect(),
+            readable: self.readable(identity),
             as_nvcc: self.as_nvcc(unit, identity),
         }
     }

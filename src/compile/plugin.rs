@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::key::Compiler;
 use super::options::UnitOptions;
-use super::program;
+use super::program::{self, Bounds};
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::{CompileFailure, CompileUnit, Plugin};
 use crate::programs::Programs;
@@ -82,11 +82,18 @@ impl Nvcc {
         Compiler { identity: self.version.clone(), include_dirs: &self.include_dirs, root: Some(&self.root) }
     }
 
-    /// Builds the library and writes it to `output`. Returns the compiler's warnings.
-    pub(super) fn build(&self, build: &PluginBuild<'_>, output: &Path) -> Result<String, CompileFailure> {
+    /// Builds the library. Returns it, and the compiler's warnings. `folder` gets all files that this makes.
+    pub(super) fn build(&self, build: &PluginBuild<'_>, folder: &Path) -> Result<(Vec<u8>, String), CompileFailure> {
+        let output = folder.join("library");
         let mut command = Command::new(&self.path);
-        command.args(build.arguments(&self.library_dirs, output));
-        program::run(&mut command, build.limit, build.stop)
+        command.args(build.arguments(&self.library_dirs, &output));
+        let readable = build.readable.to_vec();
+        let log = program::run(&mut command, &Bounds { readable, folder, limit: build.limit, stop: build.stop })?;
+        let library = fs::read(&output).map_err(|error| CompileFailure {
+            summary: format!("cannot read what nvcc built: {error}"),
+            log: log.clone(),
+        })?;
+        Ok((library, log))
     }
 }
 
@@ -96,6 +103,8 @@ pub(super) struct PluginBuild<'a> {
     pub plugin: &'a Plugin,
     pub options: &'a UnitOptions,
     pub compute_capability: (u32, u32),
+    /// Where the project's files are.
+    pub readable: &'a [PathBuf],
     pub limit: Duration,
     pub stop: &'a AtomicBool,
 }
@@ -128,10 +137,11 @@ impl PluginBuild<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+#[expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics to fail, and says why it skips")]
 mod tests {
     use std::thread;
 
+    use super::super::sandbox;
     use super::*;
 
     fn unit() -> CompileUnit {
@@ -148,7 +158,15 @@ mod tests {
         limit: Duration,
         stop: &'a AtomicBool,
     ) -> PluginBuild<'a> {
-        PluginBuild { unit, plugin: unit.plugin.as_ref().unwrap(), options, compute_capability: (9, 0), limit, stop }
+        PluginBuild {
+            unit,
+            plugin: unit.plugin.as_ref().unwrap(),
+            options,
+            compute_capability: (9, 0),
+            readable: &[],
+            limit,
+            stop,
+        }
     }
 
     /// A program that prints nvcc's version if asked and otherwise runs `script`.
@@ -201,7 +219,7 @@ mod tests {
         let (unit, stop) = (unit(), AtomicBool::new(false));
         let options = UnitOptions::of(&unit).unwrap();
         let build = build(&unit, &options, Duration::from_secs(20), &stop);
-        let failure = nvcc.build(&build, &dir.path().join("out")).unwrap_err();
+        let failure = nvcc.build(&build, dir.path()).unwrap_err();
         assert_eq!(failure.summary, "a.cu(4): error: no such x");
         assert!(failure.log.contains("warning: w"), "{}", failure.log);
     }
@@ -209,11 +227,11 @@ mod tests {
     #[test]
     fn a_compiler_that_never_ends_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
-        let nvcc = fake_nvcc(dir.path(), "sleep 1000 & echo $! > \"$(dirname \"$0\")/child\"; wait");
+        let nvcc = fake_nvcc(dir.path(), "sleep 1000 & echo $! > \"$TMPDIR/child\"; wait");
         let (unit, stop) = (unit(), AtomicBool::new(false));
         let options = UnitOptions::of(&unit).unwrap();
         let build = build(&unit, &options, Duration::from_millis(600), &stop);
-        let failure = nvcc.build(&build, &dir.path().join("out")).unwrap_err();
+        let failure = nvcc.build(&build, dir.path()).unwrap_err();
         assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 0.6 s");
         let child = fs::read_to_string(dir.path().join("child")).unwrap();
         let state = || fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
@@ -223,6 +241,48 @@ mod tests {
             state.is_empty() || state.contains(") Z ")
         });
         assert!(gone, "{}", state());
+    }
+
+    #[test]
+    fn a_compiler_reads_and_writes_nothing_of_the_user() {
+        if !sandbox::is_enforced() {
+            println!("skipped: the kernel has no Landlock");
+            return;
+        }
+        let at = || tempfile::tempdir().unwrap();
+        let (installed, project, own, home) = (at(), at(), at(), at());
+        fs::write(project.path().join("mine"), "mine").unwrap();
+        fs::write(home.path().join("secret"), "secret").unwrap();
+        let (mine, secret) = (project.path().join("mine"), home.path().join("secret"));
+        let script = |commands: &str| {
+            let commands = commands.replace("MINE", mine.to_str().unwrap());
+            commands.replace("SECRET", secret.to_str().unwrap()).replace("OUT", own.path().to_str().unwrap())
+        };
+        let (unit, stop) = (unit(), AtomicBool::new(false));
+        let options = UnitOptions::of(&unit).unwrap();
+        let readable = [project.path().to_owned()];
+        let build = PluginBuild { readable: &readable, ..build(&unit, &options, Duration::from_secs(20), &stop) };
+        let run = |commands: &str| {
+            fake_nvcc(installed.path(), &script(commands)).build(&build, own.path()).map_err(|failure| failure.log)
+        };
+        let commands = "cat MINE > OUT/made 2> /dev/null && mv OUT/made \"$TMPDIR/library\"";
+        assert_eq!(run(commands).unwrap().0, b"mine");
+        for refused in [
+            "cat SECRET > OUT/library",
+            "cp SECRET OUT/library",
+            "ln -s SECRET OUT/link && cat OUT/link",
+            "echo > SECRET",
+            "echo > MINE",
+            "cat /etc/passwd",
+            "sh -c 'cat SECRET'",
+            "rm SECRET",
+            "ls /root /proc/1",
+        ] {
+            let log = run(&format!("{refused} || exit 2")).unwrap_err();
+            assert!(log.contains("denied"), "{refused}: {log}");
+        }
+        assert_eq!(fs::read(&secret).unwrap(), b"secret");
+        assert_eq!(fs::read(&mine).unwrap(), b"mine");
     }
 
     #[test]

@@ -1,25 +1,44 @@
-//! Runs compilers that are programs: nvcc, clang and the assembler.
+//! Runs compilers that are programs: nvcc, clang and the assembler. They are confined: see [`sandbox`].
 
+use std::io;
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::child::{self, NoReply};
+use super::sandbox;
 use crate::model::CompileFailure;
 use crate::programs::search_path;
 
-/// Runs a compiler until it ends, `limit` has passed or `stop` is set. Returns its warnings.
-pub(super) fn run(command: &mut Command, limit: Duration, stop: &AtomicBool) -> Result<String, CompileFailure> {
+/// Where a compiler may read and write, and for how long it may run.
+pub(super) struct Bounds<'a> {
+    /// The installation of the compiler, the project and folders of headers.
+    pub readable: Vec<PathBuf>,
+    /// The only folder that it may write to, also for its temporary files.
+    pub folder: &'a Path,
+    pub limit: Duration,
+    /// Set to end it early.
+    pub stop: &'a AtomicBool,
+}
+
+/// Runs a compiler until it ends, its time limit has passed or `stop` is set. Returns its warnings.
+pub(super) fn run(command: &mut Command, bounds: &Bounds<'_>) -> Result<String, CompileFailure> {
+    let Bounds { limit, stop, .. } = *bounds;
     let program = command.get_program().to_owned();
-    let mut child = command
+    command
         .env("PATH", search_path())
+        .env("TMPDIR", bounds.folder)
+        // A cache of compiled files would be outside of that folder.
+        .env("CCACHE_DISABLE", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         // It starts other compilers, which must end with it. The parent handles Ctrl-C.
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    let mut child = start(command, bounds)
         .map_err(|source| failure(NoReply::NotStarted { program: program.clone().into(), source }.to_string(), ""))?;
     let stderr = child::read_all(child.stderr.take());
     let Some(log) = child::wait(&stderr, Instant::now() + limit, stop) else {
@@ -33,6 +52,21 @@ pub(super) fn run(command: &mut Command, limit: Duration, stop: &AtomicBool) -> 
         child.wait().map_err(|error| failure(format!("cannot wait for {}: {error}", program.display()), ""))?;
     let log = String::from_utf8_lossy(&log).into_owned();
     if status.success() { Ok(log) } else { Err(rejected(&log)) }
+}
+
+/// Starts a compiler from a thread that is confined, so that the compiler and what it starts are.
+fn start(command: &mut Command, bounds: &Bounds<'_>) -> io::Result<Child> {
+    let confined = || {
+        let mut readable = bounds.readable.clone();
+        readable.push(sandbox::installation(command.get_program().as_ref()));
+        sandbox::confine_program(&readable, bounds.folder)
+            .map_err(|error| io::Error::other(format!("it cannot be confined: {error}")))?;
+        command.spawn()
+    };
+    let started = thread::scope(|scope| scope.spawn(confined).join());
+    let child = started.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it failed")))?;
+    sandbox::limit_program(child.id());
+    Ok(child)
 }
 
 /// Ends a compiler and those that it started.

@@ -1,16 +1,22 @@
-//! What a compiler may do once it runs: read the toolkit and the project. It opens no file for writing, starts no program
-//! and connects to nothing, so that a source which takes the compiler over gains little.
+//! What a compiler may do once it runs, so that a source which takes the compiler over gains little.
+//!
+//! NVRTC reads the toolkit and the project. It opens no file for writing, starts no program and connects to nothing.
+//! nvcc and clang are programs that start others: they also read and run what the system has installed, and write to a
+//! folder of their own.
 //!
 //! The kernel enforces this by Landlock (Linux 5.13, connections 6.7). Without it, only the limits of memory and of file
 //! sizes hold.
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError,
-    RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _,
+    RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, prlimit, setrlimit};
+
+use crate::programs;
 
 /// The newest interface whose rights are all taken away, where the kernel has it.
 const NEWEST: ABI = ABI::V6;
@@ -21,23 +27,112 @@ const MOST_MEMORY: u64 = 16 << 30;
 /// The largest file that a compiler may write, bytes.
 const LARGEST_FILE: u64 = 1 << 30;
 
+/// Where systems keep programs, their libraries and the settings that these need to start.
+const OF_THE_SYSTEM: [&str; 14] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.preload",
+    "/etc/clang",
+    "/dev/urandom",
+    "/dev/zero",
+];
+
+/// Environment variables with folders in which compilers and their libraries are searched for.
+const SEARCHED: [&str; 8] = [
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+];
+
+/// Environment variable with the host compiler of nvcc, which otherwise is the first of these in the search path.
+const HOST_COMPILER_VARIABLE: &str = "NVCC_CCBIN";
+const HOST_COMPILERS: [&str; 2] = ["g++", "gcc"];
+
 /// Confines this thread, and those that it starts, to reading below these places. What is open stays usable. Returns
 /// whether the kernel enforces it.
 pub(super) fn confine<P: AsRef<Path>>(readable: impl IntoIterator<Item = P>) -> Result<bool, RulesetError> {
-    let status = Ruleset::default()
+    let rules = nothing()?.add_rules(path_beneath_rules(readable, AccessFs::ReadFile | AccessFs::ReadDir))?;
+    Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
+}
+
+/// Confines this thread, and the programs that it starts, to reading and running what the system has installed and
+/// `readable`, and to writing in `folder`.
+pub(super) fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetError> {
+    // What it runs is confined as it is, so a file that may be read may be run.
+    let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
+    let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::MakeSym | AccessFs::RemoveFile | AccessFs::RemoveDir;
+    let write = AccessFs::WriteFile | AccessFs::Truncate;
+    let system = OF_THE_SYSTEM.into_iter().map(PathBuf::from).chain(searched());
+    nothing()?
+        .add_rules(path_beneath_rules(system.chain(readable.iter().cloned()), run))?
+        .add_rules(path_beneath_rules([folder], run | make | write | AccessFs::Refer))?
+        .add_rules(path_beneath_rules(["/dev/null"], write | AccessFs::ReadFile))?
+        .restrict_self()?;
+    Ok(())
+}
+
+/// No rights at all.
+fn nothing() -> Result<RulesetCreated, RulesetError> {
+    Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .handle_access(AccessNet::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?
-        .create()?
-        .add_rules(path_beneath_rules(readable, AccessFs::ReadFile | AccessFs::ReadDir))?
-        .restrict_self()?;
-    Ok(status.ruleset != RulesetStatus::NotEnforced)
+        .create()
+}
+
+/// The folders that the environment names, and the host compiler's installation.
+fn searched() -> Vec<PathBuf> {
+    let folders = SEARCHED.into_iter().filter_map(env::var_os);
+    let folders: Vec<PathBuf> = folders.flat_map(|value| env::split_paths(&value).collect::<Vec<_>>()).collect();
+    let path = programs::Programs::in_dirs(env::split_paths(&programs::search_path()));
+    let named = env::var_os(HOST_COMPILER_VARIABLE).map(PathBuf::from);
+    let compilers = named.into_iter().chain(HOST_COMPILERS.into_iter().filter_map(|name| path.find(name)));
+    let installed: Vec<PathBuf> = compilers.map(|program| installation(&program)).collect();
+    // A relative folder is one of the checkout.
+    folders.into_iter().filter(|folder| folder.is_absolute()).chain(installed).collect()
+}
+
+/// The folder that a program was installed to, links resolved: the parent of `bin`. A program in another folder, or in
+/// `bin` of the home folder, is taken for alone in it.
+pub(super) fn installation(program: &Path) -> PathBuf {
+    let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+    let folder = real.parent().map(Path::to_path_buf).unwrap_or_default();
+    let home = env::var_os("HOME").map(PathBuf::from).map(|home| home.canonicalize().unwrap_or(home));
+    match folder.parent().filter(|_| folder.ends_with("bin")) {
+        Some(parent) if home.is_none_or(|home| !home.starts_with(parent)) => parent.to_owned(),
+        _ => folder,
+    }
+}
+
+/// Limits the memory of a program that was just started and the size of the files that it writes, and has the system
+/// end it before others if memory runs out. If the system refuses, compiling works all the same.
+pub(super) fn limit_program(program: u32) {
+    let Some(pid) = i32::try_from(program).ok().and_then(Pid::from_raw) else { return };
+    let _ = prlimit(Some(pid), Resource::Data, at_most(MOST_MEMORY));
+    let _ = prlimit(Some(pid), Resource::Fsize, at_most(LARGEST_FILE));
+    let _ = std::fs::write(format!("/proc/{program}/oom_score_adj"), "1000");
+}
+
+fn at_most(limit: u64) -> Rlimit {
+    Rlimit { current: Some(limit), maximum: Some(limit) }
 }
 
 /// Limits the memory of this process and the size of the files that it writes. If the system refuses, compiling works
 /// all the same.
 pub(super) fn limit() {
-    let at_most = |limit| Rlimit { current: Some(limit), maximum: Some(limit) };
     let _ = setrlimit(Resource::Data, at_most(MOST_MEMORY));
     let _ = setrlimit(Resource::Fsize, at_most(LARGEST_FILE));
 }

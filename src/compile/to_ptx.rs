@@ -17,7 +17,8 @@ use super::log;
 use super::nvrtc::{self, Refusal};
 use super::options::{Target, UnitOptions};
 use super::plugin::Nvcc;
-use super::program;
+use super::program::{self, Bounds};
+use super::sandbox;
 use super::toolkit::Toolkit;
 use crate::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler};
 use crate::programs::Programs;
@@ -113,6 +114,8 @@ pub(super) struct KernelBuild<'a> {
     pub unit: &'a CompileUnit,
     pub options: &'a UnitOptions,
     pub target: Target,
+    /// Where the project's files are.
+    pub readable: &'a [PathBuf],
     pub limit: Duration,
     pub stop: &'a AtomicBool,
 }
@@ -154,7 +157,9 @@ impl KernelBuild<'_> {
             command.args(self.of_nvcc(&architecture));
         }
         command.arg("-o").arg(place("code.ptx")).arg(place("names.cu"));
-        let mut log = program::run(&mut command, self.limit, self.stop).map_err(readable)?;
+        let places = self.readable.iter().cloned().chain([sandbox::installation(&toolkit.path)]).collect();
+        let bounds = Bounds { readable: places, folder: folder.path(), limit: self.limit, stop: self.stop };
+        let mut log = program::run(&mut command, &bounds).map_err(readable)?;
         let text = fs::read_to_string(place("code.ptx")).map_err(|e| failure(format!("{name} wrote no PTX: {e}")))?;
         let (ptx, mut found) = without_names(&text);
         written("code.ptx", &ptx)?;
@@ -165,7 +170,7 @@ impl KernelBuild<'_> {
             let mut assembler = Command::new(toolkit.root().join("bin").join("ptxas"));
             assembler.args(self.of_assembler(&architecture));
             assembler.arg("-o").arg(place("code.cubin")).arg(place("code.ptx"));
-            log.push_str(&program::run(&mut assembler, self.limit, self.stop).map_err(readable)?);
+            log.push_str(&program::run(&mut assembler, &bounds).map_err(readable)?);
         }
         let code = match kind {
             CodeKind::Cubin => {

@@ -1,11 +1,15 @@
 //! Code that is linked with libraries: kernels that launch kernels, and host functions.
 
 use std::fs;
+use std::path::Path;
 
 use super::{Bench, H100, SCALE, script, toolkit};
-use runner::compile::{CompileOptions, Installed, Nvcc, Target, Toolkit, ToolkitSource, compile_all};
+use runner::compile::{
+    CompileOptions, Installed, Nvcc, Target, Toolkit, ToolkitSource, compile_all, confines_compilers,
+};
 use runner::model::{CodeKind, CompileUnit, Plugin};
 use runner::programs::Programs;
+use runner::project::Project;
 
 #[test]
 fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_runtime() {
@@ -78,6 +82,34 @@ fn a_host_function_is_built_by_nvcc_and_kept_until_something_it_depends_on_chang
     assert!(!build(&unit, Some(nvcc("a"))).unwrap().cached, "an included file");
     unit.plugin = Some(Plugin { libraries: Vec::new() });
     assert!(!build(&unit, Some(nvcc("a"))).unwrap().cached, "what it is linked with");
+}
+
+#[test]
+fn nvcc_builds_a_host_function_that_may_not_contain_a_file_from_outside_of_the_project() {
+    let Some(nvcc) = Nvcc::installed(&Programs::of_this_machine()) else {
+        println!("skipped: nvcc is not installed");
+        return;
+    };
+    if !confines_compilers() {
+        println!("skipped: the kernel has no Landlock");
+        return;
+    }
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    // No scan of included files sees what the assembler includes.
+    let contains = |path: &Path| format!("asm(\".incbin \\\"{}\\\"\");\n", path.display());
+    let function = "extern \"C\" int f(void *) { return 0; }\n";
+    let bench = Bench::new(&[("own.txt", "own"), ("leaks.cu", &(contains(secret.path()) + function))]);
+    bench.write("honest.cu", &(contains(&bench.path("own.txt")) + function));
+    let installed = Installed { nvcc: Some(nvcc), clang: None };
+    let project = Project::at(&bench.path("")).unwrap();
+    let options = CompileOptions { installed, project, ..bench.options() };
+    let build = |source: &str| {
+        let unit = CompileUnit { plugin: Some(Plugin { libraries: Vec::new() }), ..bench.unit(source, &["f"]) };
+        compile_all(std::slice::from_ref(&unit), H100, toolkit(), &options, &mut |_, _, _| {}).remove(&unit).unwrap()
+    };
+    assert_eq!(build("honest.cu").unwrap().kind, CodeKind::Plugin);
+    let failure = build("leaks.cu").unwrap_err();
+    assert!(failure.log.contains(&secret.path().display().to_string()), "{}", failure.log);
 }
 
 #[test]
