@@ -49,7 +49,7 @@ const SAME: [(&str, &str); 7] = [
 ];
 
 /// Headers that declare nothing that a kernel can use, or nothing that NVRTC does not declare itself.
-const EMPTY: [&str; 67] = [
+const EMPTY: [&str; 68] = [
     "assert.h",
     "atomic",
     "bitset",
@@ -106,6 +106,7 @@ const EMPTY: [&str; 67] = [
     "stdio.h",
     "string",
     "string.h",
+    "strings.h",
     "sys/stat.h",
     "sys/time.h",
     "sys/types.h",

@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
 "#;
 
 const COMMON: &str = "
+#include <strings.h>
 #include <sys/time.h>
 inline double seconds() { struct timeval t; gettimeofday(&t, 0); return t.tv_sec; }
 __device__ inline int offset() { return 4; }
