@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Origin: https://github.com/NVIDIA/cuda-samples/blob/c94ff366aed18c797b8a85dfaac7817b0228b420/Samples/2_Concepts_and_Techniques/sortingNetworks/bitonicSort.cu
 // Commit: c94ff366aed18c797b8a85dfaac7817b0228b420
-// Changes: only lines 1 to 33, 36 to 214 of the file, unchanged.
+// Changes: none after this header.
 
 /* Copyright (c) 2022, NVIDIA CORPORATION. All rights reserved.
  *
@@ -36,6 +36,7 @@
 #include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;
+#include <helper_cuda.h>
 
 #include "sortingNetworks_common.cuh"
 #include "sortingNetworks_common.h"
@@ -214,4 +215,62 @@ __global__ void bitonicMergeShared(uint *d_DstKey,
     d_DstVal[0]                       = s_val[threadIdx.x + 0];
     d_DstKey[(SHARED_SIZE_LIMIT / 2)] = s_key[threadIdx.x + (SHARED_SIZE_LIMIT / 2)];
     d_DstVal[(SHARED_SIZE_LIMIT / 2)] = s_val[threadIdx.x + (SHARED_SIZE_LIMIT / 2)];
+}
+
+////////////////////////////////////////////////////////////////////////////////
+// Interface function
+////////////////////////////////////////////////////////////////////////////////
+// Helper function (also used by odd-even merge sort)
+extern "C" uint factorRadix2(uint *log2L, uint L)
+{
+    if (!L) {
+        *log2L = 0;
+        return 0;
+    }
+    else {
+        for (*log2L = 0; (L & 1) == 0; L >>= 1, *log2L++)
+            ;
+
+        return L;
+    }
+}
+
+extern "C" uint
+bitonicSort(uint *d_DstKey, uint *d_DstVal, uint *d_SrcKey, uint *d_SrcVal, uint batchSize, uint arrayLength, uint dir)
+{
+    // Nothing to sort
+    if (arrayLength < 2)
+        return 0;
+
+    // Only power-of-two array lengths are supported by this implementation
+    uint log2L;
+    uint factorizationRemainder = factorRadix2(&log2L, arrayLength);
+    assert(factorizationRemainder == 1);
+
+    dir = (dir != 0);
+
+    uint blockCount  = batchSize * arrayLength / SHARED_SIZE_LIMIT;
+    uint threadCount = SHARED_SIZE_LIMIT / 2;
+
+    if (arrayLength <= SHARED_SIZE_LIMIT) {
+        assert((batchSize * arrayLength) % SHARED_SIZE_LIMIT == 0);
+        bitonicSortShared<<<blockCount, threadCount>>>(d_DstKey, d_DstVal, d_SrcKey, d_SrcVal, arrayLength, dir);
+    }
+    else {
+        bitonicSortShared1<<<blockCount, threadCount>>>(d_DstKey, d_DstVal, d_SrcKey, d_SrcVal);
+
+        for (uint size = 2 * SHARED_SIZE_LIMIT; size <= arrayLength; size <<= 1)
+            for (unsigned stride = size / 2; stride > 0; stride >>= 1)
+                if (stride >= SHARED_SIZE_LIMIT) {
+                    bitonicMergeGlobal<<<(batchSize * arrayLength) / 512, 256>>>(
+                        d_DstKey, d_DstVal, d_DstKey, d_DstVal, arrayLength, size, stride, dir);
+                }
+                else {
+                    bitonicMergeShared<<<blockCount, threadCount>>>(
+                        d_DstKey, d_DstVal, d_DstKey, d_DstVal, arrayLength, size, dir);
+                    break;
+                }
+    }
+
+    return threadCount;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Origin: https://github.com/NVIDIA/cuda-samples/blob/c94ff366aed18c797b8a85dfaac7817b0228b420/Samples/2_Concepts_and_Techniques/convolutionSeparable/convolutionSeparable.cu
 // Commit: c94ff366aed18c797b8a85dfaac7817b0228b420
-// Changes: only lines 1 to 29, 32 to 38, 45 to 104, 119 to 179 of the file, unchanged.
+// Changes: none after this header.
 
 /* Copyright (c) 2022, NVIDIA CORPORATION. All rights reserved.
  *
@@ -32,6 +32,7 @@
 
 #include <assert.h>
 #include <cooperative_groups.h>
+#include <helper_cuda.h>
 
 namespace cg = cooperative_groups;
 #include "convolutionSeparable_common.h"
@@ -40,6 +41,11 @@ namespace cg = cooperative_groups;
 // Convolution kernel storage
 ////////////////////////////////////////////////////////////////////////////////
 __constant__ float c_Kernel[KERNEL_LENGTH];
+
+extern "C" void setConvolutionKernel(float *h_Kernel)
+{
+    cudaMemcpyToSymbol(c_Kernel, h_Kernel, KERNEL_LENGTH * sizeof(float));
+}
 
 ////////////////////////////////////////////////////////////////////////////////
 // Row convolution filter
@@ -102,6 +108,19 @@ __global__ void convolutionRowsKernel(float *d_Dst, float *d_Src, int imageW, in
     }
 }
 
+extern "C" void convolutionRowsGPU(float *d_Dst, float *d_Src, int imageW, int imageH)
+{
+    assert(ROWS_BLOCKDIM_X * ROWS_HALO_STEPS >= KERNEL_RADIUS);
+    assert(imageW % (ROWS_RESULT_STEPS * ROWS_BLOCKDIM_X) == 0);
+    assert(imageH % ROWS_BLOCKDIM_Y == 0);
+
+    dim3 blocks(imageW / (ROWS_RESULT_STEPS * ROWS_BLOCKDIM_X), imageH / ROWS_BLOCKDIM_Y);
+    dim3 threads(ROWS_BLOCKDIM_X, ROWS_BLOCKDIM_Y);
+
+    convolutionRowsKernel<<<blocks, threads>>>(d_Dst, d_Src, imageW, imageH, imageW);
+    getLastCudaError("convolutionRowsKernel() execution failed\n");
+}
+
 ////////////////////////////////////////////////////////////////////////////////
 // Column convolution filter
 ////////////////////////////////////////////////////////////////////////////////
@@ -162,4 +181,17 @@ __global__ void convolutionColumnsKernel(float *d_Dst, float *d_Src, int imageW,
 
         d_Dst[i * COLUMNS_BLOCKDIM_Y * pitch] = sum;
     }
+}
+
+extern "C" void convolutionColumnsGPU(float *d_Dst, float *d_Src, int imageW, int imageH)
+{
+    assert(COLUMNS_BLOCKDIM_Y * COLUMNS_HALO_STEPS >= KERNEL_RADIUS);
+    assert(imageW % COLUMNS_BLOCKDIM_X == 0);
+    assert(imageH % (COLUMNS_RESULT_STEPS * COLUMNS_BLOCKDIM_Y) == 0);
+
+    dim3 blocks(imageW / COLUMNS_BLOCKDIM_X, imageH / (COLUMNS_RESULT_STEPS * COLUMNS_BLOCKDIM_Y));
+    dim3 threads(COLUMNS_BLOCKDIM_X, COLUMNS_BLOCKDIM_Y);
+
+    convolutionColumnsKernel<<<blocks, threads>>>(d_Dst, d_Src, imageW, imageH, imageW);
+    getLastCudaError("convolutionColumnsKernel() execution failed\n");
 }

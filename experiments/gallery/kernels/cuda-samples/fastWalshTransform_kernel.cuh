@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Origin: https://github.com/NVIDIA/cuda-samples/blob/c94ff366aed18c797b8a85dfaac7817b0228b420/Samples/5_Domain_Specific/fastWalshTransform/fastWalshTransform_kernel.cuh
 // Commit: c94ff366aed18c797b8a85dfaac7817b0228b420
-// Changes: only lines 1 to 148, 169 to 182, 186 to 187 of the file, unchanged.
+// Changes: none after this header.
 
 /* Copyright (c) 2022, NVIDIA CORPORATION. All rights reserved.
  *
@@ -153,6 +153,25 @@ __global__ void fwtBatch2Kernel(float *d_Output, float *d_Input, int stride)
 }
 
 ////////////////////////////////////////////////////////////////////////////////
+// Put everything together: batched Fast Walsh Transform CPU front-end
+////////////////////////////////////////////////////////////////////////////////
+void fwtBatchGPU(float *d_Data, int M, int log2N)
+{
+    const int THREAD_N = 256;
+
+    int  N = 1 << log2N;
+    dim3 grid((1 << log2N) / (4 * THREAD_N), M, 1);
+
+    for (; log2N > ELEMENTARY_LOG2SIZE; log2N -= 2, N >>= 2, M <<= 2) {
+        fwtBatch2Kernel<<<grid, THREAD_N>>>(d_Data, d_Data, N / 4);
+        getLastCudaError("fwtBatch2Kernel() execution failed\n");
+    }
+
+    fwtBatch1Kernel<<<M, N / 4, N * sizeof(float)>>>(d_Data, d_Data, log2N);
+    getLastCudaError("fwtBatch1Kernel() execution failed\n");
+}
+
+////////////////////////////////////////////////////////////////////////////////
 // Modulate two arrays
 ////////////////////////////////////////////////////////////////////////////////
 __global__ void modulateKernel(float *d_A, float *d_B, int N)
@@ -166,6 +185,8 @@ __global__ void modulateKernel(float *d_A, float *d_B, int N)
     }
 }
 
+// Interface to modulateKernel()
+void modulateGPU(float *d_A, float *d_B, int N) { modulateKernel<<<128, 256>>>(d_A, d_B, N); }
 
 #endif
 #endif

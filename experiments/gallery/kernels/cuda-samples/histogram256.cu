@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Origin: https://github.com/NVIDIA/cuda-samples/blob/c94ff366aed18c797b8a85dfaac7817b0228b420/Samples/2_Concepts_and_Techniques/histogram/histogram256.cu
 // Commit: c94ff366aed18c797b8a85dfaac7817b0228b420
-// Changes: only lines 1 to 34, 37 to 127 of the file, unchanged.
+// Changes: none after this header.
 
 /* Copyright (c) 2022, NVIDIA CORPORATION. All rights reserved.
  *
@@ -37,6 +37,7 @@
 #include <string.h>
 
 namespace cg = cooperative_groups;
+#include <helper_cuda.h>
 
 #include "histogram_common.h"
 
@@ -127,4 +128,33 @@ __global__ void mergeHistogram256Kernel(uint *d_Histogram, uint *d_PartialHistog
     if (threadIdx.x == 0) {
         d_Histogram[blockIdx.x] = data[0];
     }
+}
+
+////////////////////////////////////////////////////////////////////////////////
+// Host interface to GPU histogram
+////////////////////////////////////////////////////////////////////////////////
+// histogram256kernel() intermediate results buffer
+static const uint PARTIAL_HISTOGRAM256_COUNT = 240;
+static uint      *d_PartialHistograms;
+
+// Internal memory allocation
+extern "C" void initHistogram256(void)
+{
+    checkCudaErrors(
+        cudaMalloc((void **)&d_PartialHistograms, PARTIAL_HISTOGRAM256_COUNT * HISTOGRAM256_BIN_COUNT * sizeof(uint)));
+}
+
+// Internal memory deallocation
+extern "C" void closeHistogram256(void) { checkCudaErrors(cudaFree(d_PartialHistograms)); }
+
+extern "C" void histogram256(uint *d_Histogram, void *d_Data, uint byteCount)
+{
+    assert(byteCount % sizeof(uint) == 0);
+    histogram256Kernel<<<PARTIAL_HISTOGRAM256_COUNT, HISTOGRAM256_THREADBLOCK_SIZE>>>(
+        d_PartialHistograms, (uint *)d_Data, byteCount / sizeof(uint));
+    getLastCudaError("histogram256Kernel() execution failed\n");
+
+    mergeHistogram256Kernel<<<HISTOGRAM256_BIN_COUNT, MERGE_THREADBLOCK_SIZE>>>(
+        d_Histogram, d_PartialHistograms, PARTIAL_HISTOGRAM256_COUNT);
+    getLastCudaError("mergeHistogram256Kernel() execution failed\n");
 }

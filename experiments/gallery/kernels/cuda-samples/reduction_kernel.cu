@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Origin: https://github.com/NVIDIA/cuda-samples/blob/c94ff366aed18c797b8a85dfaac7817b0228b420/Samples/2_Concepts_and_Techniques/reduction/reduction_kernel.cu
 // Commit: c94ff366aed18c797b8a85dfaac7817b0228b420
-// Changes: only lines 1 to 626, 991 to 991 of the file, unchanged.
+// Changes: none after this header.
 
 /* Copyright (c) 2022, NVIDIA CORPORATION. All rights reserved.
  *
@@ -629,5 +629,368 @@ __global__ void multi_warp_cg_reduce(T *g_idata, T *g_odata, unsigned int n)
         g_odata[blockIdx.x] = threadVal;
     }
 }
+
+extern "C" bool isPow2(unsigned int x);
+
+////////////////////////////////////////////////////////////////////////////////
+// Wrapper function for kernel launch
+////////////////////////////////////////////////////////////////////////////////
+template <class T> void reduce(int size, int threads, int blocks, int whichKernel, T *d_idata, T *d_odata)
+{
+    dim3 dimBlock(threads, 1, 1);
+    dim3 dimGrid(blocks, 1, 1);
+
+    // when there is only one warp per block, we need to allocate two warps
+    // worth of shared memory so that we don't index shared memory out of bounds
+    int smemSize = (threads <= 32) ? 2 * threads * sizeof(T) : threads * sizeof(T);
+
+    // as kernel 9 - multi_warp_cg_reduce cannot work for more than 64 threads
+    // we choose to set kernel 7 for this purpose.
+    if (threads < 64 && whichKernel == 9) {
+        whichKernel = 7;
+    }
+
+    // choose which of the optimized versions of reduction to launch
+    switch (whichKernel) {
+    case 0:
+        reduce0<T><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+        break;
+
+    case 1:
+        reduce1<T><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+        break;
+
+    case 2:
+        reduce2<T><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+        break;
+
+    case 3:
+        reduce3<T><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+        break;
+
+    case 4:
+        switch (threads) {
+        case 512:
+            reduce4<T, 512><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 256:
+            reduce4<T, 256><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 128:
+            reduce4<T, 128><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 64:
+            reduce4<T, 64><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 32:
+            reduce4<T, 32><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 16:
+            reduce4<T, 16><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 8:
+            reduce4<T, 8><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 4:
+            reduce4<T, 4><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 2:
+            reduce4<T, 2><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 1:
+            reduce4<T, 1><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+        }
+
+        break;
+
+    case 5:
+        switch (threads) {
+        case 512:
+            reduce5<T, 512><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 256:
+            reduce5<T, 256><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 128:
+            reduce5<T, 128><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 64:
+            reduce5<T, 64><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 32:
+            reduce5<T, 32><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 16:
+            reduce5<T, 16><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 8:
+            reduce5<T, 8><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 4:
+            reduce5<T, 4><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 2:
+            reduce5<T, 2><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 1:
+            reduce5<T, 1><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+        }
+
+        break;
+
+    case 6:
+        if (isPow2(size)) {
+            switch (threads) {
+            case 512:
+                reduce6<T, 512, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 256:
+                reduce6<T, 256, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 128:
+                reduce6<T, 128, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 64:
+                reduce6<T, 64, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 32:
+                reduce6<T, 32, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 16:
+                reduce6<T, 16, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 8:
+                reduce6<T, 8, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 4:
+                reduce6<T, 4, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 2:
+                reduce6<T, 2, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 1:
+                reduce6<T, 1, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+            }
+        }
+        else {
+            switch (threads) {
+            case 512:
+                reduce6<T, 512, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 256:
+                reduce6<T, 256, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 128:
+                reduce6<T, 128, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 64:
+                reduce6<T, 64, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 32:
+                reduce6<T, 32, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 16:
+                reduce6<T, 16, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 8:
+                reduce6<T, 8, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 4:
+                reduce6<T, 4, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 2:
+                reduce6<T, 2, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 1:
+                reduce6<T, 1, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+            }
+        }
+
+        break;
+
+    case 7:
+        // For reduce7 kernel we require only blockSize/warpSize
+        // number of elements in shared memory
+        smemSize = ((threads / 32) + 1) * sizeof(T);
+        if (isPow2(size)) {
+            switch (threads) {
+            case 1024:
+                reduce7<T, 1024, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+            case 512:
+                reduce7<T, 512, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 256:
+                reduce7<T, 256, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 128:
+                reduce7<T, 128, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 64:
+                reduce7<T, 64, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 32:
+                reduce7<T, 32, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 16:
+                reduce7<T, 16, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 8:
+                reduce7<T, 8, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 4:
+                reduce7<T, 4, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 2:
+                reduce7<T, 2, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 1:
+                reduce7<T, 1, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+            }
+        }
+        else {
+            switch (threads) {
+            case 1024:
+                reduce7<T, 1024, true><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+            case 512:
+                reduce7<T, 512, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 256:
+                reduce7<T, 256, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 128:
+                reduce7<T, 128, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 64:
+                reduce7<T, 64, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 32:
+                reduce7<T, 32, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 16:
+                reduce7<T, 16, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 8:
+                reduce7<T, 8, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 4:
+                reduce7<T, 4, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 2:
+                reduce7<T, 2, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+
+            case 1:
+                reduce7<T, 1, false><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+                break;
+            }
+        }
+
+        break;
+    case 8:
+        cg_reduce<T><<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+        break;
+    case 9:
+        constexpr int numOfMultiWarpGroups = 2;
+        smemSize                           = numOfMultiWarpGroups * sizeof(T);
+        switch (threads) {
+        case 1024:
+            multi_warp_cg_reduce<T, 1024, 1024 / numOfMultiWarpGroups>
+                <<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 512:
+            multi_warp_cg_reduce<T, 512, 512 / numOfMultiWarpGroups>
+                <<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 256:
+            multi_warp_cg_reduce<T, 256, 256 / numOfMultiWarpGroups>
+                <<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 128:
+            multi_warp_cg_reduce<T, 128, 128 / numOfMultiWarpGroups>
+                <<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        case 64:
+            multi_warp_cg_reduce<T, 64, 64 / numOfMultiWarpGroups>
+                <<<dimGrid, dimBlock, smemSize>>>(d_idata, d_odata, size);
+            break;
+
+        default:
+            printf("thread block size of < 64 is not supported for this kernel\n");
+            break;
+        }
+        break;
+    }
+}
+
+// Instantiate the reduction function for 3 types
+template void reduce<int>(int size, int threads, int blocks, int whichKernel, int *d_idata, int *d_odata);
+
+template void reduce<float>(int size, int threads, int blocks, int whichKernel, float *d_idata, float *d_odata);
+
+template void reduce<double>(int size, int threads, int blocks, int whichKernel, double *d_idata, double *d_odata);
 
 #endif // #ifndef _REDUCE_KERNEL_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Origin: https://github.com/NVIDIA/cuda-samples/blob/c94ff366aed18c797b8a85dfaac7817b0228b420/Samples/2_Concepts_and_Techniques/scan/scan.cu
 // Commit: c94ff366aed18c797b8a85dfaac7817b0228b420
-// Changes: only lines 1 to 31, 34 to 169 of the file, unchanged.
+// Changes: none after this header.
 
 /* Copyright (c) 2022, NVIDIA CORPORATION. All rights reserved.
  *
@@ -34,6 +34,7 @@
 #include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;
+#include <helper_cuda.h>
 
 #include "scan_common.h"
 
@@ -169,4 +170,102 @@ __global__ void uniformUpdate(uint4 *d_Data, uint *d_Buffer)
     data4.z += buf;
     data4.w += buf;
     d_Data[pos] = data4;
+}
+
+////////////////////////////////////////////////////////////////////////////////
+// Interface function
+////////////////////////////////////////////////////////////////////////////////
+// Derived as 32768 (max power-of-two gridDim.x) * 4 * THREADBLOCK_SIZE
+// Due to scanExclusiveShared<<<>>>() 1D block addressing
+extern "C" const uint MAX_BATCH_ELEMENTS   = 64 * 1048576;
+extern "C" const uint MIN_SHORT_ARRAY_SIZE = 4;
+extern "C" const uint MAX_SHORT_ARRAY_SIZE = 4 * THREADBLOCK_SIZE;
+extern "C" const uint MIN_LARGE_ARRAY_SIZE = 8 * THREADBLOCK_SIZE;
+extern "C" const uint MAX_LARGE_ARRAY_SIZE = 4 * THREADBLOCK_SIZE * THREADBLOCK_SIZE;
+
+// Internal exclusive scan buffer
+static uint *d_Buf;
+
+extern "C" void initScan(void)
+{
+    checkCudaErrors(cudaMalloc((void **)&d_Buf, (MAX_BATCH_ELEMENTS / (4 * THREADBLOCK_SIZE)) * sizeof(uint)));
+}
+
+extern "C" void closeScan(void) { checkCudaErrors(cudaFree(d_Buf)); }
+
+static uint factorRadix2(uint &log2L, uint L)
+{
+    if (!L) {
+        log2L = 0;
+        return 0;
+    }
+    else {
+        for (log2L = 0; (L & 1) == 0; L >>= 1, log2L++)
+            ;
+
+        return L;
+    }
+}
+
+static uint iDivUp(uint dividend, uint divisor)
+{
+    return ((dividend % divisor) == 0) ? (dividend / divisor) : (dividend / divisor + 1);
+}
+
+extern "C" size_t scanExclusiveShort(uint *d_Dst, uint *d_Src, uint batchSize, uint arrayLength)
+{
+    // Check power-of-two factorization
+    uint log2L;
+    uint factorizationRemainder = factorRadix2(log2L, arrayLength);
+    assert(factorizationRemainder == 1);
+
+    // Check supported size range
+    assert((arrayLength >= MIN_SHORT_ARRAY_SIZE) && (arrayLength <= MAX_SHORT_ARRAY_SIZE));
+
+    // Check total batch size limit
+    assert((batchSize * arrayLength) <= MAX_BATCH_ELEMENTS);
+
+    // Check all threadblocks to be fully packed with data
+    assert((batchSize * arrayLength) % (4 * THREADBLOCK_SIZE) == 0);
+
+    scanExclusiveShared<<<(batchSize * arrayLength) / (4 * THREADBLOCK_SIZE), THREADBLOCK_SIZE>>>(
+        (uint4 *)d_Dst, (uint4 *)d_Src, arrayLength);
+    getLastCudaError("scanExclusiveShared() execution FAILED\n");
+
+    return THREADBLOCK_SIZE;
+}
+
+extern "C" size_t scanExclusiveLarge(uint *d_Dst, uint *d_Src, uint batchSize, uint arrayLength)
+{
+    // Check power-of-two factorization
+    uint log2L;
+    uint factorizationRemainder = factorRadix2(log2L, arrayLength);
+    assert(factorizationRemainder == 1);
+
+    // Check supported size range
+    assert((arrayLength >= MIN_LARGE_ARRAY_SIZE) && (arrayLength <= MAX_LARGE_ARRAY_SIZE));
+
+    // Check total batch size limit
+    assert((batchSize * arrayLength) <= MAX_BATCH_ELEMENTS);
+
+    scanExclusiveShared<<<(batchSize * arrayLength) / (4 * THREADBLOCK_SIZE), THREADBLOCK_SIZE>>>(
+        (uint4 *)d_Dst, (uint4 *)d_Src, 4 * THREADBLOCK_SIZE);
+    getLastCudaError("scanExclusiveShared() execution FAILED\n");
+
+    // Not all threadblocks need to be packed with input data:
+    // inactive threads of highest threadblock just don't do global reads and
+    // writes
+    const uint blockCount2 = iDivUp((batchSize * arrayLength) / (4 * THREADBLOCK_SIZE), THREADBLOCK_SIZE);
+    scanExclusiveShared2<<<blockCount2, THREADBLOCK_SIZE>>>((uint *)d_Buf,
+                                                            (uint *)d_Dst,
+                                                            (uint *)d_Src,
+                                                            (batchSize * arrayLength) / (4 * THREADBLOCK_SIZE),
+                                                            arrayLength / (4 * THREADBLOCK_SIZE));
+    getLastCudaError("scanExclusiveShared2() execution FAILED\n");
+
+    uniformUpdate<<<(batchSize * arrayLength) / (4 * THREADBLOCK_SIZE), THREADBLOCK_SIZE>>>((uint4 *)d_Dst,
+                                                                                            (uint *)d_Buf);
+    getLastCudaError("uniformUpdate() execution FAILED\n");
+
+    return THREADBLOCK_SIZE;
 }

@@ -1,7 +1,30 @@
 // SPDX-License-Identifier: MIT
 // Origin: https://github.com/karpathy/llm.c/blob/f1e2ace651495b74ae22d45d1723443fd00ecd3a/dev/cuda/layernorm_forward.cu
 // Commit: f1e2ace651495b74ae22d45d1723443fd00ecd3a
-// Changes: only lines 24 to 30, 73 to 414 of the file, unchanged.
+// Changes: none after this header.
+
+/*
+Kernels for layernorm forward pass.
+
+Compile example:
+nvcc -O3 --use_fast_math -lcublas -lcublasLt layernorm_forward.cu -o layernorm_forward
+
+version 1 is naive port from CPU code to kernel: parallelizes over B,T, loops over C
+./layernorm_forward 1
+
+version 2 parallelizes over all of B,T,C
+./layernorm_forward 2
+
+version 3 uses cooperative groups to parallelize over all of B,T,C
+./layernorm_forward 3
+
+version 4 uses a more clever way to estimate variance, var(x) = mean(x**2) - mean(x)**2
+          (allowing us to do a single pass over x on load)
+./layernorm_forward 4
+
+verstion 5 allocates blocks per row instead of warps per row, same alg as 4 otherwise
+./layernorm_forward 5
+*/
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +33,48 @@
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include "common.h"
+// ----------------------------------------------------------------------------
+// CPU code reference
 
+// GPT-2 layernorm forward pass
+void layernorm_forward_cpu(float* out, float* mean, float* rstd,
+                       const float* inp, const float* weight, const float* bias,
+                       int B, int T, int C) {
+    float eps = 1e-5f;
+    for (int b = 0; b < B; b++) {
+        for (int t = 0; t < T; t++) {
+            // seek to the input position inp[b,t,:]
+            const float* x = inp + b * T * C + t * C;
+            // calculate the mean
+            float m = 0.0f;
+            for (int i = 0; i < C; i++) {
+                m += x[i];
+            }
+            m = m/C;
+            // calculate the variance (without any bias correction)
+            float v = 0.0f;
+            for (int i = 0; i < C; i++) {
+                float xshift = x[i] - m;
+                v += xshift * xshift;
+            }
+            v = v/C;
+            // calculate the rstd
+            float s = 1.0f / sqrtf(v + eps);
+            // seek to the output position in out[b,t,:]
+            float* out_bt = out + b * T * C + t * C;
+            for (int i = 0; i < C; i++) {
+                float n = (s * (x[i] - m)); // normalized output
+                float o = n * weight[i] + bias[i]; // scale and shift it
+                out_bt[i] = o; // write
+            }
+            // cache the mean and rstd for the backward pass later
+            mean[b * T + t] = m;
+            rstd[b * T + t] = s;
+        }
+    }
+}
+
+// ----------------------------------------------------------------------------
 // GPU kernels
 
 // naive drag and drop implementation into kernel, parallelize over B,T, loop over C
@@ -351,4 +415,220 @@ __global__ void layernorm_forward_kernel6(float* __restrict__ out, float* __rest
     if(threadIdx.x == 0 && rstd != nullptr) {
         __stcs(rstd + idx, s);
     }
+}
+
+// ----------------------------------------------------------------------------
+// kernel launcher
+
+void layernorm_forward1(float* out, float* mean, float* rstd,
+                           const float* inp, const float* weight, const float* bias,
+                           int B, int T, int C,
+                           const int block_size) {
+    const int N = B * T;
+    const int grid_size = ceil_div(N, block_size);
+    layernorm_forward_kernel1<<<grid_size, block_size>>>(out, mean, rstd, inp, weight, bias, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void layernorm_forward2(float* out, float* mean, float* rstd,
+                       const float* inp, const float* weight, const float* bias,
+                       int B, int T, int C,
+                       const int block_size) {
+    int N = B * T;
+    // in mean and rstd, threads cooperate within blocks via reductions
+    mean_kernel<<<N, block_size, block_size * sizeof(float)>>>(mean, inp, N, C, block_size);
+    cudaCheck(cudaGetLastError());
+    rstd_kernel<<<N, block_size, block_size * sizeof(float)>>>(rstd, inp, mean, N, C, block_size);
+    cudaCheck(cudaGetLastError());
+    // in the normalization, everything just gets flattened out
+    const int block_size2 = 256;
+    const int grid_size = ceil_div(B * T * C, block_size2);
+    normalization_kernel<<<grid_size, block_size2>>>(out, inp, mean, rstd, weight, bias, B, T, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void layernorm_forward3(float* out, float* mean, float* rstd,
+                       const float* inp, const float* weight, const float* bias,
+                       int B, int T, int C,
+                       const int block_size) {
+    assert(block_size % 32 == 0);
+    const int N = B * T;
+    const int grid_size = ceil_div(N * 32, block_size);
+    layernorm_forward_kernel3<<<grid_size, block_size>>>(out, mean, rstd, inp, weight, bias, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void layernorm_forward4(float* out, float* mean, float* rstd,
+                       const float* inp, const float* weight, const float* bias,
+                       int B, int T, int C,
+                       const int block_size) {
+    assert(block_size % 32 == 0);
+    const int N = B * T;
+    const int grid_size = ceil_div(N * 32, block_size);
+    layernorm_forward_kernel4<<<grid_size, block_size>>>(out, mean, rstd, inp, weight, bias, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void layernorm_forward5(float* out, float* mean, float* rstd,
+                       const float* inp, const float* weight, const float* bias,
+                       int B, int T, int C,
+                       const int block_size) {
+    assert(block_size % 32 == 0);
+    assert(block_size <= 1024);
+    const int N = B * T;
+    const int grid_size = N;
+    layernorm_forward_kernel5<<<grid_size, block_size>>>(out, mean, rstd, inp, weight, bias, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void layernorm_forward6(float* out, float* mean, float* rstd,
+                       const float* inp, const float* weight, const float* bias,
+                       int B, int T, int C,
+                       int block_size) {
+    assert(block_size % 32 == 0);
+    const int N = B * T;
+    int block_y = block_size / WARP_SIZE;
+    const int grid_size = ceil_div(N, block_y);
+    size_t smem = (2 + block_y) * C * sizeof(float);
+
+    // in order to use more than 48 KiB of smem, need to call cudaFuncSetAttribute
+    // this may fail, in which case we fall back to the smem free implementation.
+    cudaCheck(cudaGetLastError());
+    auto status = cudaFuncSetAttribute(layernorm_forward_kernel6, cudaFuncAttributeMaxDynamicSharedMemorySize, smem);
+    cudaGetLastError();
+    if (status == cudaSuccess) {
+        layernorm_forward_kernel6<<<grid_size, dim3(32, block_y), smem>>>(out, mean, rstd, inp, weight, bias, N, C);
+    } else {
+        const int grid_size = N;
+        // fall back to the version without shared memory
+        layernorm_forward_kernel5<<<grid_size, block_size>>>(out, mean, rstd, inp, weight, bias, N, C);
+    }
+    cudaCheck(cudaGetLastError());
+}
+
+// kernel version dispatch
+void layernorm_forward(int kernel_num,
+                    float* out, float* mean, float* rstd,
+                    const float* inp, const float* weight, const float* bias,
+                    int B, int T, int C,
+                    const int block_size) {
+    switch (kernel_num) {
+        case 1:
+            layernorm_forward1(out, mean, rstd, inp, weight, bias, B, T, C, block_size);
+            break;
+        case 2:
+            layernorm_forward2(out, mean, rstd, inp, weight, bias, B, T, C, block_size);
+            break;
+        case 3:
+            layernorm_forward3(out, mean, rstd, inp, weight, bias, B, T, C, block_size);
+            break;
+        case 4:
+            layernorm_forward4(out, mean, rstd, inp, weight, bias, B, T, C, block_size);
+            break;
+        case 5:
+            layernorm_forward5(out, mean, rstd, inp, weight, bias, B, T, C, block_size);
+            break;
+        case 6:
+            layernorm_forward6(out, mean, rstd, inp, weight, bias, B, T, C, block_size);
+            break;
+        default:
+            printf("Invalid kernel number\n");
+            exit(1);
+    }
+}
+
+// ----------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    srand(0);
+
+    int B = 8;
+    int T = 1024;
+    int C = 768;
+
+    int deviceIdx = 0;
+    cudaCheck(cudaSetDevice(deviceIdx));
+
+    // create host memory of random numbers
+    float* out = (float*)malloc(B * T * C * sizeof(float));
+    float* mean = (float*)malloc(B * T * sizeof(float));
+    float* rstd = (float*)malloc(B * T * sizeof(float));
+    float* inp = make_random_float(B * T * C);
+    float* weight = make_random_float(C);
+    float* bias = make_random_float(C);
+
+    // move to GPU
+    float* d_out;
+    float* d_mean;
+    float* d_rstd;
+    float* d_inp;
+    float* d_weight;
+    float* d_bias;
+    cudaCheck(cudaMalloc(&d_out, B * T * C * sizeof(float)));
+    cudaCheck(cudaMalloc(&d_mean, B * T * sizeof(float)));
+    cudaCheck(cudaMalloc(&d_rstd, B * T * sizeof(float)));
+    cudaCheck(cudaMalloc(&d_inp, B * T * C * sizeof(float)));
+    cudaCheck(cudaMalloc(&d_weight, C * sizeof(float)));
+    cudaCheck(cudaMalloc(&d_bias, C * sizeof(float)));
+    cudaCheck(cudaMemcpy(d_inp, inp, B * T * C * sizeof(float), cudaMemcpyHostToDevice));
+    cudaCheck(cudaMemcpy(d_weight, weight, C * sizeof(float), cudaMemcpyHostToDevice));
+    cudaCheck(cudaMemcpy(d_bias, bias, C * sizeof(float), cudaMemcpyHostToDevice));
+
+    // read kernel_num from command line
+    int kernel_num = 2;
+    if (argc > 1) {
+        kernel_num = atoi(argv[1]);
+    }
+    printf("Using kernel %d\n", kernel_num);
+
+    int block_sizes[] = {32, 64, 128, 256, 512, 1024};
+
+    layernorm_forward_cpu(out, mean, rstd, inp, weight, bias, B, T, C);
+
+    // check the correctness of the kernel at all block sizes
+    for (int j = 0; j < sizeof(block_sizes) / sizeof(int); j++) {
+        int block_size = block_sizes[j];
+        printf("Checking block size %d.\n", block_size);
+
+        layernorm_forward(kernel_num, d_out, d_mean, d_rstd, d_inp, d_weight, d_bias, B, T, C, block_size);
+
+        validate_result(d_out, out, "out", B * T * C, 1e-5f);
+        validate_result(d_mean, mean, "mean", B * T, 1e-5f);
+        validate_result(d_rstd, rstd, "rstd", B * T, 1e-5f);
+    }
+
+    printf("All results match. Starting benchmarks.\n\n");
+
+    // time the kernel at different block sizes
+    for (int j = 0; j < sizeof(block_sizes) / sizeof(int); j++) {
+        int block_size = block_sizes[j];
+
+        int repeat_times = 2000;
+        float elapsed_time = benchmark_kernel(repeat_times, layernorm_forward,
+                                              kernel_num, d_out, d_mean, d_rstd, d_inp, d_weight, d_bias,
+                                              B, T, C, block_size);
+
+        // napkin math: estimate the memory bandwidth achieved
+        // e.g. A100 40GB PCIe is advertised at 1,555GB/s
+        long memory_ops = (2 * B * T * C) * 4; // *4 for float
+        float memory_bandwidth = memory_ops / elapsed_time / 1e6;
+
+        printf("block_size %4d | time %.4f ms | bandwidth %.2f GB/s\n", block_size, elapsed_time, memory_bandwidth);
+    }
+
+    // free memory
+    free(out);
+    free(mean);
+    free(rstd);
+    free(inp);
+    free(weight);
+    free(bias);
+    cudaCheck(cudaFree(d_out));
+    cudaCheck(cudaFree(d_mean));
+    cudaCheck(cudaFree(d_rstd));
+    cudaCheck(cudaFree(d_inp));
+    cudaCheck(cudaFree(d_weight));
+    cudaCheck(cudaFree(d_bias));
+
+    return 0;
 }

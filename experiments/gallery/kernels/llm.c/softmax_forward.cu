@@ -1,7 +1,36 @@
 // SPDX-License-Identifier: MIT
 // Origin: https://github.com/karpathy/llm.c/blob/f1e2ace651495b74ae22d45d1723443fd00ecd3a/dev/cuda/softmax_forward.cu
 // Commit: f1e2ace651495b74ae22d45d1723443fd00ecd3a
-// Changes: only lines 30 to 36, 97 to 565 of the file, unchanged.
+// Changes: none after this header.
+
+/*
+Kernels for softmax forward pass.
+
+Compile example:
+nvcc -O3 --use_fast_math -lcublas -lcublasLt softmax_forward.cu -o softmax_forward
+
+version 1 is naive port from CPU code to kernel: parallelizes over B,T, loops over C
+./softmax_forward 1
+
+version 2 is a fused kernel that parallelizes over all of B,T,C
+./softmax_forward 2
+
+version 3 uses intra-warp reductions for maxval and sumval, must use block_size=32
+./softmax_forward 3
+
+version 4 uses both intra-warp reductions and shared memory for inter-warp reductions
+so it can tolerate any block_size % 32 == 0. this is hopefully the most efficient version
+./softmax_forward 4
+
+version 5 is naive port from CPU code (softmax_online) to kernel: parallelizes over B,T, loops over C
+./softmax_forward 5
+
+version 6 is softmax_online that parallelizes over all of B,T,C
+./softmax_forward 6
+
+version 7 is softmax optimized for very large C.
+./softmax_forward 7
+*/
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +40,65 @@
 #include <cooperative_groups/reduce.h>
 #include "common.h"
 
+// ----------------------------------------------------------------------------
+// CPU code reference
+
+void softmax_forward_cpu(float* out, const float* inp, int N, int C) {
+    // inp is (N, C)
+    // out is (N, C), each row of inp will get softmaxed
+    for (int i = 0; i < N; i++) {
+        const float* inp_row = inp + i * C;
+        float* out_row = out + i * C;
+
+        float maxval = -INFINITY;
+        for (int j = 0; j < C; j++) {
+            if (inp_row[j] > maxval) {
+                maxval = inp_row[j];
+            }
+        }
+        // Note: since we want to ensure that the CUDA-kernels are accurate,
+        // we do this accumulation in higher precision, so we can be assured
+        // that our ground-truth is of high quality.
+        double sum = 0.0;
+        for (int j = 0; j < C; j++) {
+            out_row[j] = expf(inp_row[j] - maxval);
+            sum += out_row[j];
+        }
+        float norm = 1.f / (float)sum;
+        for (int j = 0; j < C; j++) {
+            out_row[j] *= norm;
+        }
+    }
+}
+
+
+// online version of softmax on CPU from the paper "Online normalizer calculation for softmax"
+void softmax_forward_online_cpu(float* out, const float* inp, int N, int C) {
+    // inp is (N, C)
+    // out is (N, C), each row of inp will get softmaxed
+    for (int i = 0; i < N; i++) {
+        const float* inp_row = inp + i * C;
+        float* out_row = out + i * C;
+
+        float maxval = -INFINITY;
+        float sum = 0.0f;
+		for (int j = 0; j < C; j++) {
+			float maxval_prev = maxval;
+			if (inp_row[j] > maxval) {
+				maxval = inp_row[j];
+				sum = sum * expf(maxval_prev - maxval) + expf(inp_row[j] - maxval);
+			} else {
+				sum += expf(inp_row[j] - maxval);
+			}
+		}
+
+        for (int j = 0; j < C; j++) {
+            out_row[j] = expf(inp_row[j] - maxval) / sum;
+        }
+    }
+}
+
+// ----------------------------------------------------------------------------
 // GPU kernels
 
 __global__ void softmax_forward_kernel1(float* out, const float* inp, int N, int C) {
@@ -478,4 +566,173 @@ __global__ void softmax_forward_online_kernel8(float* out, const float* inp, int
     for (int i = laneId; i < C; i += warpSize) {
         y[i] = expf(x[i] - maxval) / sumval;
     }
+}
+
+// ----------------------------------------------------------------------------
+// kernel launcher
+
+void softmax_forward1(float* out, const float* inp, int N, int C, const int block_size) {
+    const int grid_size = ceil_div(N, block_size);
+    softmax_forward_kernel1<<<grid_size, block_size>>>(out, inp, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void softmax_forward2(float* out, const float* inp, int N, int C, const int block_size) {
+    int grid_size = N;
+    size_t shared_mem_size = block_size * sizeof(float);
+    softmax_forward_kernel2<<<grid_size, block_size, shared_mem_size>>>(out, inp, N, C);
+}
+
+void softmax_forward3(float* out, const float* inp, int N, int C, int block_size) {
+    block_size = 32; // awkward but ok. this one only works with block size 32
+    int grid_size = N;
+    size_t shared_mem_size = block_size * sizeof(float);
+    softmax_forward_kernel3<<<grid_size, block_size, shared_mem_size>>>(out, inp, N, C);
+}
+
+void softmax_forward4(float* out, const float* inp, int N, int C, int block_size) {
+    int grid_size = N;
+    // for each warp in the block we need a float that will be used for both maxval and sumval
+    size_t shared_mem_size = block_size / 32 * sizeof(float);
+    softmax_forward_kernel4<<<grid_size, block_size, shared_mem_size>>>(out, inp, N, C);
+}
+
+void softmax_forward_online1(float* out, const float* inp, int N, int C, int block_size) {
+    const int grid_size = ceil_div(N, block_size);
+    softmax_forward_online_kernel1 <<<grid_size, block_size >>> (out, inp, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void softmax_forward_online2(float* out, const float* inp, int N, int C, int block_size) {
+    const int grid_size = ceil_div(N * 32, block_size);
+    softmax_forward_online_kernel2 <<<grid_size, block_size >>> (out, inp, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+void softmax_forward7(float* out, const float* inp, int N, int C, int block_size) {
+    int grid_size = N;
+    size_t shared_mem_size = 2 * block_size / 32 * sizeof(float);
+    softmax_forward_kernel7<<<grid_size, block_size, shared_mem_size>>>(out, inp, N, C);
+}
+
+void softmax_forward_online8(float* out, const float* inp, int N, int C, int block_size) {
+    const int grid_size = ceil_div(N * 32, block_size);
+    softmax_forward_online_kernel8<<<grid_size, block_size>>>(out, inp, N, C);
+    cudaCheck(cudaGetLastError());
+}
+
+// kernel version dispatch
+void softmax_forward(int kernel_num, float* out, const float* inp, int N, int C, const int block_size) {
+    switch (kernel_num) {
+        case 1:
+            softmax_forward1(out, inp, N, C, block_size);
+            break;
+        case 2:
+            softmax_forward2(out, inp, N, C, block_size);
+            break;
+        case 3:
+            softmax_forward3(out, inp, N, C, block_size);
+            break;
+        case 4:
+            softmax_forward4(out, inp, N, C, block_size);
+            break;
+        case 5:
+            softmax_forward_online1(out, inp, N, C, block_size);
+            break;
+        case 6:
+            softmax_forward_online2(out, inp, N, C, block_size);
+            break;
+        case 7:
+            softmax_forward7(out, inp, N, C, block_size);
+            break;
+        case 8:
+            softmax_forward_online8(out, inp, N, C, block_size);
+            break;
+        default:
+            printf("Invalid kernel number\n");
+            exit(1);
+    }
+}
+
+// ----------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    srand(0);
+
+    int B = 8;
+    int T = 1024;
+    int V = 50257;
+
+    int deviceIdx = 0;
+    cudaCheck(cudaSetDevice(deviceIdx));
+
+    // create host memory of random numbers
+    float* out = (float*)malloc(B * T * V * sizeof(float));
+    float* inp = make_random_float(B * T * V);
+
+    // make the input less uniformly random: Otherwise, all probabilities will be basically zero,
+    // and the tests are not actually meaningful.
+    const int* outliers = make_random_int(B * T * 3, V);
+    for(int k = 0; k < 3; ++k) {
+        for(int j = 0; j < B * T; ++j) {
+            inp[j * V + outliers[j*3 + k]] *= 20;
+        }
+    }
+
+    // move to GPU
+    float* d_out;
+    float* d_inp;
+    cudaCheck(cudaMalloc(&d_out, B * T * V * sizeof(float)));
+    cudaCheck(cudaMalloc(&d_inp, B * T * V * sizeof(float)));
+    cudaCheck(cudaMemcpy(d_inp, inp, B * T * V * sizeof(float), cudaMemcpyHostToDevice));
+
+    // read kernel_num from command line
+    int kernel_num = 1;
+    if (argc > 1) {
+        kernel_num = atoi(argv[1]);
+    }
+    printf("Using kernel %d\n", kernel_num);
+
+    int block_sizes[] = {32, 64, 128, 256, 512, 1024};
+
+    softmax_forward_cpu(out, inp, B * T, V);
+    {
+        float max_el = -INFINITY;
+        for(int i = 0; i <  B * T * V; ++i) {
+            max_el = max(max_el, out[i]);
+        }
+        assert(max_el > 1e-4);
+        printf("Largest output is: %f\n", max_el);
+    }
+
+    // first check the correctness of the kernel
+    for (int j = 0; j < sizeof(block_sizes) / sizeof(int); j++) {
+        int block_size = block_sizes[j];
+        printf("Checking block size %d.\n", block_size);
+        softmax_forward(kernel_num, d_out, d_inp, B * T, V, block_size);
+        validate_result(d_out, out, "out", B * T * V, 1e-4f);
+    }
+
+    printf("All results match. Starting benchmarks.\n\n");
+
+    // time the kernel at different block sizes
+    for (int j = 0; j < sizeof(block_sizes) / sizeof(int); j++) {
+        int block_size = block_sizes[j];
+
+        int repeat_times = 100;
+        float elapsed_time = benchmark_kernel(repeat_times, softmax_forward,
+                                              kernel_num, d_out, d_inp, B * T, V, block_size
+                                              );
+
+        printf("block_size %4d | time %.4f ms | per token %.2f µs\n", block_size, elapsed_time, elapsed_time * 1'000 / (B*T));
+    }
+
+    // free memory
+    free(out);
+    free(inp);
+    free((void*)outliers);
+    cudaCheck(cudaFree(d_out));
+    cudaCheck(cudaFree(d_inp));
+
+    return 0;
 }
