@@ -6,17 +6,19 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{
-    Access, Allocation, BackendKind, Claim, KernelCompiler, Regime, SourceText, Span, Unsanitized, Value, Vary,
-};
+use crate::model::{BackendKind, Claim, KernelCompiler, Regime, SourceText, Span, Unsanitized, Value};
 use crate::project::Project;
 
 mod attributes;
+mod buffers;
+mod checks;
 mod function;
 mod located;
 mod steps;
 
 pub use attributes::{AttributesSpec, ExpectedFailure, OnBackend};
+pub use buffers::{BufferSpec, FileSpec, FillSpec, StructureSpec, TensorSpec};
+pub use checks::{CheckSpec, Expectation, PrintedSpec, ToleranceSpec};
 pub use function::{FunctionParameter, FunctionSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};
 pub use steps::{LoopSpec, StepSpec, Times};
@@ -119,235 +121,6 @@ pub struct LetBinding {
     pub name: Arc<str>,
     /// Its value, which may depend on axes and other bindings.
     pub value: Expression,
-}
-
-/// One buffer of device memory.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BufferSpec {
-    /// The name that arguments and checks use.
-    pub name: String,
-    /// Evaluates to an element type's name.
-    pub element: Template,
-    /// Elements. Names [`BufferSpec::length_name`] if the file of its fill determines them.
-    pub len: Expression,
-    /// `None` for `out` and `scratch`.
-    pub fill: Option<FillSpec>,
-    /// What happens to it before every launch.
-    pub access: Access,
-    /// The C++ name of a static `__device__` array that is the buffer's memory, in place of an allocation.
-    pub symbol: Option<Template>,
-    /// When its memory is allocated and freed.
-    pub allocate: Allocation,
-    /// How the second set of inputs differs from the first, where a seed does not change it.
-    pub vary: Option<Vary>,
-    /// Whether `scratch` memory is poisoned before every launch.
-    pub poison: bool,
-}
-
-impl BufferSpec {
-    /// The name by which expressions use the length of a buffer whose file determines it.
-    pub fn length_name(buffer: &str) -> String {
-        format!("{buffer}_len")
-    }
-
-    /// The names by which expressions use the extents of the array in the file of a buffer's fill.
-    pub fn extent_names(buffer: &str) -> [String; 6] {
-        [0, 1, 2, 3, 4, 5].map(|dimension| format!("{buffer}_dim{dimension}"))
-    }
-
-    /// Whether its file says which extents its array has.
-    pub const fn has_extents(&self) -> bool {
-        matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Tensor(_)))
-    }
-
-    /// Whether the file of its fill determines its length.
-    pub fn is_as_long_as_its_file(&self) -> bool {
-        self.len.text() == Self::length_name(&self.name)
-            && matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Raw(_) | FillSpec::Tensor(_)))
-    }
-}
-
-/// The initial content of a buffer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FillSpec {
-    /// Every element has this value.
-    Constant(Expression),
-    /// `start + step × index`.
-    Iota {
-        /// The first element.
-        start: Expression,
-        /// The difference of two neighbours.
-        step: Expression,
-    },
-    /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
-    Uniform {
-        /// The lower bound.
-        low: Expression,
-        /// The upper bound.
-        high: Expression,
-        /// Seed of the random numbers.
-        seed: u64,
-    },
-    /// Normally distributed; floats only.
-    Normal {
-        /// The mean of the distribution.
-        mean: Expression,
-        /// The standard deviation.
-        deviation: Expression,
-        /// Seed of the random numbers.
-        seed: u64,
-    },
-    /// An `.npy` file.
-    Npy(FileSpec),
-    /// A file of little-endian elements.
-    Raw(FileSpec),
-    /// A tensor of a safetensors file.
-    Tensor(TensorSpec),
-    /// These elements.
-    List(Vec<Expression>),
-    /// The content of another buffer.
-    Like {
-        /// The name of that buffer.
-        buffer: String,
-        /// Its fill.
-        fill: Box<Self>,
-    },
-    /// Random, with a structure.
-    Structured {
-        /// What the elements are.
-        structure: StructureSpec,
-        /// Seed of the random numbers.
-        seed: u64,
-    },
-}
-
-/// A file beside the manifest whose name may have placeholders.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FileSpec {
-    /// The manifest's folder.
-    pub folder: PathBuf,
-    /// Its name, relative to that folder.
-    pub name: Template,
-}
-
-/// A tensor of a safetensors file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TensorSpec {
-    /// The file.
-    pub file: FileSpec,
-    /// The name of the tensor.
-    pub tensor: Template,
-}
-
-/// What a structured fill consists of, before its numbers are evaluated.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StructureSpec {
-    /// Ascending from `low` to `high`.
-    Sorted {
-        /// The lower bound.
-        low: Expression,
-        /// The upper bound.
-        high: Expression,
-    },
-    /// Each of 0, 1, …, length - 1 once.
-    Permutation,
-    /// Rows of this many elements with a single 1.
-    OneHot(Expression),
-    /// The unit matrix with this many columns.
-    Identity(Expression),
-    /// A random, diagonally dominant matrix with this many columns.
-    Dominant(Expression),
-    /// Ranks that follow Zipf's law.
-    Zipf {
-        /// How many ranks there are.
-        values: Expression,
-        /// How fast probabilities fall.
-        exponent: Expression,
-    },
-    /// Where the rows of a sparse matrix begin.
-    CsrRows {
-        /// Elements that are stored.
-        nonzeros: Expression,
-        /// Columns of the matrix.
-        columns: Expression,
-    },
-    /// The columns of the stored elements of a sparse matrix.
-    CsrColumns {
-        /// The name of the buffer with the beginnings of rows.
-        rows: String,
-        /// The length of that buffer: one more than rows.
-        begins: Expression,
-        /// Elements that are stored.
-        nonzeros: Expression,
-        /// Columns of the matrix.
-        columns: Expression,
-    },
-}
-
-/// A comparison of a result with its expected value.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CheckSpec {
-    /// What the launches computed.
-    pub actual: Reference,
-    /// What it is compared with.
-    pub expect: Expectation,
-    /// The allowed difference.
-    pub tolerance: ToleranceSpec,
-    /// Whether the report shows the greatest error.
-    pub error: bool,
-}
-
-/// The lines that kernels print, in any order. The texts may have placeholders.
-#[derive(Debug, Clone, PartialEq)]
-pub enum PrintedSpec {
-    /// The lines themselves.
-    Lines(Vec<Template>),
-    /// A text file of this folder.
-    File(PathBuf, Template),
-}
-
-/// Where the expected value comes from.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Expectation {
-    /// Reference functions over buffers as they were before the launch.
-    Reference(Reference),
-    /// The same `actual`, as another variant computes it.
-    Variant {
-        /// The variant's name, after expansion of its axes.
-        name: String,
-        /// The place of the name.
-        span: Span,
-    },
-    /// An `.npy` file.
-    Npy(FileSpec),
-    /// A file of little-endian elements.
-    Raw(FileSpec),
-    /// A tensor of a safetensors file.
-    Tensor(TensorSpec),
-    /// These elements.
-    List(Vec<Expression>),
-    /// What a Python function returns.
-    Python(FunctionSpec),
-    /// What a C++ function returns.
-    Cpp(FunctionSpec),
-}
-
-/// If all bounds of elements and norms are absent, the default of the element type applies; otherwise an absent one is 0.
-/// Integers are always exact, but a fraction of them may be wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct ToleranceSpec {
-    /// The largest absolute difference.
-    pub abs: Option<f64>,
-    /// The largest difference as a fraction of the reference.
-    pub rel: Option<f64>,
-    /// The largest difference in units in the last place of the element type.
-    pub ulp: Option<u64>,
-    /// The largest fraction of elements that may be wrong.
-    pub fraction: Option<f64>,
-    /// The largest relative error in the Frobenius norm.
-    pub norm: Option<f64>,
-    /// The largest relative error in the maximum norm.
-    pub max_norm: Option<f64>,
 }
 
 /// The least work that the job requires; rates are computed from it.
