@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Folders of what a run writes, below which nothing is watched.
 const WRITTEN: [&str; 3] = ["reports", "target", ".git"];
 
+/// Extensions of files that a run reads and never writes.
+const SOURCES: [&str; 9] = ["toml", "cu", "cuh", "h", "hpp", "cpp", "inl", "ptx", "py"];
+
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut args = RunArgs { watch: false, ..args.clone() };
     if args.target.backend == BackendChoice::Cuda {
@@ -43,15 +46,16 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
                 Err(failure) => console.fail(&failure),
             }
         }
+        // Files that the run itself wrote are no reason for another.
+        let mut is_changed = changes.try_iter().any(|event| is_change(&event) && is_of_source(&event));
         console.say("waiting for changes; Ctrl-C ends");
-        while changes.try_recv().is_ok() {}
-        loop {
+        while !is_changed {
             if interrupt.urgency() != Urgency::None {
                 return Ok(Exit::Interrupted);
             }
             match changes.recv_timeout(LOOK) {
-                Ok(event) if is_change(&event) => break,
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(event) => is_changed = is_change(&event),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Failure::environment("files are no longer watched")),
             }
         }
@@ -82,4 +86,10 @@ fn is_change(event: &notify::Result<notify::Event>) -> bool {
         |path: &PathBuf| path.components().any(|part| WRITTEN.iter().any(|name| part.as_os_str() == *name));
     matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_))
         && !event.paths.iter().all(is_written)
+}
+
+/// Whether it is about a file that no run writes.
+fn is_of_source(event: &notify::Result<notify::Event>) -> bool {
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|found| SOURCES.iter().any(|known| found == *known));
+    event.as_ref().is_ok_and(|event| event.paths.iter().any(is_source))
 }

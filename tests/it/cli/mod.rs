@@ -18,3 +18,4 @@ mod run;
 mod schema;
 mod shards;
 mod version;
+mod watch;
