@@ -318,6 +318,8 @@ pub enum Operand<'a> {
     Name(&'a str),
     /// `!p`
     Not(&'a str),
+    /// `-r`
+    Negative(&'a str),
     /// An integer literal; negative ones in two's complement.
     Int(u64),
     /// `0fXXXXXXXX`

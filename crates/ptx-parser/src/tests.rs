@@ -40,6 +40,16 @@ fn literals_have_the_values_of_the_ptx_isa() {
 }
 
 #[test]
+fn a_register_may_have_a_sign_and_a_selector() {
+    let body = statements(".entry k(){ vmad.s32.s32.s32 %r1, -%r2.b0, %r3.h1, -%r4; }");
+    let Statement::Instruction(i) = &body[0] else { panic!("{body:?}") };
+    assert_eq!(
+        i.operands,
+        [Operand::Name("%r1"), Operand::Negative("%r2.b0"), Operand::Name("%r3.h1"), Operand::Negative("%r4"),]
+    );
+}
+
+#[test]
 fn variables_carry_space_alignment_size_and_initial_values() {
     let m = parse(
         ".global .align 8 .u64 t[2] = {f, generic(g)+4};\n.extern .shared .align 16 .b8 s[];\n.const .v4 .f32 c[3];",
