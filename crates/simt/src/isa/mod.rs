@@ -28,6 +28,7 @@ mod reductions;
 mod sending;
 mod short;
 mod video;
+mod video_scalar;
 
 pub use forms::{CLASSES, takes};
 
@@ -264,17 +265,26 @@ ops! {
     "tanh", "hyperbolic tangent", float::transcendental, [".approx.f32|half"];
     "testp", "test of the class of a float", float::testp, [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
     "trap", "ends the launch", control::trap, [""];
+    "vabsdiff", "absolute difference of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vabsdiff2", "absolute differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vabsdiff4", "absolute differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vadd", "sum of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vadd2", "sums of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vadd4", "sums of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmad", "product of words, halves or bytes, plus an addend", video_scalar::multiply_add, [".u32|s32.u32|s32.u32|s32{.po}{.sat}{.shr7|shr15}"];
+    "vmax", "maximum of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vmax2", "maxima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vmax4", "maxima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
+    "vmin", "minimum of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vmin2", "minima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vmin4", "minima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vote", "vote across the lanes of a mask", control::vote, [".sync.all|any|uni.pred", ".sync.ballot.b32"];
+    "vset", "comparison of words, halves or bytes", video_scalar::comparison, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add|min|max}"];
     "vset2", "comparisons of halves", video::comparisons, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add}"];
     "vset4", "comparisons of bytes", video::comparisons, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add}"];
+    "vshl", "left shift of a word, half or byte", video_scalar::shifts, [".u32|s32.u32|s32.u32{.sat}.clamp|wrap{.add|min|max}"];
+    "vshr", "right shift of a word, half or byte", video_scalar::shifts, [".u32|s32.u32|s32.u32{.sat}.clamp|wrap{.add|min|max}"];
+    "vsub", "difference of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vsub2", "differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vsub4", "differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "xor", "bitwise exclusive or", integer::logic, [".pred|bits"];

@@ -1,12 +1,12 @@
 //! Video operations on the two halves or four bytes of a register.
 //!
-//! Parts chosen by a selector (`a.h32`, `d.b1`) and averages are refused.
+//! Parts chosen by a selector (`a.h32`, `d.b1`) and averages are refused. `video_scalar.rs` has the scalar operations.
 
 use crate::exec::context::Handler;
 use crate::exec::shapes::quaternary;
 use crate::isa::decode::{Done, Form};
 use crate::mir::builder::Builder;
-use ptx_parser::ScalarType;
+use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
@@ -85,11 +85,24 @@ const fn flag(on: bool, bit: u32) -> u32 {
 }
 
 fn finish<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, run: Handler, mode: u32) -> Done {
-    let d = b.dst(f.operand(0)?, U32)?;
-    let (x, y, z) = (b.src(f.operand(1)?, U32)?, b.src(f.operand(2)?, U32)?, b.src(f.operand(3)?, U32)?);
+    let d = b.dst(whole(f.operand(0)?)?, U32)?;
+    let (x, y) = (b.src(whole(f.operand(1)?)?, U32)?, b.src(whole(f.operand(2)?)?, U32)?);
+    let z = b.src(f.operand(3)?, U32)?;
     let mode = b.parts.constants.uniform(mode.into(), false);
     b.emit(run, [d, x, y, z, mode], 1, 0, 0);
     Ok(())
+}
+
+/// Refuses a selector.
+fn whole<'o, 'a>(operand: &'o Operand<'a>) -> Result<&'o Operand<'a>, String> {
+    if let Operand::Name(name) = operand
+        && let Some((_, selector)) = name.rsplit_once('.')
+        && let Some(parts) = selector.strip_prefix(['b', 'h'])
+        && parts.bytes().all(|c| c.is_ascii_digit())
+    {
+        return Err(format!("the selector `.{selector}` of `{name}` is not simulated: only all parts in order are"));
+    }
+    Ok(operand)
 }
 
 /// Applies the operation to each part; the results are packed, or with `.add` added to `start`.

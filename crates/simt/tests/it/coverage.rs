@@ -70,6 +70,15 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("redux.sync.add.f32 %f1, %f2, -1;", "of f32 there are `.min` and `.max`"),
         ("cvt.rn.f16x2.e2m3x2 %r1, %h1;", "modifier `.e2m3x2` is not simulated"),
         ("shfl.up.b32 %r1, %r2, 1, 0;", "PTX has no form without `.sync`"),
+        ("vadd2.s32.s32.s32 %r1, %r2.h32, %r3, %r1;", "the selector `.h32` of `%r2.h32` is not simulated"),
+        ("vadd.s32.s32.s32.min %r1.b0, %r2, %r3, %r1;", "and a secondary operation cannot be combined"),
+        ("vadd.s32.s32.s32 %r1.b0, %r2, %r3;", "4 operands are expected, not 3"),
+        ("vadd.s32.s32.s32 %r1, -%r2, %r3;", "only `vmad` negates a source"),
+        ("vshl.u32.u32.s32.clamp %r1, %r2, %r3;", "the amount of a shift is `.u32`"),
+        ("vmad.s32.s32.s32 %r1, -%r2, %r3, -%r1;", "the product and `c` cannot both be negated"),
+        ("vmad.s32.s32.s32.po %r1, %r2, -%r3, %r1;", "with `.po` no source can be negated"),
+        ("vmad.s32.s32.s32 %r1.b0, %r2, %r3, %r1;", "`vmad` writes the whole destination"),
+        ("add.s32 %r1, %r2, -%r3;", "is expected, not Negative"),
     ];
     let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
     for (instruction, why) in refused {
