@@ -3,6 +3,7 @@
 //! Arguments are passed at run time, so one program serves all cases whose arguments have the same types. It is kept in the
 //! user's cache.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -80,24 +81,25 @@ fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
 }
 
 /// The type of the elements in C++, and their bytes. There are no 16-bit floats in C++17: these become `float`.
-fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Vec<u8>) {
+fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
     let widened = |to_f32: fn([u8; 2]) -> f32| {
         bytes.as_chunks::<2>().0.iter().flat_map(|pair| to_f32(*pair).to_le_bytes()).collect()
     };
-    match element {
-        ElementType::F16 => ("float", widened(|pair| half::f16::from_le_bytes(pair).to_f32())),
-        ElementType::Bf16 => ("float", widened(|pair| half::bf16::from_le_bytes(pair).to_f32())),
-        ElementType::F32 => ("float", bytes.to_owned()),
-        ElementType::F64 => ("double", bytes.to_owned()),
-        ElementType::I8 => ("std::int8_t", bytes.to_owned()),
-        ElementType::I16 => ("std::int16_t", bytes.to_owned()),
-        ElementType::I32 => ("std::int32_t", bytes.to_owned()),
-        ElementType::I64 => ("std::int64_t", bytes.to_owned()),
-        ElementType::U8 => ("std::uint8_t", bytes.to_owned()),
-        ElementType::U16 => ("std::uint16_t", bytes.to_owned()),
-        ElementType::U32 => ("std::uint32_t", bytes.to_owned()),
-        ElementType::U64 => ("std::uint64_t", bytes.to_owned()),
-    }
+    let name = match element {
+        ElementType::F16 => return ("float", widened(|pair| half::f16::from_le_bytes(pair).to_f32())),
+        ElementType::Bf16 => return ("float", widened(|pair| half::bf16::from_le_bytes(pair).to_f32())),
+        ElementType::F32 => "float",
+        ElementType::F64 => "double",
+        ElementType::I8 => "std::int8_t",
+        ElementType::I16 => "std::int16_t",
+        ElementType::I32 => "std::int32_t",
+        ElementType::I64 => "std::int64_t",
+        ElementType::U8 => "std::uint8_t",
+        ElementType::U16 => "std::uint16_t",
+        ElementType::U32 => "std::uint32_t",
+        ElementType::U64 => "std::uint64_t",
+    };
+    (name, Cow::Borrowed(bytes))
 }
 
 /// The executable of the program.

@@ -1,9 +1,10 @@
 // What the program of a C++ reference has besides the source: it reads arguments and writes the result as .npy.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -23,11 +24,13 @@ struct Array {
 template <typename T>
 Array<T> read(const char *path)
 {
-    std::ifstream file(path, std::ios::binary);
-    std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
     Array<T> array;
-    array.values.resize(bytes.size() / sizeof(T));
-    std::copy(bytes.begin(), bytes.begin() + array.values.size() * sizeof(T), reinterpret_cast<char *>(array.values.data()));
+    array.values.resize(static_cast<std::size_t>(file.tellg()) / sizeof(T));
+    file.seekg(0);
+    if (!file.read(reinterpret_cast<char *>(array.values.data()), array.values.size() * sizeof(T))) {
+        throw std::runtime_error("an input cannot be read");
+    }
     return array;
 }
 
@@ -47,9 +50,10 @@ void write(const char *path, const std::vector<T> &result)
     file.put(static_cast<char>(header.size() & 0xff));
     file.put(static_cast<char>(header.size() >> 8));
     file << header;
-    for (T element : result) {
-        Wide wide = static_cast<Wide>(element);
-        file.write(reinterpret_cast<const char *>(&wide), sizeof wide);
+    std::vector<Wide> piece;
+    for (std::size_t from = 0; from < result.size(); from += piece.size()) {
+        piece.assign(result.begin() + from, result.begin() + std::min(result.size(), from + (1 << 16)));
+        file.write(reinterpret_cast<const char *>(piece.data()), piece.size() * sizeof(Wide));
     }
     if (!file.flush()) throw std::runtime_error("the result cannot be written");
 }
