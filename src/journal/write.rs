@@ -50,6 +50,11 @@ impl Journal {
         atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
         let path = dir.join(JOURNAL_FILE);
+        // A link is refused whatever it leads to, rather than renamed.
+        match atomic::open_itself(&path, OpenOptions::new().read(true)) {
+            Err(source) if source.kind() != ErrorKind::NotFound => return Err(JournalError::io("open", &path)(source)),
+            _ => {}
+        }
         if is_worth_keeping(&path) {
             std::fs::rename(&path, dir.join(PREVIOUS_JOURNAL_FILE)).map_err(JournalError::io("rename", &path))?;
         }

@@ -181,3 +181,35 @@ fn a_link_in_place_of_the_folder_of_reports_is_not_followed_unless_it_is_named()
     assert!(run.status.success(), "{}", said(&run));
     assert!(place.path("elsewhere/x/report.md").is_file());
 }
+
+#[test]
+fn a_link_in_place_of_the_lock_or_the_journal_is_refused_and_what_it_leads_to_stays() {
+    let place = Place::new();
+    let run: &[&str] = &["run", "experiments/x.toml", "--backend", "sim", "--out", "reports/x"];
+    let report: &[&str] = &["report", "reports/x"];
+    let first = place.runner(run);
+    assert!(first.status.success(), "{}", said(&first));
+    let (journal, target) = (fs::read(place.path("p/reports/x/journal.jsonl")).unwrap(), place.path("target"));
+    for (name, commands) in [("journal.lock", &[run, report][..]), ("journal.jsonl", &[run])] {
+        let link = place.path("p/reports/x").join(name);
+        for content in [None, Some(&b"as it was"[..]), Some(&journal)] {
+            let _ = fs::remove_file(&link);
+            symlink(&target, &link).unwrap();
+            if let Some(content) = content {
+                fs::write(&target, content).unwrap();
+            }
+            for command in commands {
+                let output = place.runner(command);
+                assert_eq!(output.status.code(), Some(3), "{name}: {}", said(&output));
+                assert!(
+                    said(&output).contains(&format!("{name}: it is a symbolic link; remove it")),
+                    "{}",
+                    said(&output)
+                );
+                assert_eq!(fs::read(&target).ok().as_deref(), content, "{name}");
+            }
+        }
+        fs::remove_file(&link).unwrap();
+        fs::remove_file(&target).unwrap();
+    }
+}
