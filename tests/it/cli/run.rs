@@ -2,10 +2,15 @@
 //!
 //! The device is hidden from the binary, so that these tests are the same on every machine.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use runner::compile::Cache;
 use tempfile::TempDir;
 
 const MANIFEST: &str = "tests/it/faults/quick.toml";
@@ -131,4 +136,58 @@ fn a_file_past_the_limit_of_the_process_is_an_error_that_names_it() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("big.json") && said.contains("File too large"), "{said}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "half a file stayed");
+}
+
+#[test]
+fn a_toolkit_whose_path_is_not_utf_8_leaves_the_old_report_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = folder.path().join(OsStr::from_bytes(b"od\xffd"));
+    let cache = Cache::locate().unwrap();
+    symlink(cache.root(), &odd).unwrap();
+    let run = |cache: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        command.current_dir(folder.path()).arg("run").arg(shipped(MANIFEST)).args(["--backend", "sim", "--out", "out"]);
+        command.env("RUNNER_CACHE", cache).output().unwrap()
+    };
+    run(cache.root());
+    let file = |name| fs::read(folder.path().join("out").join(name)).unwrap();
+    let files = || ["report.md", "records.jsonl", "journal.jsonl"].map(file);
+    let before = files();
+    let output = run(&odd);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("which is not UTF-8") && said.contains("set RUNNER_TOOLKIT or RUNNER_CACHE"), "{said}");
+    assert!(files() == before, "the old report changed");
+}
+
+#[test]
+fn a_cache_of_another_user_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    fs::create_dir(&cache).unwrap();
+    let mode = |mode| {
+        for path in [folder.path(), &cache] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    let setup = |user: Option<u32>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        command.current_dir(folder.path()).args(["setup", "--cuda", "13", "--offline"]);
+        command.env("HOME", folder.path()).env("RUNNER_CACHE", &cache);
+        user.map(|user| command.uid(user));
+        command.output()
+    };
+    mode(0o777);
+    let refused = |output: Output, why: &str| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(why) && said.contains("set RUNNER_CACHE to a folder of your own"), "{said}");
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 0, "{said}");
+    };
+    refused(setup(None).unwrap(), "other users can write to it");
+    mode(0o755);
+    match setup(Some(65534)) {
+        Ok(output) => refused(output, "it belongs to another user"),
+        Err(error) => println!("skipped: the program cannot be run as another user: {error}"),
+    }
 }

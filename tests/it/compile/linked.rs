@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use super::{Bench, H100, SCALE, script, toolkit};
 use runner::compile::{
@@ -110,6 +112,43 @@ fn nvcc_builds_a_host_function_that_may_not_contain_a_file_from_outside_of_the_p
     assert_eq!(build("honest.cu").unwrap().kind, CodeKind::Plugin);
     let failure = build("leaks.cu").unwrap_err();
     assert!(failure.log.contains(&secret.path().display().to_string()), "{}", failure.log);
+}
+
+#[test]
+fn nvcc_is_ended_before_other_programs_when_memory_runs_out() {
+    let bench = Bench::new(&[("p.cu", "extern \"C\" int f(void *) { return 0; }")]);
+    let slow = format!("{}\nsleep 2", STAND_IN.replace("VERSION", "a"));
+    let path = script(&bench, &slow);
+    let installed = Installed { nvcc: Nvcc::at(path.clone()), clang: None };
+    let options = CompileOptions { installed, ..bench.options() };
+    let unit = CompileUnit { plugin: Some(Plugin { libraries: Vec::new() }), ..bench.unit("p.cu", &["f"]) };
+    let score = thread::scope(|scope| {
+        let build = scope.spawn(|| {
+            let units = std::slice::from_ref(&unit);
+            compile_all(units, H100, toolkit(), &options, &mut |_, _, _| {}).remove(&unit).unwrap()
+        });
+        let mut score = None;
+        while !build.is_finished() {
+            score = score_of(&path).or(score);
+            thread::sleep(Duration::from_millis(50));
+        }
+        build.join().unwrap().unwrap();
+        score
+    });
+    // The highest: the first program that the system ends.
+    assert_eq!(score.as_deref(), Some("1000"));
+}
+
+/// The last known `oom_score_adj` of the process that runs this script to build something.
+fn score_of(script: &Path) -> Option<String> {
+    let script = script.display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let mut builds = processes.filter(|process| {
+        let words = fs::read(process.join("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words);
+        words.contains(&script) && words.contains("--output-file=")
+    });
+    Some(fs::read_to_string(builds.next()?.join("oom_score_adj")).ok()?.trim().to_owned())
 }
 
 #[test]

@@ -106,11 +106,13 @@ fn a_manifest_names_its_template_within_the_project() {
     .unwrap();
     fs::write(project.join("page.md.tera"), "# Mine: {{ experiment }}\n").unwrap();
     fs::write(dir.path().join("outside.md.tera"), "# Not mine\n").unwrap();
+    assert!(Command::new("mkfifo").arg(project.join("pipe.md.tera")).status().unwrap().success());
     let manifest =
         |template: &str| fs::write(project.join("scale.toml"), MANIFEST.replace("TEMPLATE", template)).unwrap();
     for (template, words) in [
         ("../../outside.md.tera", "is outside of the project"),
         ("missing.md.tera", "cannot read the template"),
+        ("pipe.md.tera", "it is a pipe, not a file"),
         ("/tmp/page.md.tera", "an absolute path"),
     ] {
         manifest(template);
@@ -118,6 +120,9 @@ fn a_manifest_names_its_template_within_the_project() {
         assert_eq!(check.status.code(), Some(2), "{}", said(&check));
         assert!(said(&check).contains(words) && said(&check).contains("scale.toml:4:"), "{}", said(&check));
     }
+    manifest("../../outside.md.tera");
+    let allowed = runner(&project, &["check", "scale.toml", "--allow-outside"]);
+    assert_eq!(allowed.status.code(), Some(0), "{}", said(&allowed));
     manifest("page.md.tera");
     let run = runner(&project, &["run", "scale.toml", "--backend", "sim", "--out", "out", "--quiet"]);
     assert_eq!(run.status.code(), Some(0), "{}", said(&run));
