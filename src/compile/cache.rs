@@ -37,6 +37,8 @@ pub enum CacheError {
     NoHome(String),
     #[error("the cache {} is not safe: {why}; set {CACHE_VARIABLE} to a folder of your own", path.display())]
     Unsafe { path: PathBuf, why: &'static str },
+    #[error("the path of the cache {} is not UTF-8, as compilers need it; set {CACHE_VARIABLE} to another folder", path.display())]
+    NotUtf8 { path: PathBuf },
     #[error("cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
     NotWritable { path: PathBuf, source: io::Error },
 }
@@ -72,8 +74,12 @@ impl Cache {
         Self::at(strategy.cache_dir().join("runner")).safe()
     }
 
-    /// The cache, if no other user can write to it: the compiler and compiled code in it are executed.
+    /// The cache, if no other user can write to it: the compiler and compiled code in it are executed. Requests to workers
+    /// name files in it as text.
     fn safe(self) -> Result<Self, CacheError> {
+        if self.root.to_str().is_none() {
+            return Err(CacheError::NotUtf8 { path: self.root });
+        }
         let Ok(metadata) = fs::metadata(&self.root) else { return Ok(self) };
         let user = rustix::process::geteuid().as_raw();
         let why = match () {

@@ -139,7 +139,7 @@ fn a_file_past_the_limit_of_the_process_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_toolkit_whose_path_is_not_utf_8_leaves_the_old_report_as_it_is() {
+fn a_cache_whose_path_is_not_utf_8_leaves_the_old_report_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let odd = folder.path().join(OsStr::from_bytes(b"od\xffd"));
     let cache = Cache::locate().unwrap();
@@ -156,7 +156,7 @@ fn a_toolkit_whose_path_is_not_utf_8_leaves_the_old_report_as_it_is() {
     let output = run(&odd);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("which is not UTF-8") && said.contains("set RUNNER_TOOLKIT or RUNNER_CACHE"), "{said}");
+    assert!(said.contains("is not UTF-8") && said.contains("set RUNNER_CACHE to another folder"), "{said}");
     assert!(files() == before, "the old report changed");
 }
 
