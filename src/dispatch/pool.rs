@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::case_table::{self, ActiveStep, CaseTable, Emit};
 use super::interrupt::{Interrupt, Urgency};
 use super::process::{Limits, Received, StartError, WorkerProcess, WorkerSpec};
-use super::protocol::{Ready, Reply, Request};
+use super::protocol::{ProtocolError, Ready, Reply, Request};
 use super::source::GroupSource;
 use super::{INTERRUPTED, RunEnd};
 use crate::model::{Activity, Event, GroupJob, Outcome, Survey, SurveyRequest};
@@ -295,7 +295,9 @@ fn attempt(
     interrupt: &Interrupt,
 ) -> Attempt {
     // If the worker died since the last group, the next receive returns `Closed`.
-    let _ = worker.send(&Request::Group { job: Box::new(job) });
+    if let Err(why @ ProtocolError::Unwritable(_)) = worker.send(&Request::Group { job: Box::new(job) }) {
+        return Attempt::Broken(Fault::Refused(format!("the group was not sent: {why}")));
+    }
     let mut handled = Urgency::None;
     let mut deadline = Instant::now() + limits.silence;
     loop {

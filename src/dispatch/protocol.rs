@@ -91,6 +91,8 @@ pub enum ProtocolError {
     Io(#[from] io::Error),
     #[error("not a line of the worker protocol: {why} in `{start}`")]
     Malformed { why: String, start: String },
+    #[error("it cannot be written as JSON: {0}")]
+    Unwritable(serde_json::Error),
     #[error("a line of the worker protocol is longer than {LONGEST_LINE} bytes")]
     TooLong,
 }
@@ -106,7 +108,7 @@ pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersi
 
 /// Writes one line and flushes it.
 pub(super) fn send<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), ProtocolError> {
-    let mut line = serde_json::to_vec(message).map_err(io::Error::from)?;
+    let mut line = serde_json::to_vec(message).map_err(ProtocolError::Unwritable)?;
     line.push(b'\n');
     to.write_all(&line)?;
     to.flush()?;

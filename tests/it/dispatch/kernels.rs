@@ -1,7 +1,9 @@
 //! Kernels that misbehave, run by the real execution of groups on the fake device, in a worker and in this process.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -157,6 +159,16 @@ fn a_matrix_with_every_fault_in_it_measures_every_right_row_in_one_worker() {
     let fifth = vec![5.0];
     let samples = ["copies", "copies_too", "copies", "copies_too"].map(|variant| (variant, fifth.clone()));
     assert_eq!(sampled(&run.events), samples);
+}
+
+#[test]
+fn a_group_that_cannot_be_sent_says_why() {
+    let mut odd = group(0, &["copies"]);
+    odd.cases[0].buffers[0].fill = Some(FillPlan::Npy(OsStr::from_bytes(b"od\xffd.npy").into()));
+    let run = run_in_workers(vec![odd, group(1, &["copies_too"])]);
+    assert_eq!(run.names(), [("copies", "crashed"), ("copies_too", "measured")]);
+    let said = message(run.outcome("copies"));
+    assert!(said.contains("the group was not sent") && said.contains("UTF-8"), "{said}");
 }
 
 #[test]
