@@ -1,12 +1,14 @@
 //! Arithmetic of one lane for which Rust has no operator.
 
-/// The NaN that every f32 operation returns.
-const NAN32: f32 = f32::from_bits(0x7fff_ffff);
+/// The bits of the NaN that every f32 operation returns.
+const NAN32: u32 = 0x7fff_ffff;
 
-/// A result with the canonical NaN.
+/// A result with the canonical NaN. The test is on the bits: the optimizer may drop the branch of
+/// `if root.is_nan() { NAN } else { root }`, since a NaN that arithmetic makes may have any payload.
 #[inline(always)]
 pub fn canon(x: f32) -> f32 {
-    if x.is_nan() { NAN32 } else { x }
+    let bits = x.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { bits })
 }
 
 /// Sets the quiet bit of a double's NaN: operations pass it on with sign and payload.
@@ -109,7 +111,7 @@ fn exact_sum(a: f64, b: f64) -> f64 {
 pub fn narrow(x: f64, direction: Direction) -> f32 {
     let near = x as f32;
     if near.is_nan() {
-        return NAN32;
+        return f32::from_bits(NAN32);
     }
     let back = f64::from(near);
     let too_large = match direction {
