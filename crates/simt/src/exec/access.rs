@@ -5,7 +5,7 @@ use crate::error::{Site, TrapKind};
 use crate::exec::context::Context;
 use crate::exec::findings;
 use crate::exec::window::{STRETCH, owner, window};
-use crate::memory::{Extent, GLOBAL_BASE};
+use crate::memory::GLOBAL_BASE;
 use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
@@ -140,9 +140,8 @@ pub fn region(
         StateSpace::GLOBAL => {
             if !cx.cached.holds(s.lo, s.hi, bytes) {
                 locate(cx, i, a, bytes, store)?;
-            }
-            if store && cx.cached.constant {
-                return Err(read_only(cx, i, a));
+            } else if store && cx.cached.constant {
+                return Err(read_only(cx, i, a, cx.first_lane()));
             }
             Ok(Region { host: cx.launch.memory.host(GLOBAL_BASE), origin: GLOBAL_BASE, stride: 0, space })
         }
@@ -214,29 +213,25 @@ pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && region_start(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
 }
 
-/// The slow path of the bounds check: checks each lane on its own, and remembers the allocation of the first.
+/// The slow path of the bounds check: checks each lane on its own, and remembers the allocation of the last one.
 #[cold]
 #[inline(never)]
 fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64, store: bool) -> Result<(), *const Ins> {
-    let mut constant = false;
     let mut lanes = cx.mask;
     while lanes != 0 {
         let k = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
         let address = a.0[k];
-        if cx.cached.holds(address, address, bytes) {
-            constant |= cx.cached.constant;
-            continue;
-        }
-        match cx.launch.memory.extent(address) {
-            Some(found) if bytes <= found.end - address => {
-                constant |= found.constant;
-                cx.cached = Extent { constant, ..found };
+        if !cx.cached.holds(address, address, bytes) {
+            match cx.launch.memory.extent(address) {
+                Some(found) if bytes <= found.end - address => cx.cached = found,
+                _ => return Err(out_of_bounds(cx, i, k as u32, (address, bytes), store)),
             }
-            _ => return Err(out_of_bounds(cx, i, k as u32, (address, bytes), store)),
+        }
+        if store && cx.cached.constant {
+            return Err(read_only(cx, i, a, k));
         }
     }
-    cx.cached.constant = constant;
     Ok(())
 }
 
@@ -255,11 +250,10 @@ pub fn misaligned(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *c
 }
 
 #[cold]
-fn read_only(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) -> *const Ins {
-    let lane = cx.mask.trailing_zeros() & 31;
-    let address = a.0[lane as usize];
+fn read_only(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, lane: usize) -> *const Ins {
+    let address = a.0[lane];
     let site = findings::site_of(cx.launch, i.access().space(), address);
-    fault(cx, i, TrapKind::OutOfBounds, lane, format!("a store to constant memory at {site}"), address)
+    fault(cx, i, TrapKind::OutOfBounds, lane as u32, format!("a store to constant memory at {site}"), address)
 }
 
 #[cold]

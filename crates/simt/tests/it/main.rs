@@ -15,6 +15,7 @@ mod hostile;
 mod ladder;
 mod linked;
 mod listing;
+mod mixed;
 mod ops;
 mod patterns;
 mod printed;
