@@ -21,6 +21,6 @@ pub use device::{
 pub use error::DeviceError;
 pub use repeated::{Condition, Iteration, Loop, Read};
 pub use work::{
-    Attributes, Batch, BufferId, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step,
-    Struct, TimedBatch, nodes, operations, streams,
+    Batch, BufferId, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step, Struct,
+    TimedBatch, nodes, operations, streams,
 };

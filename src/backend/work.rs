@@ -1,7 +1,7 @@
 //! Work for a device: batches of launches and copies, and what they refer to.
 
 use super::{Iteration, Loop};
-use crate::model::{Allocation, ArgPlan, Dim3, Regime, ScalarValue};
+use crate::model::{Allocation, ArgPlan, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
 
 /// A loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,6 +138,11 @@ pub enum Step {
 }
 
 impl Step {
+    /// The stream that it is queued in, from 0.
+    pub fn stream(&self) -> usize {
+        if let Self::Launch(launch) = self { launch.settings.stream_index() } else { 0 }
+    }
+
     /// Nodes of a graph that it becomes, about.
     fn nodes(&self) -> usize {
         let Self::Loop(inner) = self else { return self.operations() };
@@ -177,49 +182,27 @@ pub struct Launch {
     pub grid: Dim3,
     /// Threads per block.
     pub block: Dim3,
-    /// Dynamic shared memory, bytes.
-    pub shared: u32,
-    /// Whether all blocks must be resident at once.
-    pub cooperative: bool,
     /// In the order of the kernel's parameters.
     pub args: Vec<LaunchArg>,
-    /// Launches of one stream run one after the other, those of several may run beside each other; copies are in stream
-    /// 0. A body begins in all of its streams at once and has ended when all of them have.
-    pub stream: u32,
-    /// Attributes besides these.
-    pub attributes: Attributes,
-}
-
-/// Attributes of a launch besides its extents and arguments; the default has none.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Attributes {
+    /// Its numbers and switches. Launches of one stream run one after the other, those of several may run beside each
+    /// other; copies are in stream 0. A body begins in all of its streams at once and has ended when all of them have.
+    pub settings: LaunchSettings,
     /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
     pub cluster: Option<[u32; 3]>,
-    /// Whether it may begin before the launch before it has ended.
-    pub overlap: bool,
-    /// The lower, the sooner its blocks are scheduled.
-    pub priority: Option<i32>,
-    /// Percent of the L1 memory that are preferred as shared memory.
-    pub carveout: Option<u32>,
-    /// A buffer that stays in the L2, and the fraction of its lines to which this applies.
-    pub persist: Option<(BufferId, f64)>,
+    /// A buffer that stays in the L2.
+    pub persist: Option<Persist<BufferId>>,
 }
 
-impl Attributes {
-    /// No attribute.
-    pub const NONE: Self = Self { cluster: None, overlap: false, priority: None, carveout: None, persist: None };
-}
-
-impl Default for Attributes {
-    fn default() -> Self {
-        Self::NONE
+impl Launch {
+    /// A launch without any setting.
+    pub fn new(kernel: KernelId, grid: Dim3, block: Dim3, args: Vec<LaunchArg>) -> Self {
+        Self { kernel, grid, block, args, settings: LaunchSettings::default(), cluster: None, persist: None }
     }
 }
 
 /// The streams that steps use: one more than the highest.
 pub fn streams(steps: &[Step]) -> usize {
-    let last = steps.iter().filter_map(|step| if let Step::Launch(launch) = step { Some(launch.stream) } else { None });
-    1 + last.max().unwrap_or(0) as usize
+    1 + steps.iter().map(Step::stream).max().unwrap_or(0)
 }
 
 /// Upper bound of the operations that a device queues for a run of steps: the steps, and the events that let streams
@@ -280,19 +263,10 @@ impl Struct {
 mod tests {
     use super::*;
 
-    fn launch(stream: u32) -> Step {
+    fn launch(stream: i64) -> Step {
         let one = Dim3::new(1, 1, 1);
-        let args = Vec::new();
-        Step::Launch(Launch {
-            kernel: KernelId(0),
-            grid: one,
-            block: one,
-            shared: 0,
-            cooperative: false,
-            args,
-            stream,
-            attributes: Attributes::default(),
-        })
+        let settings = LaunchSettings { stream: Some(stream), ..LaunchSettings::default() };
+        Step::Launch(Launch { settings, ..Launch::new(KernelId(0), one, one, Vec::new()) })
     }
 
     #[test]

@@ -195,14 +195,16 @@ impl Batch<'_> {
     /// with: the cache does not store the toolkit's path.
     fn finished(&self, unit: &CompileUnit, identity: &Identity, compiled: Compiled) -> UnitResult {
         let device_runtime = match self.target {
-            Target::Gpu(_) if unit.relocatable => Some(self.toolkit.device_runtime.clone().ok_or_else(|| {
-                let message = format!(
-                    "a kernel that launches kernels is linked with {DEVICE_RUNTIME}, which the toolkit lacks: {}; \
+            Target::Gpu(_) if unit.settings.relocatable => {
+                Some(self.toolkit.device_runtime.clone().ok_or_else(|| {
+                    let message = format!(
+                        "a kernel that launches kernels is linked with {DEVICE_RUNTIME}, which the toolkit lacks: {}; \
                      install the toolkit's static runtime, or set RUNNER_TOOLKIT=pinned",
-                    self.toolkit.describe()
-                );
-                failure(&message, "")
-            })?),
+                        self.toolkit.describe()
+                    );
+                    failure(&message, "")
+                })?)
+            }
             _ => None,
         };
         let (source, options) = (identity.source_hash.clone(), identity.options_hash.clone());

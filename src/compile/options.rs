@@ -80,19 +80,20 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
         options.push("--std=c++17".to_owned());
     }
     if unit.compiler == KernelCompiler::Clang {
-        let debug: &[&str] = if unit.debug { &["-g", "--cuda-noopt-device-debug"] } else { &["-gline-tables-only"] };
+        let debug: &[&str] =
+            if unit.settings.debug { &["-g", "--cuda-noopt-device-debug"] } else { &["-gline-tables-only"] };
         options.extend(debug.iter().map(|&option| option.to_owned()));
         return options;
     }
     if unit.plugin.is_some() || unit.compiler == KernelCompiler::Nvcc {
         // nvcc has another name for the option to debug device code.
-        options.push(if unit.debug { "-G" } else { "--generate-line-info" }.to_owned());
+        options.push(if unit.settings.debug { "-G" } else { "--generate-line-info" }.to_owned());
         return options;
     }
     // Line numbers cost nothing at run time. Traps, profilers and the sanitizer need them.
-    options.push(if unit.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
-    options.extend(unit.max_registers.map(|registers| format!("--maxrregcount={registers}")));
-    if unit.relocatable {
+    options.push(if unit.settings.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
+    options.extend(unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
+    if unit.settings.relocatable {
         options.push("--relocatable-device-code=true".to_owned());
     }
     // Only the assembler's log has the spills, and for PTX it has all resources.
@@ -110,22 +111,15 @@ fn value_of<'a>(option: &'a str, names: [&str; 2]) -> Option<&'a str> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::Plugin;
+    use crate::model::{CompileSettings, Plugin};
 
     fn unit(options: &[&str]) -> CompileUnit {
         CompileUnit {
-            source: PathBuf::from("kernels/a.cu"),
-            kernels: vec![],
-            symbols: vec![],
             defines: vec![("N".to_owned(), "4".to_owned())],
             options: options.iter().map(|&o| o.to_owned()).collect(),
             include_paths: vec![PathBuf::from("inc")],
-            debug: false,
-            max_registers: Some(32),
-            relocatable: false,
-            compiler: KernelCompiler::Nvrtc,
-            linked: Vec::new(),
-            plugin: None,
+            settings: CompileSettings { max_registers: Some(32), ..CompileSettings::default() },
+            ..CompileUnit::of("kernels/a.cu", [""; 0])
         }
     }
 
@@ -152,7 +146,9 @@ mod tests {
             plain.stable,
             ["--std=c++17", "--generate-line-info", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4"]
         );
-        let own = UnitOptions::of(&CompileUnit { debug: true, ..unit(&["-std=c++20"]) }).unwrap();
+        let mut debugged = unit(&["-std=c++20"]);
+        debugged.settings.debug = true;
+        let own = UnitOptions::of(&debugged).unwrap();
         assert_eq!(
             own.stable,
             ["--device-debug", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4", "-std=c++20"]
@@ -167,7 +163,9 @@ mod tests {
     #[test]
     fn code_that_launches_kernels_is_made_to_be_linked() {
         let plain = UnitOptions::of(&unit(&[])).unwrap();
-        let linked = UnitOptions::of(&CompileUnit { relocatable: true, ..unit(&[]) }).unwrap();
+        let mut relocatable = unit(&[]);
+        relocatable.settings.relocatable = true;
+        let linked = UnitOptions::of(&relocatable).unwrap();
         let added: Vec<_> = linked.stable.iter().filter(|option| !plain.stable.contains(option)).collect();
         assert_eq!(added, ["--relocatable-device-code=true"]);
     }

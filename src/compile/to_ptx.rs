@@ -214,8 +214,8 @@ impl KernelBuild<'_> {
     /// `-v`: only the assembler's log has the resources of kernels.
     fn of_assembler(&self, architecture: &str) -> Vec<String> {
         let mut arguments = vec!["-v".to_owned(), format!("-arch={architecture}")];
-        arguments.push(if self.unit.debug { "-g" } else { "--generate-line-info" }.to_owned());
-        arguments.extend(self.unit.max_registers.map(|registers| format!("--maxrregcount={registers}")));
+        arguments.push(if self.unit.settings.debug { "-g" } else { "--generate-line-info" }.to_owned());
+        arguments.extend(self.unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
         arguments.extend(self.options.assembler.iter().cloned());
         arguments
     }

@@ -3,13 +3,11 @@
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
 use super::stop::Stop;
-use crate::backend::{
-    Attributes, Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct,
-};
+use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
 use crate::expr::{Program, Scope};
 use crate::model::{
-    ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchAttributes, LaunchPlan,
-    LaunchRecord, Outcome, Value, limits,
+    ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchPlan, LaunchRecord, Outcome,
+    Persist, Value, limits,
 };
 
 /// Modules loaded for a group, with the state in which they were loaded; cases that share compiled code share its module.
@@ -116,25 +114,25 @@ pub fn resolve(
     let kernel = device.kernel(module, plan.mangled())?;
     let known = code.resources.get(&plan.kernel).copied().unwrap_or_default();
     let resources = merged(device.resources(kernel)?, known);
-    limits::shared(device.info(), &resources, plan.shared).map_err(invalid)?;
-    let shared = plan.shared as u32;
+    let settings = plan.settings;
+    limits::shared(device.info(), &resources, settings.shared_bytes()).map_err(invalid)?;
+    let shared = settings.shared_bytes() as u32;
     let block = block(device, kernel, plan, shared)?;
     // First, since a block past the limits has no occupancy.
     let block = limits::block(device.info(), &resources, block).map_err(invalid)?;
     let occupancy = device.occupancy(kernel, block.count() as u32, shared)?;
     let resident = u64::from(occupancy.blocks_per_sm) * u64::from(device.info().sm_count);
     let grid = limits::grid(device.info(), grid(plan, block, resident)?).map_err(invalid)?;
-    let attributes = attributes(plan, buffer)?;
-    if let (Some(given), Some(own)) = (attributes.cluster, resources.cluster)
+    if let (Some(given), Some(own)) = (plan.cluster, resources.cluster)
         && given != own
     {
         let dims = |[x, y, z]: [u32; 3]| format!("{x}×{y}×{z}");
         let message = format!("`cluster` is {}, and the kernel is compiled for {}", dims(given), dims(own));
         return Err(invalid(message));
     }
-    let resources = KernelResources { cluster: attributes.cluster.or(resources.cluster), ..resources };
+    let resources = KernelResources { cluster: plan.cluster.or(resources.cluster), ..resources };
     limits::clusters(&resources, grid).map_err(invalid)?;
-    if plan.cooperative {
+    if settings.cooperative {
         limits::cooperative(device.info()).and_then(|()| limits::resident(grid, resident)).map_err(invalid)?;
     }
     let args = plan.args.iter().map(|arg| argument(arg, buffer)).collect::<Result<_, _>>()?;
@@ -145,20 +143,16 @@ pub fn resolve(
         shared,
         resources,
         occupancy: Some(occupancy),
-        stream: plan.stream,
+        stream: settings.stream_index() as u32,
     };
-    let (cooperative, stream) = (plan.cooperative, plan.stream);
-    Ok((Launch { kernel, grid, block, shared, cooperative, args, stream, attributes }, record))
+    let persist = plan.persist.as_ref().map(|persist| persisted(persist, buffer)).transpose()?;
+    Ok((Launch { kernel, grid, block, args, settings, cluster: plan.cluster, persist }, record))
 }
 
-fn attributes(plan: &LaunchPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<Attributes, Stop> {
-    let LaunchAttributes { cluster, overlap, priority, carveout, persist } = &plan.attributes;
-    let persist = persist.as_ref().map(|persist| {
-        let missing = || format!("`persist` names a buffer `{}` that the case does not have", persist.buffer);
-        Ok::<_, Stop>((buffer(&persist.buffer).ok_or_else(|| Stop::unresolved(missing()))?, persist.ratio))
-    });
-    let persist = persist.transpose()?;
-    Ok(Attributes { cluster: *cluster, overlap: *overlap, priority: *priority, carveout: *carveout, persist })
+fn persisted(plan: &Persist, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<Persist<BufferId>, Stop> {
+    let missing = || format!("`persist` names a buffer `{}` that the case does not have", plan.buffer);
+    let buffer = buffer(&plan.buffer).ok_or_else(|| Stop::unresolved(missing()))?;
+    Ok(Persist { buffer, ratio: plan.ratio })
 }
 
 fn invalid(limit: String) -> Stop {

@@ -52,13 +52,13 @@ impl Group<'_> {
                 Ok(Body::Device(body))
             }
             BodyPlan::Launches(launches) => {
-                if launches.iter().any(|launch| launch.unit.relocatable) {
+                if launches.iter().any(|launch| launch.unit.settings.relocatable) {
                     // The limit applies to the device, and the cases of a group are interleaved.
                     self.device.set_pending_launches(self.pending_launches())?;
                 }
                 let mut named = names_of_arguments(launches);
                 named.extend(job.steps.iter().flat_map(StepsPlan::buffers));
-                let kept = launches.iter().filter_map(|launch| launch.attributes.persist.as_ref());
+                let kept = launches.iter().filter_map(|launch| launch.persist.as_ref());
                 named.extend(kept.map(|persist| persist.buffer.as_str()));
                 let slots = self.bind(job, &named, launches)?;
                 self.launches(DeviceBody::on(slots), launches, job.steps.as_ref()).map(Body::Device)
@@ -103,7 +103,7 @@ impl Group<'_> {
             BodyPlan::Launches(launches) => Some(launches),
             _ => None,
         });
-        launches.flatten().filter_map(|launch| launch.pending_launches).max()
+        launches.flatten().filter_map(|launch| launch.settings.pending_launches).max().map(|most| most as u32)
     }
 
     /// Arguments of the function that are functions themselves are worked out here and are not timed.

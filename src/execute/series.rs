@@ -15,10 +15,10 @@ use super::buffers::Slot;
 use super::group::{DeviceBody, Group};
 use super::stop::Stop;
 use crate::backend::{
-    Attributes, Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Series, Step, TimedBatch,
-    nodes, operations,
+    Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Series, Step, TimedBatch, nodes,
+    operations,
 };
-use crate::model::{Access, Regime};
+use crate::model::{Access, Persist, Regime};
 
 /// Nanoseconds of a span of runs: the overhead of its two events is a thousandth of that.
 const SPAN: f64 = 2e6;
@@ -157,9 +157,8 @@ fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     match step {
         Step::Copy { from, to } => Step::Copy { from: other(*from), to: other(*to) },
         Step::Launch(launch) => {
-            let persist = launch.attributes.persist.map(|(id, ratio)| (other(id), ratio));
-            let attributes = Attributes { persist, ..launch.attributes };
-            Step::Launch(Launch { args: launch.args.iter().map(argument).collect(), attributes, ..launch.clone() })
+            let persist = launch.persist.map(|persist| Persist { buffer: other(persist.buffer), ..persist });
+            Step::Launch(Launch { args: launch.args.iter().map(argument).collect(), persist, ..launch.clone() })
         }
         Step::Memset { buffer, value } => Step::Memset { buffer: other(*buffer), value: *value },
         Step::Loop(inner) => {

@@ -4,8 +4,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::backend::{
-    Attributes, Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples,
-    Series, Step, TimedBatch,
+    Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
+    TimedBatch,
 };
 use crate::model::{Compiled, Dim3, ElementType, Regime, ScalarValue};
 use crate::stats;
@@ -114,16 +114,8 @@ impl<'a> Bench<'a> {
     }
 
     fn launch(&mut self, shape: &Shape<'_>) -> Result<Launch, DeviceError> {
-        Ok(Launch {
-            kernel: self.kernel(shape.kernel)?,
-            grid: Dim3::new(u32::try_from(shape.blocks).unwrap_or(u32::MAX), 1, 1),
-            block: Dim3::new(shape.threads, 1, 1),
-            shared: 0,
-            cooperative: false,
-            attributes: Attributes::default(),
-            stream: 0,
-            args: shape.args.clone(),
-        })
+        let grid = Dim3::new(u32::try_from(shape.blocks).unwrap_or(u32::MAX), 1, 1);
+        Ok(Launch::new(self.kernel(shape.kernel)?, grid, Dim3::new(shape.threads, 1, 1), shape.args.clone()))
     }
 
     fn kernel(&mut self, name: &str) -> Result<KernelId, DeviceError> {

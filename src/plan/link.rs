@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 
 use super::hashes;
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileFailure, CompileUnit, Compiled,
-    Environment, Fingerprint, GridPlan, GroupJob, LaunchAttributes, LaunchPlan, MeasurePlan, Outcome, PrintedPlan,
-    StepsPlan, WorkAmount, sha256_hex,
+    Environment, Fingerprint, GridPlan, GroupJob, LaunchPlan, MeasurePlan, Outcome, PrintedPlan, StepsPlan, WorkAmount,
+    sha256_hex,
 };
 
 /// The results of compiling every unit.
@@ -99,11 +100,41 @@ struct LaunchIdentity<'a> {
     plan: (&'a GridPlan, &'a BlockPlan, u64, bool, &'a [ArgPlan]),
     /// Left out for launches in the first stream, so that their hashes stay the same as before this field existed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stream: Option<u32>,
+    stream: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pending_launches: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attributes: Option<&'a LaunchAttributes>,
+    pending_launches: Option<i64>,
+    /// Everything else that is given, by its key.
+    #[serde(skip_serializing_if = "Attributes::is_empty")]
+    attributes: Attributes<'a>,
+}
+
+/// Attributes of a launch by key, in an order that is kept, so that stored hashes stay the same.
+struct Attributes<'a>(&'a LaunchPlan);
+
+impl Attributes<'_> {
+    /// The settings that have no field of their own in [`LaunchIdentity`].
+    fn others(&self) -> impl Iterator<Item = (&'static str, Option<&i64>)> {
+        let apart = ["shared", "cooperative", "stream", "pending_launches"];
+        let given = self.0.settings.given().map(|(setting, number)| (setting.name, number));
+        given.filter(move |(name, _)| !apart.contains(name))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.cluster.is_none() && self.0.persist.is_none() && self.others().next().is_none()
+    }
+}
+
+impl Serialize for Attributes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.0.cluster.iter().try_for_each(|cluster| map.serialize_entry("cluster", cluster))?;
+        self.others().try_for_each(|(name, number)| match number {
+            Some(number) => map.serialize_entry(name, number),
+            None => map.serialize_entry(name, &true),
+        })?;
+        self.0.persist.iter().try_for_each(|persist| map.serialize_entry("persist", persist))?;
+        map.end()
+    }
 }
 
 #[derive(Serialize)]
@@ -160,13 +191,14 @@ fn files(case: &CaseJob) -> Vec<String> {
 }
 
 fn launch_identity(launch: &LaunchPlan) -> LaunchIdentity<'_> {
+    let settings = &launch.settings;
     LaunchIdentity {
         code: key_of(launch.compiled.as_ref()),
         kernel: &launch.kernel,
-        plan: (&launch.grid, &launch.block, launch.shared, launch.cooperative, &launch.args),
-        stream: (launch.stream > 0).then_some(launch.stream),
-        pending_launches: launch.pending_launches,
-        attributes: Some(&launch.attributes).filter(|attributes| !attributes.is_plain()),
+        plan: (&launch.grid, &launch.block, settings.shared_bytes(), settings.cooperative, &launch.args),
+        stream: settings.stream.filter(|stream| *stream > 0),
+        pending_launches: settings.pending_launches,
+        attributes: Attributes(launch),
     }
 }
 

@@ -7,7 +7,7 @@ use runner::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Toget
 use runner::backend::fake::{self, FakeDevice, FakeKernel, device_info};
 use runner::execute::run_group;
 use runner::model::{
-    BlockPlan, BodyPlan, CaseJob, Claim, CompileUnit, Compiled, Event, GridPlan, LaunchAttributes, LaunchPlan,
+    BlockPlan, BodyPlan, CaseJob, Claim, CompileUnit, Compiled, Event, GridPlan, LaunchPlan, LaunchSettings,
     MeasurePlan,
 };
 
@@ -38,11 +38,9 @@ fn launch(kernel: &str) -> LaunchPlan {
         kernel: kernel.to_owned(),
         grid: GridPlan::Fixed([4, 1, 1]),
         block: BlockPlan::Fixed([256, 1, 1]),
-        shared: 0,
-        cooperative: false,
-        stream: 0,
-        pending_launches: None,
-        attributes: LaunchAttributes::default(),
+        settings: LaunchSettings::default(),
+        cluster: None,
+        persist: None,
         args: Vec::new(),
     }
 }

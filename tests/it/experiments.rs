@@ -80,7 +80,7 @@ fn every_shipped_kernel_compiles_to_machine_code() {
         for kernel in &unit.kernels {
             let resources = compiled.resources[kernel];
             assert!(resources.registers.is_some_and(|n| (1..=255).contains(&n)), "{kernel}: {resources:?}");
-            let allowed = unit.max_registers.is_some();
+            let allowed = unit.settings.max_registers.is_some();
             assert!(allowed || resources.spill_stores.unwrap_or(0) == 0, "{kernel} spills");
         }
     }

@@ -258,7 +258,7 @@ fn a_cooperative_grid_is_as_large_as_what_resides() {
     let resident = gpu.device.occupancy(kernel, 256, 0).unwrap().blocks_per_sm * gpu.device.info().sm_count;
     let mut run = |blocks| {
         let mut launch = shaped(kernel, (blocks, 1, 1), (256, 1, 1), 0, Vec::new());
-        launch.cooperative = true;
+        launch.settings.cooperative = true;
         gpu.run(vec![Step::Launch(launch)])
     };
     run(resident).unwrap();

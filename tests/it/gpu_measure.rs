@@ -14,8 +14,8 @@ use runner::backend::{Device, fake};
 use runner::execute::run_group;
 use runner::model::{
     Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
-    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchAttributes,
-    LaunchPlan, MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value, WorkAmount,
+    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
+    LaunchSettings, MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value, WorkAmount,
 };
 
 /// Where samples are kept, and where kept ones are read instead of taking any.
@@ -109,11 +109,9 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
         kernel: load.kernel.to_owned(),
         grid: GridPlan::Fixed([grid, 1, 1]),
         block: BlockPlan::Fixed([256, 1, 1]),
-        shared: 0,
-        cooperative: false,
-        stream: 0,
-        pending_launches: None,
-        attributes: LaunchAttributes::default(),
+        settings: LaunchSettings::default(),
+        cluster: None,
+        persist: None,
         args,
     }
 }

@@ -3,7 +3,7 @@
 //! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set.
 
 use crate::gpu::{gpu, in_child, launch, scalar, timed, untimed, words};
-use runner::backend::{DeviceError, KernelId, Launch, LaunchArg, Prepare, Series, Step, TimedBatch};
+use runner::backend::{DeviceError, KernelId, LaunchArg, Prepare, Series, Step, TimedBatch};
 use runner::model::{Allocation, ElementType, Regime};
 use runner::stats::median;
 
@@ -195,11 +195,14 @@ fn launches_of_several_streams_run_beside_each_other_in_every_regime() {
     let kernel = gpu.kernel("spin");
     let counter = gpu.device.symbol(gpu.module, "counter").unwrap();
     let count = gpu.kernel("count");
-    let body = |streams: u32| {
+    let body = |streams: i64| {
         let spins = (0..4).map(|nth| (nth % streams, spin(kernel, 500)));
         let counts = (0..4).map(|nth| (nth % streams, launch(count, (2, 1, 1), (64, 1, 1), Vec::new())));
         let place = |(stream, step)| match step {
-            Step::Launch(launch) => Step::Launch(Launch { stream, ..launch }),
+            Step::Launch(mut launch) => {
+                launch.settings.stream = Some(stream);
+                Step::Launch(launch)
+            }
             other => other,
         };
         spins.chain(counts).map(place).collect::<Vec<_>>()

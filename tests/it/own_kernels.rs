@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
-use runner::model::{CompileUnit, KernelCompiler};
+use runner::model::CompileUnit;
 
 use crate::snapshot;
 
@@ -28,19 +28,9 @@ fn ptx(source: PathBuf) -> String {
     let toolkit =
         Toolkit::ensure(Want::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
     let unit = CompileUnit {
-        source,
-        kernels: KERNELS.iter().map(|&k| k.to_owned()).collect(),
-        symbols: vec![],
-        defines: vec![],
         // The host multiplies and adds in two roundings.
         options: vec!["--fmad=false".to_owned()],
-        include_paths: vec![],
-        debug: false,
-        max_registers: None,
-        relocatable: false,
-        compiler: KernelCompiler::Nvrtc,
-        linked: vec![],
-        plugin: None,
+        ..CompileUnit::of(source, KERNELS)
     };
     let options = CompileOptions {
         compiler: PathBuf::from(env!("CARGO_BIN_EXE_runner")),

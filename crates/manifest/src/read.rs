@@ -139,16 +139,28 @@ fn describe(value: &DeValue<'_>) -> &'static str {
 }
 
 /// A type that can be read from a TOML value.
-pub trait Read: Sized {
+pub trait Read: Sized + Clone {
     /// The expected type as named in messages: `a string`.
     const EXPECTED: &'static str;
+
+    /// Where the value, or the first of its values, is written, for types that keep their place.
+    fn place(&self) -> Option<Span> {
+        None
+    }
 
     /// Reads the value, or reports why it cannot.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
 /// A type that can be a field of a [`table!`].
-pub trait Slot: Default {
+pub trait Slot: Default + Clone {
+    /// Adds the keys that the field has a value for, with the places of the values.
+    fn given(&self, key: &'static str, given: &mut Vec<(&'static str, Span)>);
+
+    /// The value of the field; where it has none, the `shared` one.
+    #[must_use]
+    fn or_shared(self, shared: &Self) -> Self;
+
     /// Adds the keys that the field reads from its table.
     fn keys(key: &'static str, keys: &mut Vec<&'static str>);
 
@@ -161,6 +173,14 @@ fn entry<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t Spanned<DeValu
 }
 
 impl<T: Read> Slot for Option<T> {
+    fn given(&self, key: &'static str, given: &mut Vec<(&'static str, Span)>) {
+        given.extend(self.as_ref().and_then(T::place).map(|place| (key, place)));
+    }
+
+    fn or_shared(self, shared: &Self) -> Self {
+        self.or_else(|| shared.clone())
+    }
+
     fn keys(key: &'static str, keys: &mut Vec<&'static str>) {
         keys.push(key);
     }
@@ -176,6 +196,14 @@ impl<T: Read> Slot for Option<T> {
 }
 
 impl<T: Read> Slot for Must<T> {
+    fn given(&self, key: &'static str, given: &mut Vec<(&'static str, Span)>) {
+        self.0.given(key, given);
+    }
+
+    fn or_shared(self, shared: &Self) -> Self {
+        Self(self.0.or_shared(&shared.0))
+    }
+
     fn keys(key: &'static str, keys: &mut Vec<&'static str>) {
         keys.push(key);
     }
@@ -199,7 +227,14 @@ pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
 }
 
 /// A table with a fixed set of keys.
-pub trait Table: Sized {
+pub trait Table: Sized + Clone {
+    /// The keys that are given, with the places of their values.
+    fn given(&self) -> Vec<(&'static str, Span)>;
+
+    /// The table, with the values of `shared` for the keys that it leaves out.
+    #[must_use]
+    fn or_shared(self, shared: &Self) -> Self;
+
     /// Known keys, in the order of the manual.
     fn keys() -> Vec<&'static str>;
 
@@ -284,6 +319,18 @@ macro_rules! table {
         }
 
         impl $crate::read::Table for $name {
+            fn given(&self) -> Vec<(&'static str, $crate::model::Span)> {
+                let mut given = Vec::new();
+                $( $crate::read::Slot::given(
+                    &self.$key, stringify!($key).trim_start_matches("r#"), &mut given,
+                ); )*
+                given
+            }
+
+            fn or_shared(self, shared: &Self) -> Self {
+                Self { $( $key: $crate::read::Slot::or_shared(self.$key, &shared.$key), )* }
+            }
+
             fn keys() -> Vec<&'static str> {
                 let mut keys = Vec::new();
                 $( <$type as $crate::read::Slot>::keys(
@@ -335,6 +382,14 @@ pub(crate) use table;
 pub struct Inline<T>(pub T);
 
 impl<T: Table + Default> Slot for Inline<T> {
+    fn given(&self, _key: &'static str, given: &mut Vec<(&'static str, Span)>) {
+        given.extend(self.0.given());
+    }
+
+    fn or_shared(self, shared: &Self) -> Self {
+        Self(self.0.or_shared(&shared.0))
+    }
+
     fn keys(_key: &'static str, keys: &mut Vec<&'static str>) {
         keys.extend(T::keys());
     }
@@ -347,6 +402,10 @@ impl<T: Table + Default> Slot for Inline<T> {
 impl<T: Read> Read for At<T> {
     const EXPECTED: &'static str = T::EXPECTED;
 
+    fn place(&self) -> Option<Span> {
+        Some(self.span.clone())
+    }
+
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         T::read(value, reader).map(|inner| Self { value: inner, span: value.span() })
     }
@@ -354,6 +413,10 @@ impl<T: Read> Read for At<T> {
 
 impl<T: Read> Read for Vec<T> {
     const EXPECTED: &'static str = "an array";
+
+    fn place(&self) -> Option<Span> {
+        self.first().and_then(T::place)
+    }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         let DeValue::Array(items) = value.get_ref() else {
@@ -381,6 +444,10 @@ impl<T: Read> Read for [T; 2] {
 
 impl<T: Read> Read for Named<T> {
     const EXPECTED: &'static str = "a table";
+
+    fn place(&self) -> Option<Span> {
+        self.0.first().map(|(name, _)| name.span.clone())
+    }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         let DeValue::Table(table) = value.get_ref() else {

@@ -267,8 +267,8 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!((launch.source.clone(), written(&launch.kernel)), (kernels.join("k.cu"), "first<{type}, {u}>"));
     assert!(matches!(&launch.grid, GridSpec::Dims(dims) if texts(dims) == ["blocks", "2", "1"]));
     assert!(matches!(&launch.block, BlockSpec::Dims(dims) if texts(dims) == ["bx"]));
-    assert_eq!(launch.shared.as_ref().map(text), Some("bx * sizeof(type)"));
-    assert!(launch.cooperative && launch.compile.debug);
+    assert_eq!(launch.settings.shared.as_ref().map(text), Some("bx * sizeof(type)"));
+    assert!(launch.settings.cooperative && launch.compile.settings.debug);
     match launch.args.as_slice() {
         [
             ArgSpec::Buffer(input),
@@ -286,9 +286,9 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!(defines, [("TILE", "{tile}"), ("LEVEL", "3"), ("CHECKED", "true")]);
     assert_eq!(compile.options.iter().map(written).collect::<Vec<_>>(), ["--use_fast_math"]);
     assert_eq!(compile.include_paths, [kernels.join("parts")]);
-    assert_eq!(compile.max_registers.as_ref().map(text), Some("64"));
-    assert_eq!(launch.pending_launches.as_ref().map(text), Some("64 * u"));
-    assert!(compile.relocatable && !launches(&manifest, "sequence")[0].compile.relocatable);
+    assert_eq!(compile.settings.max_registers.as_ref().map(text), Some("64"));
+    assert_eq!(launch.settings.pending_launches.as_ref().map(text), Some("64 * u"));
+    assert!(compile.settings.relocatable && !launches(&manifest, "sequence")[0].compile.settings.relocatable);
 
     let [by_size, second] = launches(&manifest, "sequence") else { panic!("two launches") };
     assert_eq!((by_size.label.as_deref(), second.label.as_deref()), (Some("pass one"), None));
@@ -296,8 +296,11 @@ fn variants_launches_and_how_they_are_compiled_are_read() {
     assert_eq!((written(&second.kernel), second.source.clone()), ("second", by_size.source.clone()));
     assert!(matches!(&second.grid, GridSpec::Dims(dims) if texts(dims) == ["ceil_div(n, occupancy_block)"]));
     assert_eq!(second.block, BlockSpec::Occupancy, "taken from the variant");
-    assert_eq!((by_size.repeat.as_ref().map(text), by_size.stream.as_ref().map(text)), (Some("4"), Some("nth % 2")));
-    assert_eq!((&second.repeat, &second.stream), (&None, &None));
+    assert_eq!(
+        (by_size.repeat.as_ref().map(text), by_size.settings.stream.as_ref().map(text)),
+        (Some("4"), Some("nth % 2"))
+    );
+    assert_eq!((&second.repeat, &second.settings.stream), (&None, &None));
     assert_eq!((by_size.args.len(), second.args.len()), (1, 2), "an entry's own arguments replace the variant's");
 
     let copies = BuiltinSpec::Memcpy(vec![("input".into(), "output".into())]);
@@ -336,7 +339,12 @@ fn what_a_manifest_leaves_out_has_the_values_of_the_manual() {
     assert!((measure.timeout - 30.0).abs() < 1e-9 && (measure.budget - 0.5).abs() < 1e-12);
     assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (2, 15, 2000));
     let [launch] = launches(&manifest, "a") else { panic!("one launch") };
-    assert!(launch.args.is_empty() && launch.shared.is_none() && !launch.cooperative && !launch.compile.debug);
+    assert!(
+        launch.args.is_empty()
+            && launch.settings.shared.is_none()
+            && !launch.settings.cooperative
+            && !launch.compile.settings.debug
+    );
 }
 
 #[test]

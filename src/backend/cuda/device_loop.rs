@@ -22,20 +22,15 @@ use super::memory::{self, DeviceMemory};
 use super::operation::Operation;
 use super::repeated::{Iteration, Repeated};
 use super::shape::Shape;
-use crate::backend::{Attributes, Condition, DeviceError, Loop, ModuleId};
+use crate::backend::{Condition, DeviceError, Loop, ModuleId};
 use crate::model::Dim3;
 
 use sys::CUgraphConditionalNodeType as NodeType;
 
 /// One thread of one block.
-const ONE: Shape = Shape {
-    grid: Dim3::new(1, 1, 1),
-    block: Dim3::new(1, 1, 1),
-    shared: 0,
-    cooperative: false,
-    attributes: Attributes::NONE,
-    window: None,
-};
+fn one_thread() -> Shape {
+    Shape::new(Dim3::new(1, 1, 1), Dim3::new(1, 1, 1))
+}
 
 /// What the loops of a graph need for as long as it lives.
 #[derive(Debug)]
@@ -114,7 +109,7 @@ impl DeviceLoops {
             values.extend([body.handle, next]);
             values.extend(iteration.reads.iter().map(|(address, _)| *address));
             let judge = &loops.kernels_of(iteration)?.judge;
-            filler.queue(|stream| judge.launch(stream, &ONE, &Arguments::new(values)))?;
+            filler.queue(|stream| judge.launch(stream, &one_thread(), &Arguments::new(values)))?;
             if follows {
                 let graph = filler.conditional(next, NodeType::CU_GRAPH_COND_TYPE_IF)?;
                 bodies.push_back(Body { graph, nth: body.nth + 1, ..body });
@@ -136,7 +131,7 @@ impl DeviceLoops {
         let handle = filler.handle()?;
         let begin = &self.kernels_of(first)?.begin;
         let values = vec![self.state.address(), counter, handle];
-        filler.queue(|stream| begin.launch(stream, &ONE, &Arguments::new(values)))?;
+        filler.queue(|stream| begin.launch(stream, &one_thread(), &Arguments::new(values)))?;
         let graph = filler.conditional(handle, NodeType::CU_GRAPH_COND_TYPE_WHILE)?;
         bodies.push_back(Body { graph, repeated, nth: 0, handle, counter });
         Ok(())

@@ -12,7 +12,7 @@ use super::handles::{Context, Module, Stream};
 use super::kernel::{Arguments, Kernel};
 use super::memory::{self, DeviceMemory};
 use super::shape::Shape;
-use crate::backend::{Attributes, DeviceError, ModuleId};
+use crate::backend::{DeviceError, ModuleId};
 use crate::model::{DeviceInfo, Dim3};
 
 /// The kernel, as PTX for every supported GPU; the driver needs the final NUL.
@@ -60,14 +60,7 @@ impl Flush {
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE;
         let flush = Self {
             kernel,
-            shape: Shape {
-                grid: Dim3::new(blocks, 1, 1),
-                block: Dim3::new(THREADS, 1, 1),
-                shared: 0,
-                cooperative: false,
-                attributes: Attributes::default(),
-                window: None,
-            },
+            shape: Shape::new(Dim3::new(blocks, 1, 1), Dim3::new(THREADS, 1, 1)),
             arguments: Arguments::new(vec![buffer.address(), bytes / VECTOR, sink.address()]),
             nothing: Arguments::new(vec![buffer.address(), 0, sink.address()]),
             bytes,

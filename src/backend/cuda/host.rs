@@ -147,22 +147,12 @@ fn places(batch: &TimedBatch) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Attributes, BufferId, KernelId, Launch, Series};
+    use crate::backend::{BufferId, KernelId, Launch, Series};
     use crate::model::{Dim3, ElementType, Regime, ScalarValue};
 
     fn launch(args: Vec<LaunchArg>) -> Step {
         let one = Dim3::new(1, 1, 1);
-        let kernel = KernelId(1);
-        Step::Launch(Launch {
-            kernel,
-            grid: one,
-            block: one,
-            shared: 0,
-            cooperative: false,
-            args,
-            stream: 0,
-            attributes: Attributes::default(),
-        })
+        Step::Launch(Launch::new(KernelId(1), one, one, args))
     }
 
     #[test]

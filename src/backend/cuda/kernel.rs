@@ -12,7 +12,7 @@ use super::driver::{api, check};
 use super::handles::{Module, Stream};
 use super::launch;
 use super::shape::Shape;
-use crate::backend::{Attributes, DeviceError, ModuleId};
+use crate::backend::{DeviceError, ModuleId};
 use crate::model::KernelResources;
 
 use sys::CUfunction_attribute as Attribute;
@@ -49,7 +49,7 @@ pub(super) struct Kernel {
     /// Dynamic shared memory that it has opted in to, bytes.
     opted_in: Cell<u32>,
     /// The preferred percent of shared memory, where one was set.
-    carveout: Cell<Option<u32>>,
+    carveout: Cell<Option<i64>>,
 }
 
 impl Kernel {
@@ -100,7 +100,7 @@ impl Kernel {
     }
 
     /// Sets the percent of the L1 memory that are preferred as shared memory; `None` for the driver's choice.
-    pub fn carve_out(&self, percent: Option<u32>) -> Result<(), DeviceError> {
+    pub fn carve_out(&self, percent: Option<i64>) -> Result<(), DeviceError> {
         if percent == self.carveout.get() {
             return Ok(());
         }
@@ -126,7 +126,7 @@ impl Kernel {
             blockDimX: shape.block.x,
             blockDimY: shape.block.y,
             blockDimZ: shape.block.z,
-            sharedMemBytes: shape.shared,
+            sharedMemBytes: shape.shared(),
             hStream: stream.raw(),
             attrs: attributes.as_mut_ptr(),
             numAttrs: count,
@@ -184,12 +184,12 @@ impl Kernel {
 
     /// Queues one launch. `arguments` has as many entries as the kernel has parameters.
     pub fn launch(&self, stream: &Stream, shape: &Shape, arguments: &Arguments) -> Result<(), DeviceError> {
-        if shape.attributes != Attributes::default() {
+        if launch::needs_attributes(shape) {
             return self.launch_with_attributes(stream, shape, arguments);
         }
-        let Shape { grid, block, shared, cooperative, .. } = *shape;
+        let Shape { grid, block, .. } = *shape;
         let pointers = arguments.pointers();
-        let shared: c_uint = shared;
+        let shared: c_uint = shape.shared();
         // The common part of both calls.
         macro_rules! queue {
             ($call:ident $(, $end:expr)?) => {
@@ -212,7 +212,11 @@ impl Kernel {
                 })
             };
         }
-        if cooperative { queue!(cuLaunchCooperativeKernel) } else { queue!(cuLaunchKernel, std::ptr::null_mut()) }
+        if shape.settings.cooperative {
+            queue!(cuLaunchCooperativeKernel)
+        } else {
+            queue!(cuLaunchKernel, std::ptr::null_mut())
+        }
     }
 }
 

@@ -1,38 +1,47 @@
 //! Attributes of a launch, as `cuLaunchKernelEx` takes them.
 
+use std::ffi::c_int;
+
 use cudarc::driver::sys;
 
-use super::shape::Shape;
+use super::shape::{Shape, Window};
+use crate::model::LaunchSettings;
 
 use sys::CUlaunchAttributeID as Id;
 
 /// Most attributes of a launch.
 const MOST: usize = 5;
 
+/// Whether a launch has attributes that the plain calls do not take. The carveout is not among them: it is set on the
+/// function.
+pub(super) fn needs_attributes(shape: &Shape) -> bool {
+    let LaunchSettings { overlap, priority, .. } = shape.settings;
+    overlap || priority.is_some() || shape.cluster.is_some() || shape.window.is_some()
+}
+
 /// The attributes of a launch, and how many there are. Allocates nothing.
 pub(super) fn attributes(shape: &Shape) -> ([sys::CUlaunchAttribute; MOST], u32) {
-    let given = shape.attributes;
     let mut all = [attribute(Id::CU_LAUNCH_ATTRIBUTE_IGNORE, sys::CUlaunchAttributeValue { pad: [0; 64] }); MOST];
     let mut count = 0;
     let mut add = |id, value| {
         all[count] = attribute(id, value);
         count += 1;
     };
-    if shape.cooperative {
+    if shape.settings.cooperative {
         add(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, sys::CUlaunchAttributeValue { cooperative: 1 });
     }
-    if let Some([x, y, z]) = given.cluster {
+    if let Some([x, y, z]) = shape.cluster {
         let dimensions = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
         add(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, sys::CUlaunchAttributeValue { clusterDim: dimensions });
     }
-    if given.overlap {
+    if shape.settings.overlap {
         let value = sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 };
         add(Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, value);
     }
-    if let Some(priority) = given.priority {
-        add(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, sys::CUlaunchAttributeValue { priority });
+    if let Some(priority) = shape.settings.priority {
+        add(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, sys::CUlaunchAttributeValue { priority: priority as c_int });
     }
-    if let (Some((address, bytes)), Some((_, ratio))) = (shape.window, given.persist) {
+    if let Some(Window { address, bytes, ratio }) = shape.window {
         let window = sys::CUaccessPolicyWindow {
             base_ptr: address as *mut _,
             num_bytes: bytes,

@@ -9,7 +9,7 @@ use super::handles::Module;
 use super::kernel::{Arguments, Kernel};
 use super::operation::Operation;
 use super::shape::Shape;
-use crate::backend::{Attributes, DeviceError, ModuleId};
+use crate::backend::{DeviceError, ModuleId};
 use crate::model::{DeviceInfo, Dim3};
 
 /// The kernels, as PTX for every supported GPU; the driver needs the final NUL.
@@ -54,14 +54,7 @@ impl Preparer {
     fn launch<'a>(&self, kernel: &'a Kernel, arguments: Vec<u64>, bytes: usize) -> Operation<'a> {
         let needed = (bytes as u64).div_ceil(VECTOR * u64::from(THREADS)).max(1);
         let blocks = u32::try_from(needed).unwrap_or(u32::MAX).min(self.blocks);
-        let shape = Shape {
-            grid: Dim3::new(blocks, 1, 1),
-            block: Dim3::new(THREADS, 1, 1),
-            shared: 0,
-            cooperative: false,
-            attributes: Attributes::default(),
-            window: None,
-        };
+        let shape = Shape::new(Dim3::new(blocks, 1, 1), Dim3::new(THREADS, 1, 1));
         Operation::Launch { kernel, shape, arguments: Arguments::new(arguments) }
     }
 }

@@ -2,30 +2,47 @@
 
 use cudarc::driver::sys;
 
-use crate::backend::Attributes;
-use crate::model::{DeviceInfo, Dim3, KernelResources, limits};
+use crate::model::{DeviceInfo, Dim3, KernelResources, LaunchSettings, limits};
 
 /// What a launch asks for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub grid: Dim3,
     pub block: Dim3,
-    /// Dynamic shared memory, bytes.
-    pub shared: u32,
-    pub cooperative: bool,
-    pub attributes: Attributes,
-    /// Address and bytes of what stays in the L2.
-    pub window: Option<(sys::CUdeviceptr, usize)>,
+    pub settings: LaunchSettings,
+    /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
+    pub cluster: Option<[u32; 3]>,
+    /// What stays in the L2.
+    pub window: Option<Window>,
+}
+
+/// Memory that stays in the L2.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub address: sys::CUdeviceptr,
+    pub bytes: usize,
+    /// The fraction of its lines to which this applies.
+    pub ratio: f64,
 }
 
 impl Shape {
+    /// A launch without any setting.
+    pub fn new(grid: Dim3, block: Dim3) -> Self {
+        Self { grid, block, settings: LaunchSettings::default(), cluster: None, window: None }
+    }
+
+    /// Dynamic shared memory, bytes; at most what [`Shape::judge`] allows.
+    pub fn shared(&self) -> u32 {
+        u32::try_from(self.settings.shared_bytes()).unwrap_or(u32::MAX)
+    }
+
     /// Why the device cannot run the launch, if it cannot: the first limit that it passes.
     pub fn judge(&self, info: &DeviceInfo, kernel: &KernelResources) -> Result<(), String> {
         limits::block(info, kernel, self.block.extents())?;
         let grid = limits::grid(info, self.grid.extents())?;
-        let resources = KernelResources { cluster: self.attributes.cluster.or(kernel.cluster), ..*kernel };
+        let resources = KernelResources { cluster: self.cluster.or(kernel.cluster), ..*kernel };
         limits::clusters(&resources, grid)?;
-        limits::shared(info, kernel, u64::from(self.shared))?;
-        if self.cooperative { limits::cooperative(info) } else { Ok(()) }
+        limits::shared(info, kernel, self.settings.shared_bytes())?;
+        if self.settings.cooperative { limits::cooperative(info) } else { Ok(()) }
     }
 }

@@ -32,8 +32,7 @@ impl Lanes {
     pub fn arrange<'a>(&'a self, steps: &[Step], resolved: Vec<Operation<'a>>) -> Vec<Operation<'a>> {
         let others = self.others.get(..streams(steps) - 1).unwrap_or_default();
         let Some(begin) = self.begin.as_ref().filter(|_| !others.is_empty()) else { return resolved };
-        let stream = |step: &Step| if let Step::Launch(launch) = step { launch.stream as usize } else { 0 };
-        let steps = steps.iter().map(stream).zip(resolved).collect();
+        let steps = steps.iter().map(Step::stream).zip(resolved).collect();
         vec![Operation::Concurrent(Concurrent { begin, others, steps })]
     }
 }

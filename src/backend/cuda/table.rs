@@ -14,7 +14,7 @@ use super::plugin::{HostFunction, Plugin};
 use super::prepare::Preparer;
 use super::probe::Filled;
 use super::repeated::{self, Loops, Repeated};
-use super::shape::Shape;
+use super::shape::{Shape, Window};
 use crate::backend::{
     self, BufferId, DeviceError, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
 };
@@ -226,14 +226,16 @@ impl Table {
     /// Checks a launch against the device's limits and packs its arguments.
     fn launch(&self, info: &DeviceInfo, launch: &Launch) -> Result<Operation<'_>, DeviceError> {
         let kernel = self.kernel(launch.kernel)?;
-        let Launch { grid, block, shared, cooperative, attributes, .. } = *launch;
-        let window = attributes.persist.map(|(id, _)| self.buffer(id).map(|kept| (kept.address, kept.bytes)));
-        let shape = Shape { grid, block, shared, cooperative, attributes, window: window.transpose()? };
+        let Launch { grid, block, settings, cluster, .. } = *launch;
+        let window = launch.persist.map(|kept| {
+            self.buffer(kept.buffer).map(|&Buffer { address, bytes, .. }| Window { address, bytes, ratio: kept.ratio })
+        });
+        let shape = Shape { grid, block, settings, cluster, window: window.transpose()? };
         shape.judge(info, &kernel.resources()).map_err(DeviceError::InvalidLaunch)?;
-        kernel.opt_in(shared)?;
-        kernel.carve_out(attributes.carveout)?;
-        if cooperative {
-            let blocks = kernel.resident_blocks(block.count() as u32, shared)?;
+        kernel.opt_in(shape.shared())?;
+        kernel.carve_out(settings.carveout)?;
+        if settings.cooperative {
+            let blocks = kernel.resident_blocks(block.count() as u32, shape.shared())?;
             let resident = u64::from(blocks) * u64::from(info.sm_count);
             limits::resident(grid, resident).map_err(DeviceError::InvalidLaunch)?;
         }

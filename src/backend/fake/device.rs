@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Call, FakeKernel, Memory};
 use crate::backend::{
-    Attributes, Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter,
-    HostCall, HostFunctions, KernelId, Launch, Loop, ModuleId, Monitor, Prepare, RunReport, Step, TimedBatch, Timing,
+    Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostCall,
+    HostFunctions, KernelId, Launch, Loop, ModuleId, Monitor, Prepare, RunReport, Step, TimedBatch, Timing,
 };
 use crate::model::{
     Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
@@ -235,17 +235,7 @@ impl FakeDevice {
             return Err(DeviceError::unknown_function(call.function));
         }
         let (grid, block) = (Dim3::new(1, 1, 1), Dim3::new(1, 1, 1));
-        let launch = Launch {
-            kernel,
-            grid,
-            block,
-            shared: 0,
-            cooperative: false,
-            args: call.args.clone(),
-            stream: 0,
-            attributes: Attributes::default(),
-        };
-        self.launch(&launch, report)
+        self.launch(&Launch::new(kernel, grid, block, call.args.clone()), report)
     }
 
     /// The mean of a sample's runs; cold ones are prepared one by one.

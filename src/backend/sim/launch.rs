@@ -14,7 +14,7 @@ impl SimDevice {
         let module = loaded.id;
         let assumed = loaded.assumed.clone().filter(|_| kernel.resources.registers.is_some());
         let name = kernel.name.clone();
-        if launch.cooperative && !self.info.cooperative_launch {
+        if launch.settings.cooperative && !self.info.cooperative_launch {
             let message = format!("{} has no cooperative launches", self.info.name);
             return Err(DeviceError::InvalidLaunch(message));
         }
@@ -22,9 +22,9 @@ impl SimDevice {
             kernel: &name,
             grid: [launch.grid.x, launch.grid.y, launch.grid.z],
             block: [launch.block.x, launch.block.y, launch.block.z],
-            shared: launch.shared,
-            cooperative: launch.cooperative,
-            cluster: launch.attributes.cluster,
+            shared: launch.settings.shared_bytes() as u32,
+            cooperative: launch.settings.cooperative,
+            cluster: launch.cluster,
             args: &args,
         };
         let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
@@ -179,7 +179,7 @@ impl Counter for SimDevice {
 mod tests {
     use super::*;
     use crate::backend::sim::SimBackend;
-    use crate::backend::{Attributes, Backend, RunReport};
+    use crate::backend::{Backend, RunReport};
     use crate::model::{DeviceId, Dim3, ElementType, ScalarValue};
     use simt::Options;
 
@@ -226,16 +226,7 @@ $L_end:
         let one = Dim3::new(1, 1, 1);
         let step = |&bits: &u64| {
             let args = vec![LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits })];
-            Step::Launch(Launch {
-                kernel,
-                grid: one,
-                block: one,
-                shared: 0,
-                cooperative: false,
-                args,
-                stream: 0,
-                attributes: Attributes::default(),
-            })
+            Step::Launch(Launch::new(kernel, one, one, args))
         };
         device.run(&Batch::once(Vec::new(), arguments.iter().map(step).collect()))
     }

@@ -3,7 +3,7 @@
 use crate::backend::fake::{self, one_sample};
 use crate::model::{
     BlockPlan, BodyPlan, Case, CaseJob, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GridPlan,
-    GroupJob, GroupKey, LaunchAttributes, LaunchPlan, Regime, Value, WorkAmount,
+    GroupJob, GroupKey, LaunchPlan, LaunchSettings, Regime, Value, WorkAmount,
 };
 
 /// The unit of a source.
@@ -45,12 +45,10 @@ fn launch(source: &str) -> LaunchPlan {
         kernel: "k".to_owned(),
         grid: GridPlan::Fixed([1, 1, 1]),
         block: BlockPlan::Fixed([1, 1, 1]),
-        shared: 0,
-        cooperative: false,
+        settings: LaunchSettings::default(),
         args: Vec::new(),
-        stream: 0,
-        pending_launches: None,
-        attributes: LaunchAttributes::default(),
+        cluster: None,
+        persist: None,
     }
 }
 

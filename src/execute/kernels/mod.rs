@@ -9,9 +9,7 @@ mod check;
 mod fill;
 mod hidden;
 
-use crate::backend::{
-    Attributes, Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
-};
+use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
 use crate::model::{Dim3, ElementType, ScalarValue};
 
 use super::operand::Operand;
@@ -100,16 +98,7 @@ impl Kernels {
         args: Vec<LaunchArg>,
     ) -> Result<(), DeviceError> {
         let blocks = items.div_ceil(u64::from(THREADS)).clamp(1, u64::from(self.most_blocks));
-        let launch = Launch {
-            kernel,
-            grid: Dim3::new(blocks as u32, 1, 1),
-            block: Dim3::new(THREADS, 1, 1),
-            shared: 0,
-            cooperative: false,
-            attributes: Attributes::default(),
-            stream: 0,
-            args,
-        };
+        let launch = Launch::new(kernel, Dim3::new(blocks as u32, 1, 1), Dim3::new(THREADS, 1, 1), args);
         let clear = Prepare::Fill { buffer: self.found, byte: 0 };
         device.run(&Batch::once(vec![clear], vec![Step::Launch(launch)])).map(drop)
     }

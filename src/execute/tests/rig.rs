@@ -7,7 +7,7 @@ use crate::backend::fake::{self, Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::{Lost, run_group};
 use crate::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileUnit,
-    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchAttributes, LaunchPlan,
+    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, LaunchSettings,
     MeasurePlan, Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict,
     WholeTolerance, WorkAmount,
 };
@@ -150,11 +150,9 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
         kernel: kernel.to_owned(),
         grid: GridPlan::Fixed([4, 1, 1]),
         block: BlockPlan::Fixed([256, 1, 1]),
-        shared: 0,
-        cooperative: false,
-        stream: 0,
-        pending_launches: None,
-        attributes: LaunchAttributes::default(),
+        settings: LaunchSettings::default(),
+        cluster: None,
+        persist: None,
         args: buffers.iter().map(|name| ArgPlan::Buffer((*name).to_owned())).collect(),
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::diagnostics::nearest;
 use crate::experiment::{
-    ArgSpec, AttributesSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec,
-    FillSpec, FunctionParameter, GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec,
-    TensorSpec, Times,
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec, FillSpec,
+    FunctionParameter, GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec, TensorSpec,
+    Times,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -66,7 +66,7 @@ pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     match body {
         BodySpec::Launches { launches, steps, .. } => {
             used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
-            used.extend(launches.iter().filter_map(|launch| Some(launch.attributes.persist.as_ref()?.0.clone())));
+            used.extend(launches.iter().filter_map(|launch| Some(launch.persist.as_ref()?.buffer.clone())));
             // Names of a condition that are no buffers do no harm: they have no name in common.
             steps.iter().flatten().for_each(|step| buffers_of_step(step, &mut used));
         }
@@ -255,15 +255,13 @@ impl Names {
 
     fn launch(&mut self, launch: &LaunchSpec) {
         launch.lets.iter().for_each(|binding| self.program(&binding.value));
-        let AttributesSpec { cluster, priority, carveout, persist, .. } = &launch.attributes;
-        let ratio = persist.iter().map(|(_, ratio)| ratio);
-        cluster.iter().flatten().chain(priority).chain(carveout).chain(ratio).for_each(|program| self.program(program));
+        launch.settings.numbers().for_each(|(_, program)| self.program(program));
         self.template(&launch.kernel);
         let grid = if let GridSpec::Dims(dims) = &launch.grid { dims.as_slice() } else { &[] };
         let block = if let BlockSpec::Dims(dims) = &launch.block { dims.as_slice() } else { &[] };
-        let LaunchSpec { shared, repeat, stream, pending_launches, .. } = launch;
-        let single = [shared, repeat, stream, pending_launches].into_iter().flatten();
-        grid.iter().chain(block).chain(single).for_each(|program| self.program(program));
+        let cluster = launch.cluster.iter().flatten();
+        let ratio = launch.persist.iter().map(|persist| &persist.ratio);
+        grid.iter().chain(block).chain(cluster).chain(ratio).chain(&launch.repeat).for_each(|dim| self.program(dim));
         self.compile(&launch.compile);
         self.args(&launch.args);
     }
@@ -276,7 +274,7 @@ impl Names {
     }
 
     fn compile(&mut self, compile: &CompileSpec) {
-        compile.max_registers.iter().for_each(|program| self.program(program));
+        compile.settings.numbers().for_each(|(_, program)| self.program(program));
         compile.defines.iter().for_each(|(_, value)| self.template(value));
         compile.options.iter().for_each(|option| self.template(option));
     }

@@ -4,13 +4,13 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::experiment::{
-    ArgSpec, AttributesSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec,
-    LaunchSpec, Template,
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec,
+    Template,
 };
 use crate::expr::template::Style;
 use crate::model::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, GridPlan, HostPlan, LaunchAttributes, LaunchPlan,
-    PersistPlan, Plugin, SourceForm, StepsPlan, Value,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, LaunchSettings, Persist,
+    Plugin, Setting, SourceForm, StepsPlan, Value,
 };
 
 use super::{Place, Worked, Worker, unresolved};
@@ -93,10 +93,14 @@ impl Worker<'_> {
         Err(unresolved(place, &format!("`{}` is {value}, which is not from {least} to {most}", program.text())))
     }
 
-    /// An optional integer whose bounds fit 32 bits.
-    fn small(&self, program: Option<&Expression>, place: &str, bounds: &RangeInclusive<u64>) -> Worked<Option<u32>> {
-        let value = program.map(|program| self.whole(program, place, bounds)).transpose()?;
-        Ok(value.map(|value| value as u32))
+    /// The number of a setting, within its bounds.
+    fn setting(&self, setting: &Setting, program: &Expression) -> Worked<i64> {
+        let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
+        match u64::try_from(least) {
+            Ok(least) => self.whole(program, setting.name, &(least..=most as u64)).map(|value| value as i64),
+            // A number that may be negative.
+            Err(_) => Ok(program.evaluate_i64(self.scope).place(setting.name)?.clamp(least, most)),
+        }
     }
 
     pub fn launch(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
@@ -121,42 +125,30 @@ impl Worker<'_> {
                 BlockSpec::Dims(dims) => BlockPlan::Fixed(self.extent(dims, "block")?),
                 BlockSpec::Occupancy => BlockPlan::Occupancy,
             },
-            shared: match &recipe.shared {
-                Some(program) => program.evaluate_u64(self.scope).place("shared")?,
-                None => 0,
-            },
-            cooperative: recipe.cooperative,
+            settings: self.settings(&recipe.settings)?,
             args: self.args(&recipe.args)?,
-            stream: self.small(recipe.stream.as_ref(), "stream", &LaunchSpec::STREAMS)?.unwrap_or(0),
-            attributes: self.attributes(&recipe.attributes)?,
-            pending_launches: self.small(
-                recipe.pending_launches.as_ref(),
-                "pending_launches",
-                &LaunchSpec::PENDING_LAUNCHES,
-            )?,
+            cluster: recipe.cluster.as_ref().map(|dims| self.cluster(dims)).transpose()?,
+            persist: recipe.persist.as_ref().map(|persist| self.persist(persist)).transpose()?,
         })
     }
 
-    fn attributes(&self, recipe: &AttributesSpec) -> Worked<LaunchAttributes> {
-        let cluster = recipe.cluster.as_ref().map(|dims| self.extent(dims, "cluster")).transpose()?;
-        let small = |extent: u64| u32::try_from(extent).unwrap_or(u32::MAX);
-        let priority = recipe.priority.as_ref().map(|priority| priority.evaluate_i64(self.scope).place("priority"));
-        let priority = priority.transpose()?.map(|priority| priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32);
-        let persist = recipe.persist.as_ref().map(|(buffer, ratio)| {
-            let value = ratio.evaluate_f64(self.scope).place("persist")?;
-            if !(value > 0.0 && value <= 1.0) {
-                let message = format!("`{}` is {value}, and a ratio is more than 0 and at most 1", ratio.text());
-                return Err(unresolved("persist", &message));
-            }
-            Ok(PersistPlan { buffer: buffer.clone(), ratio: value })
-        });
-        Ok(LaunchAttributes {
-            cluster: cluster.map(|cluster| cluster.map(small)),
-            overlap: recipe.overlap,
-            priority,
-            carveout: self.small(recipe.carveout.as_ref(), "carveout", &(0..=100))?,
-            persist: persist.transpose()?,
-        })
+    fn settings(&self, recipe: &LaunchSettings<Expression>) -> Worked<LaunchSettings> {
+        let settings = recipe.try_map(|setting, program| self.setting(setting, program))?;
+        // A plan always says how much shared memory it asks for.
+        Ok(LaunchSettings { shared: Some(settings.shared.unwrap_or(0)), ..settings })
+    }
+
+    fn cluster(&self, dims: &[Expression]) -> Worked<[u32; 3]> {
+        Ok(self.extent(dims, "cluster")?.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX)))
+    }
+
+    fn persist(&self, recipe: &Persist<String, Expression>) -> Worked<Persist> {
+        let ratio = recipe.ratio.evaluate_f64(self.scope).place("persist")?;
+        if !(ratio > 0.0 && ratio <= 1.0) {
+            let message = format!("`{}` is {ratio}, and a ratio is more than 0 and at most 1", recipe.ratio.text());
+            return Err(unresolved("persist", &message));
+        }
+        Ok(Persist { buffer: recipe.buffer.clone(), ratio })
     }
 
     /// The unit of one launch alone; [`share_units`] combines equal ones.
@@ -169,9 +161,7 @@ impl Worker<'_> {
             defines: recipe.defines.iter().map(define).collect::<Worked<_>>()?,
             options: recipe.options.iter().map(|option| self.cpp(option, "options")).collect::<Worked<_>>()?,
             include_paths: recipe.include_paths.clone(),
-            debug: recipe.debug,
-            max_registers: self.small(recipe.max_registers.as_ref(), "max_registers", &CompileSpec::REGISTERS)?,
-            relocatable: recipe.relocatable,
+            settings: recipe.settings.try_map(|setting, program| self.setting(setting, program))?,
             compiler: recipe.compiler,
             linked: recipe.linked.clone(),
             plugin: None,
@@ -291,13 +281,6 @@ fn share_units(launches: &mut [LaunchPlan], mut symbols: Vec<String>) {
 
 /// Whether two units differ only in the kernels and symbols wanted from them.
 fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
-    a.source == b.source
-        && a.defines == b.defines
-        && a.options == b.options
-        && a.include_paths == b.include_paths
-        && a.debug == b.debug
-        && a.max_registers == b.max_registers
-        && a.relocatable == b.relocatable
-        && a.compiler == b.compiler
-        && a.linked == b.linked
+    let of_source = |unit: &CompileUnit| CompileUnit { kernels: Vec::new(), symbols: Vec::new(), ..unit.clone() };
+    of_source(a) == of_source(b)
 }

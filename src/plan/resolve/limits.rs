@@ -31,6 +31,6 @@ fn judge(device: &DeviceInfo, launch: &LaunchPlan) -> Result<(), String> {
     if let GridPlan::Fixed(dims) = &launch.grid {
         limits::grid(device, *dims)?;
     }
-    limits::shared(device, &kernel, launch.shared)?;
-    if launch.cooperative { limits::cooperative(device) } else { Ok(()) }
+    limits::shared(device, &kernel, launch.settings.shared_bytes())?;
+    if launch.settings.cooperative { limits::cooperative(device) } else { Ok(()) }
 }

@@ -22,7 +22,8 @@ fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_
     let refused = bench.compile(&plain).unwrap_err();
     assert!(refused.log.contains("kernel launch"), "{}", refused.log);
 
-    let unit = CompileUnit { relocatable: true, ..plain };
+    let mut unit = plain;
+    unit.settings.relocatable = true;
     let runtime = toolkit().device_runtime.clone().unwrap();
     assert!(runtime.is_file() && runtime.ends_with("libcudadevrt.a"), "{}", runtime.display());
     for cached in [false, true] {
@@ -41,7 +42,8 @@ fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_
 fn a_toolkit_without_the_device_runtime_costs_only_the_kernels_that_launch_kernels() {
     let bench = Bench::new(&[("k.cu", SCALE)]);
     let plain = bench.unit("k.cu", &["plain"]);
-    let launching = CompileUnit { relocatable: true, ..plain.clone() };
+    let mut launching = plain.clone();
+    launching.settings.relocatable = true;
     let bare = Toolkit { device_runtime: None, ..toolkit().clone() };
     let units = [plain, launching];
     let results = compile_all(&units, H100, &bare, &bench.options(), &mut |_, _, _| {});

@@ -427,7 +427,7 @@ fn registers_can_be_bounded_and_what_spills_is_counted() {
     // 24 doubles live at once are 48 registers.
     assert!(free.registers.unwrap() >= 48, "{free:?}");
     assert_eq!(free.spill_stores, Some(0));
-    unit.max_registers = Some(32);
+    unit.settings.max_registers = Some(32);
     let bound = bench.compile(&unit).unwrap().resources["k"];
     assert!(bound.registers.unwrap() <= 32, "{bound:?}");
     assert!(bound.spill_stores.unwrap() > 0 && bound.spill_loads.unwrap() > 0, "{bound:?}");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{Bench, H100, script, toolkit};
 use runner::compile::{Clang, CompileOptions, Installed, Nvcc, Target, UnitResult, compile_all};
-use runner::model::{CodeKind, CompileUnit, KernelCompiler};
+use runner::model::{CodeKind, CompileSettings, CompileUnit, KernelCompiler};
 
 /// A program that answers as nvcc and clang do when they are asked for their versions and architectures. Otherwise it
 /// writes PTX with its arguments in a comment, and with the variables of the file that it compiles.
@@ -64,7 +64,7 @@ fn unit(bench: &Bench, compiler: KernelCompiler) -> CompileUnit {
         compiler,
         symbols: vec!["table".to_owned()],
         defines: vec![("N".to_owned(), "4".to_owned())],
-        max_registers: Some(32),
+        settings: CompileSettings { max_registers: Some(32), ..CompileSettings::default() },
         ..bench.unit("k.cu", &["k"])
     }
 }
@@ -112,7 +112,7 @@ fn the_identity_of_code_has_its_compiler_and_its_version() {
     let bench = bench();
     let key = |compiler, of_nvcc, of_clang| {
         let unit = unit(&bench, compiler);
-        let unit = CompileUnit { symbols: Vec::new(), max_registers: None, ..unit };
+        let unit = CompileUnit { symbols: Vec::new(), settings: CompileSettings::default(), ..unit };
         compile(&bench, &unit, Target::Ptx((9, 0)), both(&bench, of_nvcc, of_clang)).unwrap()
     };
     let first = key(KernelCompiler::Nvcc, "a", "a");

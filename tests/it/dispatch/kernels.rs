@@ -14,7 +14,7 @@ use runner::dispatch::{Interrupt, RunEnd, inline, worker};
 use runner::execute;
 use runner::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CompileUnit, Compiled, ElementType, Event,
-    ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchAttributes, LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance,
+    ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, LaunchSettings, Outcome, RefExpr, RefFunction, Tolerance,
     Value, WholeTolerance,
 };
 
@@ -113,11 +113,9 @@ fn launch(kernel: &str) -> LaunchPlan {
         kernel: kernel.into(),
         grid: GridPlan::Fixed([1, 1, 1]),
         block: BlockPlan::Fixed([8, 1, 1]),
-        shared: 0,
-        cooperative: false,
-        stream: 0,
-        pending_launches: None,
-        attributes: LaunchAttributes::default(),
+        settings: LaunchSettings::default(),
+        cluster: None,
+        persist: None,
         args: vec![ArgPlan::Buffer("input".into()), ArgPlan::Buffer("out".into())],
     }
 }

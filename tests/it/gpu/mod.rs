@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use runner::backend::fake::compiled;
 use runner::backend::{
-    Attributes, Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples,
-    Series, Step, TimedBatch,
+    Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
+    TimedBatch,
 };
-use runner::model::{CodeKind, Compiled, Dim3, ElementType, Regime, ScalarValue};
+use runner::model::{CodeKind, Compiled, Dim3, ElementType, LaunchSettings, Regime, ScalarValue};
 
 /// Names the test that a child process is to run in itself.
 const CHILD: &str = "RUNNER_GPU_TEST_CHILD";
@@ -129,16 +129,8 @@ pub fn shaped(
     args: Vec<LaunchArg>,
 ) -> Launch {
     let dim = |(x, y, z)| Dim3::new(x, y, z);
-    Launch {
-        kernel,
-        grid: dim(grid),
-        block: dim(block),
-        shared,
-        cooperative: false,
-        args,
-        stream: 0,
-        attributes: Attributes::default(),
-    }
+    let settings = LaunchSettings { shared: Some(shared.into()), ..LaunchSettings::default() };
+    Launch { settings, ..Launch::new(kernel, dim(grid), dim(block), args) }
 }
 
 pub fn scalar(element: ElementType, bits: u64) -> LaunchArg {

@@ -10,7 +10,8 @@ use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
 use runner::manifest;
 use runner::model::{
-    BackendKind, CodeKind, CompileKey, CompileUnit, Compiled, DeviceInfo, Environment, Machine, ToolkitInfo, sha256_hex,
+    BackendKind, CodeKind, CompileKey, CompileSettings, CompileUnit, Compiled, DeviceInfo, Environment, Machine,
+    ToolkitInfo, sha256_hex,
 };
 use runner::plan::link::{CompiledUnits, link};
 use runner::plan::{self, PlanOptions};
@@ -74,7 +75,8 @@ fn environment() -> Environment {
 
 /// Code with a key that depends on what the unit asks for, and on no path.
 fn compiled(unit: &CompileUnit) -> Compiled {
-    let CompileUnit { kernels, symbols, defines, options, debug, max_registers, relocatable, .. } = unit;
+    let CompileUnit { kernels, symbols, defines, options, settings, .. } = unit;
+    let CompileSettings { debug, max_registers, relocatable } = settings;
     let file = unit.source.file_name().unwrap().to_str().unwrap();
     let asked = serde_json::json!([file, kernels, symbols, defines, options, debug, max_registers, relocatable]);
     Compiled {

@@ -52,7 +52,7 @@ fn a_case_is_worked_out_whole() {
         (launch.grid.clone(), launch.block.clone()),
         (GridPlan::Fixed([2, 2, 1]), BlockPlan::Fixed([128, 1, 1]))
     );
-    assert_eq!(launch.shared, 4);
+    assert_eq!(launch.settings.shared, Some(4));
     let scalars: Vec<u64> = launch.args.iter().filter_map(scalar_bits).collect();
     // 0.5 as binary16 has the exponent 14 and no fraction; -1 fills the two bytes of an i16.
     assert_eq!(scalars, [1000, 14 << 10, 0xffff]);
@@ -323,7 +323,9 @@ fn a_repeated_launch_is_as_many_launches_each_of_which_knows_its_number() {
     let job = only_job(&manifest(&variant("v{s}", lines)), &cuda());
     let made: Vec<_> = launches(&job)
         .iter()
-        .map(|launch| (launch.stream, launch.grid.clone(), launch.args.iter().filter_map(scalar_bits).sum()))
+        .map(|launch| {
+            (launch.settings.stream_index(), launch.grid.clone(), launch.args.iter().filter_map(scalar_bits).sum())
+        })
         .collect();
     let expected = [(0, 1, 0), (1, 2, 10), (2, 3, 20), (0, 4, 30), (1, 5, 40)];
     assert_eq!(made, expected.map(|(stream, blocks, sum)| (stream, GridPlan::Fixed([blocks, 1, 1]), sum)));
@@ -355,7 +357,8 @@ fn the_repeat_of_a_variant_repeats_its_whole_sequence() {
 fn an_entry_of_a_sequence_has_a_repeat_of_its_own_in_every_round() {
     let lines = "repeat = 2\nlaunch = [{ kernel = \"k\", repeat = 3, stream = \"nth\" }, { kernel = \"second\", stream = \"nth\" }]";
     let job = only_job(&manifest(&variant("x", lines)), &cuda());
-    let order: Vec<_> = launches(&job).iter().map(|launch| (launch.kernel.as_str(), launch.stream)).collect();
+    let order: Vec<_> =
+        launches(&job).iter().map(|launch| (launch.kernel.as_str(), launch.settings.stream_index())).collect();
     let expected = [("k", 0), ("k", 1), ("k", 2), ("second", 0), ("k", 0), ("k", 1), ("k", 2), ("second", 1)];
     assert_eq!(order, expected);
 }

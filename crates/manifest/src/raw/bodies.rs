@@ -2,29 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keys of a launch that do not apply to a host function.
-const OF_LAUNCHES: [&str; 14] = [
-    "grid",
-    "block",
-    "shared",
-    "cooperative",
-    "repeat",
-    "stream",
-    "cluster",
-    "overlap",
-    "priority",
-    "carveout",
-    "persist",
-    "max_registers",
-    "relocatable",
-    "pending_launches",
-];
+use super::RawLaunch;
+use crate::read::Table as _;
 
-/// Keys of a launch that also apply to a host function.
-const OF_SOURCES: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
+/// Keys of a launch that also apply to a host function: it has arguments and is compiled, but has no grid.
+pub const OF_HOST: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
 
 /// The alternatives of a variant, one for each body.
 pub fn bodies() -> Value {
+    let keys = RawLaunch::keys();
+    let of_launches: Vec<&str> = keys.iter().copied().filter(|key| *key != "kernel").collect();
+    let not_of_host: Vec<&str> = of_launches.iter().copied().filter(|key| !OF_HOST.contains(key)).collect();
     let bodies = ["kernel", "launch", "builtin", "cpu", "host"];
     let one_of = |required: &[&str], refused: &[&[&str]]| {
         let others = bodies.iter().filter(|body| !required.contains(body));
@@ -40,8 +28,8 @@ pub fn bodies() -> Value {
     json!([
         one_of(&["kernel", "source", "grid", "block"], &[&["libraries"]]),
         sequence,
-        one_of(&["builtin"], &[&OF_LAUNCHES, &OF_SOURCES, &["libraries"]]),
-        one_of(&["cpu"], &[&OF_LAUNCHES, &OF_SOURCES, &["libraries"]]),
-        one_of(&["host", "source"], &[&OF_LAUNCHES]),
+        one_of(&["builtin"], &[&of_launches, &["libraries"]]),
+        one_of(&["cpu"], &[&of_launches, &["libraries"]]),
+        one_of(&["host", "source"], &[&not_of_host]),
     ])
 }

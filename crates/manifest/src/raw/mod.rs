@@ -5,6 +5,7 @@
 
 mod bodies;
 mod data;
+mod settings;
 mod values;
 mod variant;
 
@@ -12,16 +13,18 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
+pub use bodies::OF_HOST;
 pub use data::{
     FILLS, RawBuffer, RawCheck, RawExpect, RawExpectTable, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork,
 };
+pub use settings::{RawCompileSettings, RawLaunchSettings};
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::{
-    RawBlocks, RawBuiltin, RawExtent, RawFails, RawLaunch, RawLaunchEntry, RawOff, RawSanitize, RawVariant,
+    RawBlocks, RawBuiltin, RawExtent, RawFails, RawLaunch, RawLaunchEntry, RawOff, RawPersist, RawSanitize, RawVariant,
     RawVariantOn,
 };
 
-use crate::model::{KernelCompiler, Regime};
+use crate::model::{KernelCompiler, Regime, Span};
 
 use super::read::{At, Must, Named, Read, Reader, table};
 
@@ -284,6 +287,10 @@ impl<T> OneOrMany<T> {
 
 impl<T: Read> Read for OneOrMany<T> {
     const EXPECTED: &'static str = T::EXPECTED;
+
+    fn place(&self) -> Option<Span> {
+        self.as_slice().first().and_then(T::place)
+    }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {

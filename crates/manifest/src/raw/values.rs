@@ -102,6 +102,10 @@ fn parse<T: Parsed>(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<L
 impl Read for Expr {
     const EXPECTED: &'static str = "a number or an expression in a string";
 
+    fn place(&self) -> Option<Span> {
+        Some(self.0.span.clone())
+    }
+
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         arithmetic(value, reader).map(Self)
     }
@@ -176,6 +180,10 @@ impl Read for ClaimText {
 
 impl Read for Text {
     const EXPECTED: &'static str = "a string";
+
+    fn place(&self) -> Option<Span> {
+        Some(self.0.span.clone())
+    }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         let DeValue::String(text) = value.get_ref() else {

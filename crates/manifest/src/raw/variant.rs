@@ -4,8 +4,11 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawWork, Ref, Text, TextOrNumber};
-use crate::experiment::{CompileSpec, Expression, LaunchSpec, LoopSpec};
+use super::{
+    Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawCompileSettings, RawLaunchSettings, RawWork, Ref, Text,
+    TextOrNumber,
+};
+use crate::experiment::{Expression, LaunchSpec, LoopSpec};
 use crate::model::{Failure, KernelCompiler, SanitizerClass};
 use crate::read::{At, Inline, Must, Named, Read, Reader, table};
 
@@ -238,30 +241,16 @@ table! {
         pub grid: Option<At<RawExtent>>,
         /// Threads per block: a list of one to three expressions, or `"occupancy"`.
         pub block: Option<At<RawExtent>>,
-        /// Dynamic shared memory, in bytes per block.
-        #[schemars(extend("type" = ["string", "integer"], "minimum" = 0))]
-        pub shared: Option<Expr>,
         /// Buffers by name, and scalars by type: `"u32(n)"`.
         pub args: Option<At<Vec<Arg>>>,
-        /// Whether it is a cooperative launch, whose whole grid can synchronise.
-        pub cooperative: Option<At<bool>>,
         /// The number of launches. `nth` is the index of a launch, from 0, in the launch's expressions.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::REPEATS.start(), "maximum" = LaunchSpec::REPEATS.end()))]
         pub repeat: Option<Expr>,
-        /// The stream, from 0. Launches in different streams may run at the same time.
-        #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::STREAMS.start(), "maximum" = LaunchSpec::STREAMS.end()))]
-        pub stream: Option<Expr>,
+        #[schemars(flatten)]
+        pub settings: Inline<RawLaunchSettings>,
         /// Blocks per cluster: a list of one to three expressions, for a kernel that was not compiled for clusters.
         #[schemars(extend("minItems" = 1, "maxItems" = 3))]
         pub cluster: Option<At<Vec<Expr>>>,
-        /// Whether it may begin before the launch before it has ended (programmatic dependent launch).
-        pub overlap: Option<At<bool>>,
-        /// The priority of the launch: the lower, the sooner its blocks are scheduled.
-        #[schemars(extend("type" = ["string", "integer"]))]
-        pub priority: Option<Expr>,
-        /// Percent of the L1 memory that are preferred as shared memory.
-        #[schemars(extend("type" = ["string", "integer"], "minimum" = 0, "maximum" = 100))]
-        pub carveout: Option<Expr>,
         /// A buffer that stays in the L2 during the launch.
         pub persist: Option<At<RawPersist>>,
         /// Macros and their values.
@@ -271,18 +260,10 @@ table! {
         pub options: Option<Vec<Text>>,
         /// Folders of included headers, looked up as `source` is.
         pub include_paths: Option<Vec<At<String>>>,
-        /// Compile for a debugger (`-G`).
-        pub debug: Option<At<bool>>,
-        /// Most registers per thread.
-        #[schemars(extend("type" = ["string", "integer"], "minimum" = CompileSpec::REGISTERS.start(), "maximum" = CompileSpec::REGISTERS.end()))]
-        pub max_registers: Option<Expr>,
-        /// Link with the device runtime, as kernels that launch kernels require.
-        pub relocatable: Option<At<bool>>,
+        #[schemars(flatten)]
+        pub compile: Inline<RawCompileSettings>,
         /// What compiles `source`: the toolkit's library, or a program that is installed.
         pub compiler: Option<At<KernelCompiler>>,
-        /// Most launches from kernels that may be pending at a time; 2048 by default.
-        #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::PENDING_LAUNCHES.start(), "maximum" = LaunchSpec::PENDING_LAUNCHES.end()))]
-        pub pending_launches: Option<Expr>,
     }
 }
 

@@ -195,7 +195,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         return BodySpec::Cpu(cpu.clone());
     }
     if let Some(Text(function)) = &fields.host {
-        return BodySpec::Host(launches::host(ctx, raw, function, variant, declared));
+        return BodySpec::Host(Box::new(launches::host(ctx, raw, function, variant, declared)));
     }
     match given.as_slice() {
         ["kernel" | "launch"] | ["kernel", "launch"] => launches::launches(ctx, raw, variant, declared),

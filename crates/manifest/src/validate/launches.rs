@@ -13,9 +13,11 @@ use crate::experiment::{
     StepSpec, Template, Times,
 };
 use crate::expr::template::Style;
-use crate::model::{Allocation, Diagnostic, OptionsOf, SourceForm, Span, Value};
-use crate::raw::{Arg, Expr, OneOrMany, RawExtent, RawLaunch, RawVariant, TextOrNumber};
-use crate::read::{At, missing};
+use crate::model::{
+    Allocation, CompileSettings, Diagnostic, LaunchSettings, OptionsOf, Setting, SourceForm, Span, Value,
+};
+use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, TextOrNumber};
+use crate::read::{At, Table as _, missing};
 
 mod attributes;
 mod order;
@@ -49,36 +51,9 @@ fn first(sources: &OneOrMany<At<String>>) -> Option<&At<String>> {
 }
 
 /// The keys of a launch that are given, except `kernel`, which decides the kind of the variant.
-fn places(raw: &RawLaunch) -> Vec<(&'static str, Span)> {
-    let expression = |raw: &Option<Expr>| raw.as_ref().map(|Expr(expression)| expression.span.clone());
-    let places = [
-        ("source", raw.source.as_ref().and_then(first).map(|at| at.span.clone())),
-        ("grid", raw.grid.as_ref().map(|at| at.span.clone())),
-        ("block", raw.block.as_ref().map(|at| at.span.clone())),
-        ("shared", expression(&raw.shared)),
-        ("args", raw.args.as_ref().map(|at| at.span.clone())),
-        ("cooperative", raw.cooperative.as_ref().map(|at| at.span.clone())),
-        ("repeat", expression(&raw.repeat)),
-        ("stream", expression(&raw.stream)),
-        ("cluster", raw.cluster.as_ref().map(|at| at.span.clone())),
-        ("overlap", raw.overlap.as_ref().map(|at| at.span.clone())),
-        ("priority", expression(&raw.priority)),
-        ("carveout", expression(&raw.carveout)),
-        ("persist", raw.persist.as_ref().map(|at| at.span.clone())),
-        ("defines", raw.defines.as_ref().and_then(|named| named.0.first()).map(|(name, _)| name.span.clone())),
-        ("options", raw.options.as_ref().and_then(|list| list.first()).map(|text| text.0.span.clone())),
-        ("include_paths", raw.include_paths.as_ref().and_then(|list| list.first()).map(|at| at.span.clone())),
-        ("debug", raw.debug.as_ref().map(|at| at.span.clone())),
-        ("max_registers", expression(&raw.max_registers)),
-        ("relocatable", raw.relocatable.as_ref().map(|at| at.span.clone())),
-        ("compiler", raw.compiler.as_ref().map(|at| at.span.clone())),
-        ("pending_launches", expression(&raw.pending_launches)),
-    ];
-    places.into_iter().filter_map(|(key, span)| Some((key, span?))).collect()
+fn places(raw: &RawLaunch) -> impl Iterator<Item = (&'static str, Span)> {
+    raw.given().into_iter().filter(|(key, _)| *key != "kernel")
 }
-
-/// Keys of a launch that also apply to a host function: it has arguments and is compiled, but has no grid.
-const OF_HOST: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
 
 /// The call of a host function.
 pub fn host(
@@ -89,7 +64,7 @@ pub fn host(
     declared: &Declared,
 ) -> HostSpec {
     let launch = &raw.value.kernel.0;
-    for (key, span) in places(launch).into_iter().filter(|(key, _)| !OF_HOST.contains(key)) {
+    for (key, span) in places(launch).filter(|(key, _)| !OF_HOST.contains(key)) {
         let message = format!("`{key}` has no meaning in a `host` variant, whose function makes its own launches");
         ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
     }
@@ -162,36 +137,6 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
     BodySpec::Launches { rounds: None, launches, steps: Some(steps) }
 }
 
-impl RawLaunch {
-    /// Inherits from `shared` what this launch leaves out.
-    fn over(self, shared: &Self) -> Self {
-        Self {
-            source: self.source.or_else(|| shared.source.clone()),
-            kernel: self.kernel.or_else(|| shared.kernel.clone()),
-            grid: self.grid.or_else(|| shared.grid.clone()),
-            block: self.block.or_else(|| shared.block.clone()),
-            shared: self.shared.or_else(|| shared.shared.clone()),
-            args: self.args.or_else(|| shared.args.clone()),
-            cooperative: self.cooperative.or_else(|| shared.cooperative.clone()),
-            repeat: self.repeat.or_else(|| shared.repeat.clone()),
-            stream: self.stream.or_else(|| shared.stream.clone()),
-            cluster: self.cluster.or_else(|| shared.cluster.clone()),
-            overlap: self.overlap.or_else(|| shared.overlap.clone()),
-            priority: self.priority.or_else(|| shared.priority.clone()),
-            carveout: self.carveout.or_else(|| shared.carveout.clone()),
-            persist: self.persist.or_else(|| shared.persist.clone()),
-            defines: self.defines.or_else(|| shared.defines.clone()),
-            options: self.options.or_else(|| shared.options.clone()),
-            include_paths: self.include_paths.or_else(|| shared.include_paths.clone()),
-            debug: self.debug.or_else(|| shared.debug.clone()),
-            max_registers: self.max_registers.or_else(|| shared.max_registers.clone()),
-            relocatable: self.relocatable.or_else(|| shared.relocatable.clone()),
-            compiler: self.compiler.or_else(|| shared.compiler.clone()),
-            pending_launches: self.pending_launches.or_else(|| shared.pending_launches.clone()),
-        }
-    }
-}
-
 fn launch(
     ctx: &mut Context,
     place: &Place<'_>,
@@ -213,17 +158,16 @@ fn launch(
     let (mut names, axes) = (place.names.clone(), place.axes.clone());
     names.known.extend(raw.repeat.iter().map(|_| NTH.to_owned()));
     let place = &Place { names: &names, axes, ..*place };
-    if let Some(Expr(stream)) = &raw.stream {
-        whole(ctx, stream, &[place.names], &LaunchSpec::STREAMS, "`stream`");
+    let settings = LaunchSettings::from(&raw.settings.0);
+    numbers(ctx, place, settings.numbers());
+    if let Some(pending) =
+        settings.pending_launches.as_ref().filter(|_| !CompileSettings::from(&raw.compile.0).relocatable)
+    {
+        let message = "`pending_launches` has no meaning without `relocatable`: only linked kernels launch kernels";
+        ctx.fault(Diagnostic::at(pending.span.clone(), message).hint("write `relocatable = true`"));
     }
-    if let Some(Expr(pending)) = &raw.pending_launches {
-        whole(ctx, pending, &[place.names], &LaunchSpec::PENDING_LAUNCHES, "`pending_launches`");
-        if !raw.relocatable.as_ref().is_some_and(|at| at.value) {
-            let message = "`pending_launches` has no meaning without `relocatable`: only linked kernels launch kernels";
-            ctx.fault(Diagnostic::at(pending.span.clone(), message).hint("write `relocatable = true`"));
-        }
-    }
-    let attributes = attributes::attributes(ctx, place, &raw);
+    let cluster = attributes::cluster(ctx, place, raw.cluster.as_ref());
+    let persist = raw.persist.as_ref().and_then(|given| attributes::persist(ctx, place, given));
     let compiler = raw.compiler.as_ref().map_or(place.declared.compiler, |at| at.value);
     let mut compile = compile(ctx, place, &raw, compiler.into());
     compile.compiler = compiler;
@@ -236,9 +180,6 @@ fn launch(
     defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
     let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
     let grid = raw.grid.map_or(GridSpec::Dims(Vec::new()), |grid| grid_spec(ctx, place, &grid, &block));
-    if let Some(Expr(bytes)) = &raw.shared {
-        whole(ctx, bytes, &[place.names], &(0..=u64::MAX), "dynamic shared memory");
-    }
     let args = raw.args.iter().flat_map(|args| &args.value).map(|arg| argument(ctx, place, arg)).collect();
     LaunchSpec {
         label,
@@ -246,13 +187,11 @@ fn launch(
         kernel,
         grid,
         block,
-        shared: raw.shared.map(|Expr(bytes)| bytes),
+        settings,
         args,
-        cooperative: raw.cooperative.is_some_and(|at| at.value),
         repeat: raw.repeat.map(|Expr(repeat)| repeat),
-        stream: raw.stream.map(|Expr(stream)| stream),
-        pending_launches: raw.pending_launches.map(|Expr(pending)| pending),
-        attributes,
+        cluster,
+        persist,
         lets: Vec::new(),
         compile,
     }
@@ -373,6 +312,25 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
     }
 }
 
+/// Reports numbers of settings that are constant and not within their bounds.
+fn numbers<'s>(
+    ctx: &mut Context,
+    place: &Place<'_>,
+    settings: impl Iterator<Item = (&'static Setting, &'s Expression)>,
+) {
+    for (setting, number) in settings {
+        ctx.known(number, &[place.names]);
+        let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
+        let Some(value) = ctx.constant(number) else { continue };
+        if !matches!(value, Value::Int(number) if (least..=most).contains(&number)) {
+            let bounds =
+                if most == i64::MAX { format!("of at least {least}") } else { format!("from {least} to {most}") };
+            let message = format!("`{}` must be an integer {bounds}, not {value}", setting.name);
+            ctx.fault(Diagnostic::at(number.span.clone(), message));
+        }
+    }
+}
+
 /// Reports an expression whose value is constant and is not an integer within bounds.
 fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: &RangeInclusive<u64>, what: &str) {
     ctx.known(expression, scopes);
@@ -425,11 +383,8 @@ fn argument(ctx: &mut Context, place: &Place<'_>, Arg(argument): &Arg) -> ArgSpe
 }
 
 fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: OptionsOf) -> CompileSpec {
-    let mut spec = CompileSpec {
-        debug: raw.debug.as_ref().is_some_and(|at| at.value),
-        relocatable: raw.relocatable.as_ref().is_some_and(|at| at.value),
-        ..CompileSpec::default()
-    };
+    let mut spec = CompileSpec { settings: (&raw.compile.0).into(), ..CompileSpec::default() };
+    numbers(ctx, place, spec.settings.numbers());
     for (name, TextOrNumber(value)) in raw.defines.iter().flat_map(|named| &named.0) {
         let begins = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         if !begins || !name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -444,10 +399,6 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: Opti
         spec.options.push(text.0.clone());
     }
     spec.include_paths = raw.include_paths.iter().flatten().filter_map(|path| include_path(ctx, path)).collect();
-    if let Some(Expr(registers)) = &raw.max_registers {
-        whole(ctx, registers, &[place.names], &CompileSpec::REGISTERS, "`max_registers`");
-        spec.max_registers = Some(registers.clone());
-    }
     spec
 }
 

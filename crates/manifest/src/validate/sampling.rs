@@ -55,10 +55,10 @@ fn body(body: &BodySpec) -> Option<&'static str> {
     match launches.as_slice() {
         // A fault of its own.
         [] => None,
-        [LaunchSpec { repeat: None, cooperative, attributes, .. }] if rounds.is_none() && steps.is_none() => {
-            if *cooperative {
+        [LaunchSpec { repeat: None, settings, cluster, .. }] if rounds.is_none() && steps.is_none() => {
+            if settings.cooperative {
                 Some("the blocks of a cooperative launch communicate")
-            } else if attributes.cluster.is_some() {
+            } else if cluster.is_some() {
                 Some("the blocks of a cluster communicate")
             } else {
                 None

@@ -6,21 +6,24 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{BackendKind, Claim, KernelCompiler, Regime, SourceText, Span, Unsanitized, Value};
+use crate::model::{
+    BackendKind, Claim, CompileSettings, KernelCompiler, LaunchSettings, Persist, Regime, SourceText, Span,
+    Unsanitized, Value,
+};
 use crate::project::Project;
 
-mod attributes;
 mod buffers;
 mod checks;
 mod function;
 mod located;
+mod on_backend;
 mod steps;
 
-pub use attributes::{AttributesSpec, ExpectedFailure, OnBackend};
 pub use buffers::{BufferSpec, FileSpec, FillSpec, StructureSpec, TensorSpec};
 pub use checks::{CheckSpec, Expectation, PrintedSpec, ToleranceSpec};
 pub use function::{FunctionParameter, FunctionSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};
+pub use on_backend::{ExpectedFailure, OnBackend};
 pub use steps::{LoopSpec, StepSpec, Times};
 
 /// The validated experiment.
@@ -205,7 +208,7 @@ pub enum BodySpec {
     /// A reference function timed on the host.
     Cpu(Reference),
     /// A host function, which queues work on the device.
-    Host(HostSpec),
+    Host(Box<HostSpec>),
 }
 
 /// One call of a host function: CUDA C++ that nvcc builds.
@@ -243,20 +246,16 @@ pub struct LaunchSpec {
     pub grid: GridSpec,
     /// Threads per block.
     pub block: BlockSpec,
-    /// Dynamic shared memory, bytes.
-    pub shared: Option<Expression>,
+    /// Its numbers and switches.
+    pub settings: LaunchSettings<Expression>,
     /// In the order of the kernel's parameters.
     pub args: Vec<ArgSpec>,
-    /// Whether all blocks must be resident at once, so that they can wait for each other.
-    pub cooperative: bool,
     /// How often it is launched; `nth` is the number of the repetition, from 0.
     pub repeat: Option<Expression>,
-    /// The stream of the launch, from 0.
-    pub stream: Option<Expression>,
-    /// Most launches from its kernels that may be pending.
-    pub pending_launches: Option<Expression>,
-    /// Attributes besides these.
-    pub attributes: AttributesSpec,
+    /// Blocks per cluster: one to three dimensions.
+    pub cluster: Option<Vec<Expression>>,
+    /// What stays in the L2.
+    pub persist: Option<Persist<String, Expression>>,
     /// Evaluated for every launch, in order, over the bindings of the variant.
     pub lets: Vec<LetBinding>,
     /// Options of NVRTC.
@@ -266,15 +265,6 @@ pub struct LaunchSpec {
 impl LaunchSpec {
     /// Allowed repetitions of a launch: a run queues a limited number.
     pub const REPEATS: RangeInclusive<u64> = 1..=1024;
-    /// Allowed streams of a body: any GPU runs at most as many kernels at the same time.
-    pub const STREAMS: RangeInclusive<u64> = 0..=127;
-    /// Allowed pending launches from kernels: a device reserves memory for each.
-    pub const PENDING_LAUNCHES: RangeInclusive<u64> = 1..=1 << 20;
-}
-
-impl CompileSpec {
-    /// Registers per thread.
-    pub const REGISTERS: RangeInclusive<u64> = 1..=255;
 }
 
 /// Blocks of a launch.
@@ -336,12 +326,8 @@ pub struct CompileSpec {
     pub options: Vec<Template>,
     /// Folders to search for included files, resolved as `source` is.
     pub include_paths: Vec<PathBuf>,
-    /// `-G`.
-    pub debug: bool,
-    /// The most registers per thread that the compiler may use.
-    pub max_registers: Option<Expression>,
-    /// `-rdc=true`, and linked with the device runtime.
-    pub relocatable: bool,
+    /// Numbers and switches.
+    pub settings: CompileSettings<Expression>,
     /// What compiles it.
     pub compiler: KernelCompiler,
     /// Further sources, compiled alike and linked with it.

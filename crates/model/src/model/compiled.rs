@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::ToolkitInfo;
+use super::{CompileSettings, ToolkitInfo};
 
 /// Content address of a compiled unit: SHA-256 over source, included files, options, names, architecture, toolkit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,12 +37,9 @@ pub struct CompileUnit {
     pub options: Vec<String>,
     /// Folders to search for included files, in order.
     pub include_paths: Vec<PathBuf>,
-    /// Whether it is compiled with `-G`, for debugging on the device.
-    pub debug: bool,
-    /// The most registers per thread that the compiler may use; `None` for its own limit.
-    pub max_registers: Option<u32>,
-    /// Whether it is compiled for linking with the device runtime, so that its kernels may launch kernels.
-    pub relocatable: bool,
+    /// Numbers and switches of the compiler.
+    #[serde(flatten)]
+    pub settings: CompileSettings,
     /// What compiles the kernels.
     #[serde(default, skip_serializing_if = "KernelCompiler::is_nvrtc")]
     pub compiler: KernelCompiler,
@@ -64,9 +61,7 @@ impl CompileUnit {
             defines: Vec::new(),
             options: Vec::new(),
             include_paths: Vec::new(),
-            debug: false,
-            max_registers: None,
-            relocatable: false,
+            settings: CompileSettings::default(),
             compiler: KernelCompiler::Nvrtc,
             linked: Vec::new(),
             plugin: None,

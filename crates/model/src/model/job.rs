@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FilePart, FillPlan, Fingerprint,
-    GroupKey, LaunchAttributes, RefExpr, Regime, StepsPlan, Unsanitized, Value, Vary, WholeTolerance,
+    GroupKey, LaunchSettings, Persist, RefExpr, Regime, StepsPlan, Unsanitized, Value, Vary, WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -208,27 +208,17 @@ pub struct LaunchPlan {
     pub grid: GridPlan,
     /// Threads per block.
     pub block: BlockPlan,
-    /// Dynamic shared memory, bytes.
-    pub shared: u64,
-    /// Whether all blocks must be resident at once, so that they can wait for each other.
-    pub cooperative: bool,
+    /// Its numbers and switches.
+    #[serde(flatten)]
+    pub settings: LaunchSettings,
     /// In the order of the kernel's parameters.
     pub args: Vec<ArgPlan>,
-    /// Launches of several streams may run at the same time.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub stream: u32,
-    /// Most launches from kernels that may be pending; the device's default if absent.
+    /// Blocks per cluster; `None` for those that the kernel was compiled for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending_launches: Option<u32>,
-    /// Attributes besides these.
-    #[serde(default, skip_serializing_if = "LaunchAttributes::is_plain")]
-    pub attributes: LaunchAttributes,
-}
-
-/// Whether a stream is the default one.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-pub(super) const fn is_first(stream: &u32) -> bool {
-    *stream == 0
+    pub cluster: Option<[u32; 3]>,
+    /// What stays in the L2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persist: Option<Persist>,
 }
 
 impl LaunchPlan {

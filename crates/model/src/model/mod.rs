@@ -3,7 +3,6 @@
 //! Every stage imports these types; none of them imports a stage. They carry data and the rules that make the data
 //! valid. They read no file, use no device and format nothing beyond `Display` of a name.
 
-mod attributes;
 mod buffer;
 mod case;
 mod claim;
@@ -23,8 +22,10 @@ mod machine;
 mod measurement;
 mod note;
 mod outcome;
+mod persist;
 mod record;
 mod reference;
+mod settings;
 mod shard;
 mod steps;
 mod units;
@@ -32,7 +33,6 @@ mod unsanitized;
 mod value;
 mod whole;
 
-pub use attributes::{LaunchAttributes, PersistPlan};
 pub use buffer::{Access, Allocation, Vary};
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use claim::Claim;
@@ -64,11 +64,13 @@ pub use machine::{
 pub use measurement::{BodyCounters, Counters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use note::{Crowded, Fixed, Note};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
+pub use persist::Persist;
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,
     RunHeader, SmClock,
 };
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
+pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 pub use shard::Shard;
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan};
 pub use units::{Bytes, Joules, Nanoseconds, Watts};

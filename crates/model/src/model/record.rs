@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::job::is_first;
 use super::{
     BackendKind, Case, CaseHashes, Claim, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources,
     Note, Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
@@ -289,4 +288,10 @@ pub struct Ratio {
     /// in the rounds of this comparison if that is more. `None` without a control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
+}
+
+/// Whether a stream is the default one.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+const fn is_first(stream: &u32) -> bool {
+    *stream == 0
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{BEGIN, COUNTERS, FAILED, ITERATIONS, JUDGE, SET, VALUES, ptx};
 use crate::backend::sim::SimBackend;
-use crate::backend::{Attributes, Backend, Batch, BufferId, Condition, Device, Launch, LaunchArg, Loop, Read, Step};
+use crate::backend::{Backend, Batch, BufferId, Condition, Device, Launch, LaunchArg, Loop, Read, Step};
 use crate::expr::{Program, Scope};
 use crate::model::{DeviceId, Dim3, ElementType, ScalarValue, Value};
 
@@ -74,9 +74,7 @@ fn read(device: &mut dyn Device, id: BufferId) -> Vec<u64> {
 fn run(device: &mut dyn Device, module: crate::backend::ModuleId, (name, args): (&str, Vec<LaunchArg>)) {
     let kernel = device.kernel(module, name).unwrap();
     let one = Dim3::new(1, 1, 1);
-    let attributes = Attributes::default();
-    let launch = Launch { kernel, grid: one, block: one, shared: 0, cooperative: false, args, stream: 0, attributes };
-    device.run(&Batch::once(Vec::new(), vec![Step::Launch(launch)])).unwrap();
+    device.run(&Batch::once(Vec::new(), vec![Step::Launch(Launch::new(kernel, one, one, args))])).unwrap();
 }
 
 /// What the kernel finds: whether the condition holds, or `None` where it has no value.

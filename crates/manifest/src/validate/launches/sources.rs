@@ -18,7 +18,9 @@ const OF_COMPILER: [&str; 8] =
 
 /// Reports `relocatable` beside a compiler whose code is not linked.
 pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
-    let Some(relocatable) = raw.relocatable.as_ref().filter(|at| at.value && compiler != KernelCompiler::Nvrtc) else {
+    let Some(relocatable) =
+        raw.compile.0.relocatable.as_ref().filter(|at| at.value && compiler != KernelCompiler::Nvrtc)
+    else {
         return;
     };
     let message = format!("code of {} is not linked: `relocatable` needs NVRTC", compiler.name());
@@ -32,7 +34,7 @@ pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
     else {
         return;
     };
-    for (key, span) in places(raw).into_iter().filter(|(key, _)| OF_COMPILER.contains(key)) {
+    for (key, span) in places(raw).filter(|(key, _)| OF_COMPILER.contains(key)) {
         let message = format!("`{key}` has no meaning for `{}`, which is compiled already", source.value);
         ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
     }
@@ -90,7 +92,7 @@ pub fn linked(ctx: &mut Context, raw: &RawLaunch, compile: &mut CompileSpec) {
             let message = format!("code of {} is not linked: several sources need NVRTC", compile.compiler.name());
             ctx.fault(Diagnostic::at(second.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
         }
-        compile.relocatable = true;
+        compile.settings.relocatable = true;
         compile.linked = others.iter().map(|source| source_file(ctx, source, &compile.include_paths)).collect();
     }
 }

@@ -2,13 +2,13 @@
 
 use super::super::checks;
 use super::super::context::{Context, NTH, Names};
-use super::{Place, launch, places, whole};
+use super::{Place, launch, whole};
 use crate::experiment::{
     ArgSpec, BodySpec, Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times, VariantSpec,
 };
 use crate::model::{Access, Allocation, Diagnostic, Regime, Span};
 use crate::raw::{Expr, RawLaunch, RawLaunchEntry};
-use crate::read::{At, Named};
+use crate::read::{At, Named, Table as _};
 
 /// The steps of a list. Launches inherit from `shared` what they leave out, and are added to `launches`.
 pub fn steps(
@@ -45,7 +45,7 @@ fn step(
         None => {
             let names = local_names(ctx, place, fields, fields.kernel.0.repeat.is_some());
             let label = fields.label.as_ref().map(|label| label.value.clone());
-            let merged = fields.kernel.0.clone().over(shared);
+            let merged = fields.kernel.0.clone().or_shared(shared);
             let inner = Place { names: &names, axes: place.axes.clone(), ..*place };
             let mut spec = launch(ctx, &inner, label, merged, &entry.span, "variant.launch");
             spec.lets = bindings(fields.r#let.as_ref());
@@ -60,25 +60,17 @@ fn step(
 
 /// Reports keys that have no meaning in a step of this kind; `None` is a launch.
 fn only_of(ctx: &mut Context, entry: &At<RawLaunchEntry>, kind: Option<&str>) {
-    let fields = &entry.value;
-    let at = |expression: &Option<Expr>| expression.as_ref().map(|Expr(expression)| expression.span.clone());
-    let own = [
-        ("until", at(&fields.until), &[Some("loop")][..]),
-        ("at_most", at(&fields.at_most), &[Some("loop")][..]),
-        ("value", at(&fields.value), &[Some("memset")][..]),
-        ("label", fields.label.as_ref().map(|label| label.span.clone()), &[None][..]),
-        (
-            "let",
-            fields.r#let.as_ref().and_then(|named| named.0.first()).map(|(name, _)| name.span.clone()),
-            &[None, Some("loop")],
-        ),
-    ];
-    let of_launch = places(&fields.kernel.0).into_iter().filter(|_| kind.is_some());
-    let of_launch = of_launch.filter(|(key, _)| !(kind == Some("loop") && *key == "repeat"));
-    let kernel = fields.kernel.0.kernel.as_ref().filter(|_| kind.is_some()).map(|name| ("kernel", name.0.span.clone()));
-    let own = own.into_iter().filter(|(.., kinds)| !kinds.contains(&kind));
-    let wrong: Vec<_> = own.filter_map(|(key, span, _)| Some((key, span?))).chain(of_launch).chain(kernel).collect();
-    for (key, span) in wrong {
+    for (key, span) in entry.value.given() {
+        let applies = match key {
+            "loop" | "swap" | "copy" | "memset" => true,
+            "until" | "at_most" => kind == Some("loop"),
+            "value" => kind == Some("memset"),
+            "let" | "repeat" => matches!(kind, None | Some("loop")),
+            _ => kind.is_none(),
+        };
+        if applies {
+            continue;
+        }
         let message = format!("`{key}` has no meaning in a {} step", kind.unwrap_or("launch"));
         ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
     }
@@ -230,7 +222,7 @@ pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: 
     if !steps.iter().any(StepSpec::has_condition) {
         return;
     }
-    if let Some(stream) = launches.iter().find_map(|launch| launch.stream.as_ref()) {
+    if let Some(stream) = launches.iter().find_map(|launch| launch.settings.stream.as_ref()) {
         let message = "a loop with `until` waits for its launches, so the launches of the body are in one stream";
         ctx.fault(Diagnostic::at(stream.span.clone(), message).hint("remove `stream`"));
     }

@@ -1,22 +1,7 @@
-//! Attributes of launches, and what differs of a variant on one backend.
+//! What differs of a variant on one backend, and how a variant is expected to fail.
 
 use super::{Expression, VariantSpec};
 use crate::model::{BackendKind, Failure};
-
-/// Attributes of a launch besides its extents and arguments.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct AttributesSpec {
-    /// Blocks per cluster: one to three dimensions.
-    pub cluster: Option<Vec<Expression>>,
-    /// Whether it may begin before the launch before it has ended.
-    pub overlap: bool,
-    /// The lower, the sooner its blocks are scheduled.
-    pub priority: Option<Expression>,
-    /// Percent of the L1 memory that are preferred as shared memory.
-    pub carveout: Option<Expression>,
-    /// A buffer that stays in the L2, and the fraction of its lines to which this applies.
-    pub persist: Option<(String, Expression)>,
-}
 
 /// What differs of a variant on one backend.
 #[derive(Debug, Clone, PartialEq, Default)]
