@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use criterion::{BatchSize, Criterion, criterion_group};
 use rayon::prelude::*;
-use runner::analyse::{self, GroupFold};
-use runner::journal::{self, JOURNAL_FILE, Journal, Merged};
+use runner::analyse;
+use runner::journal::{self, History, JOURNAL_FILE, Journal, Merged};
 use runner::model::{Case, CaseRecord, Event, Records, RunContext, Shard, Value};
 
 /// Rows of a shard.
@@ -91,7 +91,7 @@ fn join(files: &[PathBuf]) -> Merged {
     parts.remove(0)
 }
 
-fn records(merged: Merged, groups: Vec<GroupFold>) -> Records {
+fn records(merged: Merged, groups: Vec<History>) -> Records {
     analyse::records_of_groups(merged.into_run_events(), groups).unwrap()
 }
 
@@ -103,11 +103,11 @@ fn merging(c: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("read and merge", |b| b.iter(|| black_box(join(&files))));
     let mut merged = join(&files);
-    group.bench_function("write", |b| b.iter(|| merged.write(&out, GroupFold::of).unwrap().1.len()));
+    group.bench_function("write", |b| b.iter(|| merged.write(&out, History::of).unwrap().1.len()));
     group.bench_function("records", |b| {
         let folded = || {
             let merged = join(&files);
-            let groups = merged.of_groups(GroupFold::of).unwrap();
+            let groups = merged.of_groups(History::of).unwrap();
             (merged, groups)
         };
         b.iter_batched(folded, |(merged, groups)| records(merged, groups).cases.len(), BatchSize::PerIteration);
@@ -144,7 +144,7 @@ fn million() {
     };
     let mut merged = join(&files);
     step("read and merged");
-    let (_, groups) = merged.write(&dir.path().join("out"), GroupFold::of).unwrap();
+    let (_, groups) = merged.write(&dir.path().join("out"), History::of).unwrap();
     step("written, and the groups read");
     let rows = records(merged, groups).cases.len() as u64;
     step("records");

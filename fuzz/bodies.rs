@@ -10,7 +10,7 @@ use std::time::Duration;
 use runner::expr::claim::ClaimProgram;
 use runner::expr::template::{self, Style};
 use runner::expr::{Program, Scope, argument, reference};
-use runner::journal::{self, JOURNAL_FILE};
+use runner::journal::{self, Contents, JOURNAL_FILE};
 use runner::model::{BackendKind, PageTemplate, Records, SourceText, Value};
 use runner::plan::PlanOptions;
 use runner::project::Project;
@@ -104,9 +104,9 @@ pub fn journal(data: &[u8]) {
         return;
     }
     let _ = journal::is_complete(&path);
-    if let Ok(contents) = journal::read(&path) {
-        let _ = journal::resume_state(&contents.events);
-        if let Ok(records) = analyse::records(&contents.events) {
+    if let Ok(history) = journal::read(&path).and_then(Contents::into_history) {
+        let _ = history.held();
+        if let Ok(records) = analyse::records_of(history) {
             report(&records);
         }
     }

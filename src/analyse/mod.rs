@@ -1,6 +1,6 @@
 //! From events to records to a summary.
 //!
-//! [`records`] folds a journal's events into one record per case and regime, with estimates and ratios; [`summary`]
+//! [`records`] makes one record per case and regime of a journal's history, with estimates and ratios; [`summary`]
 //! ranks the variants. Both are pure: the same events give the same records, the same records the same summary. This
 //! module does not judge whether a difference matters, and formats no number. The roofline compares times with the
 //! limits of the device. [`compare`] compares the records of two runs,
@@ -19,7 +19,6 @@ mod ranking;
 mod ratios;
 mod records;
 mod roofline;
-mod spent;
 mod summary;
 
 pub use claims::{ClaimGroup, ClaimState, JudgedClaim, Range, claims};
@@ -31,10 +30,8 @@ pub use ranking::{Basis, Best};
 pub(crate) use ranking::{is_local, is_noise};
 pub use ratios::{Call, call};
 pub use records::{
-    AnalyseError, CONFIDENCE, GroupFold, PairedRatio, paired_ratios, records, records_and_ratios, records_of,
-    records_of_groups,
+    AnalyseError, CONFIDENCE, PairedRatio, paired_ratios, records, records_and_ratios, records_of, records_of_groups,
 };
 pub use roofline::{Bound, bound, intensity, share_of_roof};
-pub(crate) use spent::Spent;
 pub use summary::{BaselineState, GroupSummary, SpeedupRange, Standing, Summary, summary};
 pub(crate) use summary::{contender, gain, is_baseline};

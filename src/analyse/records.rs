@@ -6,11 +6,12 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::attempts::{self, Fold, Folded, Settled};
+use super::attempts::{self, Folded, Settled};
 use super::bootstraps::Bootstraps;
 use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reproducible, speedup};
 use super::roofline;
 use super::summary::{contender, is_baseline};
+use crate::journal::History;
 use crate::model::{
     BodyCounters, CaseRecord, Environment, Event, FormedRatios, GroupKey, Measurement, NoiseFloor, Note, Outcome,
     Ratio, Records, Regime, RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
@@ -34,39 +35,31 @@ pub enum AnalyseError {
 /// Every planned case has at least one record; one that was never settled is `NotRun`. A case that is wrong or failed
 /// has no result, even if it was measured before.
 pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
-    records_of(events.iter().cloned())
+    records_of(History::of(events.iter().cloned()))
 }
 
-/// The same of events that nothing else needs: a large journal is in memory only once.
-pub fn records_of(events: impl IntoIterator<Item = Event>) -> Result<Records, AnalyseError> {
-    records_and_ratios(events).map(|(records, _)| records)
+/// The same of a history that nothing else needs: a large journal is in memory only once.
+pub fn records_of(history: History) -> Result<Records, AnalyseError> {
+    records_and_ratios(history).map(|(records, _)| records)
 }
 
 /// The records, and for each group an event with the ratios that had to be formed for them. With these events, the
 /// same records are made without forming them again.
-pub fn records_and_ratios(events: impl IntoIterator<Item = Event>) -> Result<(Records, Vec<Event>), AnalyseError> {
-    attempts::fold(events, Vec::new()).map(records_of_cases).ok_or(AnalyseError::NoRun)
+pub fn records_and_ratios(history: History) -> Result<(Records, Vec<Event>), AnalyseError> {
+    attempts::fold(history).map(records_of_cases).ok_or(AnalyseError::NoRun)
 }
 
-/// What the events of one group leave of it.
-#[derive(Debug)]
-pub struct GroupFold(Fold);
-
-impl GroupFold {
-    /// Of all events of a group in a run.
-    pub fn of(events: Vec<Event>) -> Self {
-        Self(Fold::of(events))
-    }
-}
-
-/// The records of a run whose groups are folded already. `events` are the others, the start of the run and its plan
+/// The records of a run whose groups were folded by themselves. `events` are the others, the start of the run and its plan
 /// among them.
 pub fn records_of_groups(
     events: impl IntoIterator<Item = Event>,
-    groups: Vec<GroupFold>,
+    groups: Vec<History>,
 ) -> Result<Records, AnalyseError> {
-    let folded = attempts::fold(events, groups.into_iter().map(|group| group.0).collect());
-    folded.map(|folded| records_of_cases(folded).0).ok_or(AnalyseError::NoRun)
+    let mut history = History::of(events);
+    for group in groups {
+        history.extend(group);
+    }
+    records_of(history)
 }
 
 fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
 use super::{Console, Exit, Failure, stays_here};
-use crate::analyse::{self, GroupFold};
+use crate::analyse;
 use crate::format::{plural, slug};
-use crate::journal::{self, Merged, Missing, RECORDS_FILE};
+use crate::journal::{self, History, Merged, Missing, RECORDS_FILE};
 use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
 use crate::render;
 use crate::stored::{self, ReadError};
@@ -106,7 +106,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
             "{dir} holds the report of experiment `{other}`, not `{own}`: name another folder with --out"
         )));
     }
-    let (journal, groups) = part.write(dir, GroupFold::of).map_err(|e| failed(&e))?;
+    let (journal, groups) = part.write(dir, History::of).map_err(|e| failed(&e))?;
     let lock = journal.close();
     let records = analyse::records_of_groups(part.into_run_events(), groups);
     let records = records.map_err(|e| Failure::environment(e.to_string()))?;

@@ -9,8 +9,8 @@ use super::options::RunOptions;
 use super::run::{interrupt, outputs_of, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::experiment::{Expectation, Manifest};
-use crate::journal;
-use crate::model::{Case, Event, Outcome};
+use crate::journal::{self, Contents};
+use crate::model::{Case, Outcome};
 use crate::plan::{self, PlanOptions};
 use crate::render::{axis_value, case_name, reason};
 use array::Array;
@@ -43,12 +43,10 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = true;
     let ended = run_one(&options, &manifest, &interrupt()?, console)?;
     console.quiet = false;
-    let journal = journal::read(&folder.path().join("report/journal.jsonl"))
+    let history = journal::read(&folder.path().join("report/journal.jsonl"))
+        .and_then(Contents::into_history)
         .map_err(|error| Failure::environment(error.to_string()))?;
-    let settled = journal.events.iter().rev().find_map(|event| match event {
-        Event::CaseSettled { case: settled, outcome, .. } if settled.key == case.key => Some(outcome.clone()),
-        _ => None,
-    });
+    let settled = history.outcome(&case.key).cloned();
     let mut text = format!("{}\n", case_name(&case));
     let kept = outputs_of(&outputs, &case.key);
     let arrays = arrays(&kept);

@@ -168,10 +168,7 @@ impl Merged {
         of_group: impl Fn(Vec<Event>) -> T,
     ) -> Result<Chunk<T>, JournalError> {
         let all = self.lines_of(groups.clone());
-        let length = |line: &MergedLine| match line.text {
-            Text::Stored { length, .. } => length as usize + LONGER,
-            Text::Upgraded(_) => 0,
-        };
+        let length = |line: &MergedLine| line.text.length as usize + LONGER;
         let length = number.map_or(0, |_| self.lines[all.clone()].iter().map(length).sum());
         let first = all.start;
         let mut chunk = Chunk { text: Vec::with_capacity(length), made: Vec::with_capacity(groups.len()) };
@@ -181,26 +178,12 @@ impl Merged {
             let mut events = Vec::with_capacity(lines.len());
             for at in lines {
                 let number = number.map(|number| number + (at - first) as u64);
-                let MergedLine { source, text } = &self.lines[at];
-                let source = &self.sources[*source as usize];
-                events.push(match text {
-                    Text::Stored { .. } => {
-                        let line = texts.of(self, at)?;
-                        let event = parse::parse(line).map_err(|_| source.changed())?.content;
-                        if let Some(number) = number {
-                            write::renumber(&mut chunk.text, line, number).ok_or_else(|| source.changed())?;
-                        }
-                        event
-                    }
-                    Text::Upgraded(event) => {
-                        if let Some(number) = number {
-                            let failed =
-                                |error: serde_json::Error| JournalError::io("upgrade", source.path())(error.into());
-                            write::append(&mut chunk.text, event, number).map_err(failed)?;
-                        }
-                        (**event).clone()
-                    }
-                });
+                let source = &self.sources[self.lines[at].source as usize];
+                let line = texts.of(self, at)?;
+                events.push(parse::parse(line).map_err(|_| source.changed())?.content);
+                if let Some(number) = number {
+                    write::renumber(&mut chunk.text, line, number).ok_or_else(|| source.changed())?;
+                }
             }
             chunk.made.push(of_group(events));
         }
@@ -210,10 +193,9 @@ impl Merged {
     /// Where the lines end that are read together with the one at this place, bytes into its source.
     fn window_end(&self, at: usize) -> u64 {
         let source = self.lines[at].source;
-        let places = self.lines[at..].iter().map_while(|line| match line.text {
-            Text::Stored { offset, length } if line.source == source => Some((offset, offset + u64::from(length))),
-            _ => None,
-        });
+        let near = self.lines[at..].iter().take_while(|line| line.source == source);
+        let places =
+            near.map(|MergedLine { text: Text { offset, length }, .. }| (*offset, offset + u64::from(*length)));
         let mut whole: Option<(u64, u64)> = None;
         for (start, end) in places {
             match &mut whole {
@@ -238,9 +220,7 @@ struct Texts {
 impl Texts {
     /// The text of a line.
     fn of<'t>(&'t mut self, merged: &'t Merged, at: usize) -> Result<&'t [u8], JournalError> {
-        let MergedLine { source: number, text: Text::Stored { offset, length } } = merged.lines[at] else {
-            return Ok(&[]);
-        };
+        let MergedLine { source: number, text: Text { offset, length } } = merged.lines[at];
         let source = &merged.sources[number as usize];
         let text = |bytes: &'t [u8], from: u64| bytes.get((offset - from) as usize..)?.get(..length as usize);
         match source {

@@ -5,8 +5,8 @@
 //! written whole or not at all. This module stores events and records and reads them back, or reports the line that it
 //! cannot read.
 
-mod damage;
 mod format;
+mod history;
 mod line;
 mod lock;
 mod merge;
@@ -15,13 +15,14 @@ mod parse;
 mod read;
 mod records;
 mod resume;
+mod role;
 mod scan;
 mod seal;
-mod v1;
-mod v2;
+mod spent;
 mod write;
 
 pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
+pub use history::{CaseHistory, History, LastRun, Run};
 pub use lock::FolderLock;
 pub(crate) use lock::LOCK_FILE;
 pub use merge::{MergeError, Missing, merge};
@@ -29,6 +30,7 @@ pub use merged::Merged;
 pub use read::{Contents, Damaged, Torn, is_complete, read};
 pub(crate) use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
 pub use records::{RECORDS_FILE, parse_records, read_records, records_text, without_run_facts};
-pub use resume::{Held, resume_state};
+pub use resume::Held;
 pub use scan::{Scan, scan};
+pub use spent::Spent;
 pub use write::Journal;

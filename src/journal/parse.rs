@@ -3,18 +3,17 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::{from_slice, from_str, from_value};
+use serde_json::{from_slice, from_str};
 
 use super::format::JOURNAL_VERSION;
-use super::{seal, v1};
+use super::seal;
 use crate::model::{
     Case, CaseHashes, Counters, Event, Fingerprint, LaunchRecord, Measurement, Outcome, Verdict, WorkAmount,
 };
 
 /// One line.
 pub(super) struct Line<T> {
-    /// Older journals have none.
-    pub seq: Option<u64>,
+    pub seq: u64,
     pub content: T,
 }
 
@@ -61,39 +60,32 @@ impl<'a> Envelope<'a> {
 /// How a line of this version starts, up to its time.
 const WRITTEN_START: &[u8] = b"{\"v\":2,\"t\":\"";
 
-/// A line whose version and checksum are right.
-pub(super) enum Checked {
-    /// Of the first version, which has other names: the event of this one.
-    Upgraded(Box<Event>),
-    Current,
+/// Checks the checksum of a line, and its version.
+pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
+    match (seal::check(line), version) {
+        (Ok(()), JOURNAL_VERSION) => Ok(()),
+        (Ok(()), other) => Err(Fault::Version(other)),
+        (Err(message), JOURNAL_VERSION) => Err(Fault::Damage(message)),
+        // A flipped bit in the version is damage, too.
+        (Err(message), other) => Err(Fault::Damage(format!(
+            "its version is {other}, this runner reads version {JOURNAL_VERSION}; {message}"
+        ))),
+    }
 }
 
-/// Checks the version of a line, and its checksum.
-pub(super) fn check(version: u32, line: &[u8]) -> Result<Checked, Fault> {
-    match version {
-        1 => {
-            let value = from_slice(line).map_err(|e| Fault::syntax(&e))?;
-            from_value(v1::upgrade(value)).map(Checked::Upgraded).map_err(|e| Fault::syntax(&e))
-        }
-        JOURNAL_VERSION => seal::check(line).map(|()| Checked::Current).map_err(Fault::Damage),
-        // A flipped bit in the version is damage, too: only a line that has its checksum is of a later one.
-        other if seal::check(line).is_ok() => Err(Fault::Version(other)),
-        other => Err(Fault::Damage(format!("version {other}, and no checksum that fits"))),
-    }
+/// The number of a line, which only other versions may lack.
+pub(super) fn numbered(seq: Option<u64>) -> Result<u64, Fault> {
+    seq.ok_or_else(|| Fault::Damage("the line has no number".to_owned()))
 }
 
 /// Parses a line without its end.
 pub(super) fn parse(line: &[u8]) -> Result<Line<Event>, Fault> {
     let Envelope { v, seq, event } = Envelope::of(line).map_err(|e| Fault::syntax(&e))?;
-    let content = match check(v, line)? {
-        Checked::Upgraded(event) => *event,
-        Checked::Current => {
-            // The checksum does not say that the bytes are text.
-            let text = std::str::from_utf8(line).map_err(|e| Fault::Damage(e.to_string()))?;
-            of_name(&event, text).map_err(|e| Fault::syntax(&e))?
-        }
-    };
-    Ok(Line { seq, content })
+    check(v, line)?;
+    // The checksum does not say that the bytes are text.
+    let text = std::str::from_utf8(line).map_err(|e| Fault::Damage(e.to_string()))?;
+    let content = of_name(&event, text).map_err(|e| Fault::syntax(&e))?;
+    Ok(Line { seq: numbered(seq)?, content })
 }
 
 #[derive(Deserialize)]

@@ -3,28 +3,49 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::iter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::damage::Step;
 use super::format::JOURNAL_VERSION;
 use super::parse::{Fault, Line, parse};
-use super::{JournalError, damage};
+use super::role::Content;
+use super::{History, JournalError};
 use crate::model::Event;
 use crate::regular;
 
-/// What a journal holds.
+/// The lines of a journal.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Contents {
-    /// In the order in which they happened, without those of groups with a damaged line.
-    pub events: Vec<Event>,
+    path: PathBuf,
+    lines: Lines<Event>,
+}
+
+impl Contents {
+    /// The events of the lines that are as they were written, in the order in which they happened.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.lines.each.iter().flatten()
+    }
+
+    /// Lines that do not parse, have another checksum, or are not where they were written.
+    pub fn damaged(&self) -> impl Iterator<Item = &Damaged> {
+        self.lines.each.iter().filter_map(|line| line.as_ref().err())
+    }
+
     /// The last line, if it was cut off.
-    pub torn: Option<Torn>,
-    /// Lines before it that do not parse, have another checksum, or are not where they were written.
-    pub damaged: Vec<Damaged>,
+    pub const fn torn(&self) -> Option<Torn> {
+        self.lines.torn
+    }
+
     /// The number of the last line, by which a line that is missing, doubled or misplaced is found.
-    pub last: u64,
+    pub const fn last(&self) -> u64 {
+        self.lines.last
+    }
+
+    /// What the lines say has been done. An error if a damaged line may have been the start of a run or its plan.
+    pub fn into_history(self) -> Result<History, JournalError> {
+        self.lines.into_history(&self.path).map(|(history, _)| history)
+    }
 }
 
 /// A line that was cut off; it is not among the events.
@@ -51,22 +72,20 @@ const CHUNK: usize = 4096;
 /// How much of a journal is read at once, in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// Reads the whole journal at `path`, of this version or the first.
+/// Reads the whole journal at `path`.
 ///
 /// A last line without its end, or that does not parse, was being written when the run died: it is left out and reported in
 /// [`Contents::torn`]. The same in the middle is damage, as are lines that are missing, doubled or in another place, and
-/// is reported in [`Contents::damaged`]: the events of the groups that
-/// were running are left out, so that a resumed run repeats these groups alone. Damage before the first group of a run,
-/// whose plan it may have changed, is an error, as is a line of another version anywhere.
+/// is reported in [`Contents::damaged`]. A line of another version is an error.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let file = regular::open(path).map_err(JournalError::io("read", path))?;
-    let mut lines = Lines { reader: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };
+    let mut reader = Reader { file: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };
     let of_some = |some: Vec<(Place, Vec<u8>)>| -> Vec<_> {
         some.into_par_iter().map(|(place, line)| (place, parse(line.trim_ascii_end()))).collect()
     };
-    let Sound { content: events, torn, damaged, last } = sound(path, iter::from_fn(|| lines.some()).flat_map(of_some))?;
-    match lines.error {
-        None => Ok(Contents { events, torn, damaged, last }),
+    let lines = in_order(path, iter::from_fn(|| reader.some()).flat_map(of_some))?;
+    match reader.error {
+        None => Ok(Contents { path: path.to_owned(), lines }),
         Some(error) => Err(JournalError::io("read", path)(error)),
     }
 }
@@ -82,14 +101,14 @@ pub(super) struct Place {
 }
 
 /// Reads the lines of a file, with their ends.
-struct Lines {
-    reader: BufReader<File>,
+struct Reader {
+    file: BufReader<File>,
     offset: usize,
     /// Why it stopped before the end.
     error: Option<io::Error>,
 }
 
-impl Lines {
+impl Reader {
     /// The next lines; `None` after the last one.
     fn some(&mut self) -> Option<Vec<(Place, Vec<u8>)>> {
         let mut some = Vec::new();
@@ -108,10 +127,10 @@ impl Lines {
 
     fn line(&mut self) -> io::Result<Option<(Place, Vec<u8>)>> {
         let mut line = Vec::new();
-        if self.error.is_some() || self.reader.read_until(b'\n', &mut line)? == 0 {
+        if self.error.is_some() || self.file.read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
-        let is_last = self.reader.fill_buf()?.is_empty();
+        let is_last = self.file.fill_buf()?.is_empty();
         let place = Place { offset: self.offset, is_ended: line.ends_with(b"\n"), is_last };
         self.offset += line.len();
         Ok(Some((place, line)))
@@ -135,42 +154,55 @@ pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
     ends.chain(rest).map(place).collect()
 }
 
-/// What the lines of a journal hold that are as they were written.
-pub(super) struct Sound<T> {
-    pub content: Vec<T>,
+/// The lines of a journal, up to one that was cut off.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Lines<T> {
+    /// Damaged ones are where they, or the lines that are missing, should be.
+    each: Vec<Result<T, Damaged>>,
     pub torn: Option<Torn>,
-    pub damaged: Vec<Damaged>,
-    pub last: u64,
+    last: u64,
 }
 
-/// Separates what is sound from what is not; see [`read`].
-pub(super) fn sound<T: Step>(
+impl<T> Default for Lines<T> {
+    fn default() -> Self {
+        Self { each: Vec::new(), torn: None, last: 0 }
+    }
+}
+
+impl<T: Content> Lines<T> {
+    /// What has been done, and the damaged lines; see [`Contents::into_history`].
+    pub fn into_history(self, path: &Path) -> Result<(History<T>, Vec<Damaged>), JournalError> {
+        History::of_lines(self.each.into_iter()).map_err(|Damaged { line, message }| JournalError::Corrupt {
+            path: path.to_owned(),
+            line,
+            message,
+        })
+    }
+}
+
+/// Finds the lines that are not as they were written; see [`read`].
+pub(super) fn in_order<T>(
     path: &Path,
     parsed: impl Iterator<Item = (Place, Result<Line<T>, Fault>)>,
-) -> Result<Sound<T>, JournalError> {
-    let mut entries: Vec<Result<T, Damaged>> = Vec::with_capacity(parsed.size_hint().0);
+) -> Result<Lines<T>, JournalError> {
+    let mut each: Vec<Result<T, Damaged>> = Vec::with_capacity(parsed.size_hint().0);
     let mut torn = None;
     let mut order = Order::default();
     for (i, (Place { offset, is_ended, is_last }, parsed)) in parsed.enumerate() {
         match parsed {
-            Ok(Line { seq, content }) if is_ended => order.place(i + 1, seq, content, &mut entries),
+            Ok(Line { seq, content }) if is_ended => order.place(i + 1, seq, content, &mut each),
             Err(Fault::Version(found)) => {
                 let path = path.to_owned();
                 return Err(JournalError::Version { path, line: i + 1, found, expected: JOURNAL_VERSION });
             }
             Err(Fault::Damage(message)) if !is_last => {
                 order.unread += 1;
-                entries.push(Err(Damaged { line: i + 1, message }));
+                each.push(Err(Damaged { line: i + 1, message }));
             }
             Ok(_) | Err(Fault::Damage(_)) => torn = Some(Torn { line: i + 1, offset: offset as u64 }),
         }
     }
-    let (content, damaged) = damage::leave_out(entries).map_err(|Damaged { line, message }| JournalError::Corrupt {
-        path: path.to_owned(),
-        line,
-        message,
-    })?;
-    Ok(Sound { content, torn, damaged, last: order.last + order.unread })
+    Ok(Lines { each, torn, last: order.last + order.unread })
 }
 
 /// Follows the numbers of lines.
@@ -182,11 +214,9 @@ struct Order {
 }
 
 impl Order {
-    /// Adds the line's content; before it, or in its place, the damage that its number shows. Lines of older journals have
-    /// no number.
-    fn place<T>(&mut self, line: usize, seq: Option<u64>, content: T, entries: &mut Vec<Result<T, Damaged>>) {
+    /// Adds the line's content; before it, or in its place, the damage that its number shows.
+    fn place<T>(&mut self, line: usize, seq: u64, content: T, entries: &mut Vec<Result<T, Damaged>>) {
         let expected = self.last + self.unread + 1;
-        let seq = seq.unwrap_or(expected);
         if seq <= self.last {
             let message = format!("line {seq} is there again, or in another place");
             return entries.push(Err(Damaged { line, message }));

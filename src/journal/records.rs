@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::line::{CaseLine, Columns, Numbers};
-use super::{JournalError, seal, v1, v2};
+use super::{JournalError, seal};
 use crate::model::{CaseRecord, Environment, Records, RunHeader};
 use crate::regular;
 
@@ -49,21 +49,6 @@ struct HeaderIn {
     environment: Environment,
 }
 
-/// A line of version 1, converted to this version.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", tag = "line")]
-enum FirstVersion {
-    Header { header: Box<RunHeader>, environment: Box<Environment> },
-    Case(Box<CaseRecord>),
-}
-
-/// How the lines after a header are read.
-enum Form {
-    First,
-    Second(Columns),
-    Third(Columns),
-}
-
 /// The text of `records.jsonl`: the header, then one line per record, each with its checksum.
 pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     let columns = Columns::of(records);
@@ -91,7 +76,7 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
 
-/// Reads `records.jsonl`, of this version or an earlier one. Since it is written whole or not at all, a line that does not
+/// Reads `records.jsonl`. Since it is written whole or not at all, a line that does not
 /// parse, or that does not have its checksum, is damage.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let bytes = regular::read_up_to(path, u64::MAX).map_err(JournalError::io("read", path))?;
@@ -104,14 +89,14 @@ pub fn read_records(path: &Path) -> Result<Records, JournalError> {
 pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let mut lines = text.lines().enumerate();
     let (_, first) = lines.next().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
-    let (mut records, form) = header(path, first)?;
+    let (mut records, columns) = header(path, first)?;
     let lines: Vec<(usize, &str)> = lines.collect();
     let case = |(i, line): &(usize, &str)| {
         let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: i + 1, message };
         if line.starts_with(HEADER_MARK) {
             return Err(corrupt("a second header".to_owned()));
         }
-        case(line, &records.header, &form).map_err(corrupt)
+        sealed::<CaseLine>(line).and_then(|line| line.record(&records.header, &columns)).map_err(corrupt)
     };
     // In the order of the lines, so that the first that is damaged is reported.
     let cases: Vec<Result<CaseRecord, JournalError>> = lines.par_iter().map(case).collect();
@@ -127,8 +112,8 @@ pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     Ok(header(path, first.trim_end())?.0.header.experiment)
 }
 
-/// The header in a file's first line, with no cases yet, and how the other lines are to be read.
-fn header(path: &Path, first: &str) -> Result<(Records, Form), JournalError> {
+/// The header in a file's first line, with no cases yet, and what the other lines refer to.
+fn header(path: &Path, first: &str) -> Result<(Records, Columns), JournalError> {
     /// The part of the header that tells whether the rest can be read.
     #[derive(Deserialize)]
     struct HeaderVersion {
@@ -138,40 +123,11 @@ fn header(path: &Path, first: &str) -> Result<(Records, Form), JournalError> {
     let no_header = || JournalError::NoHeader { path: path.to_owned() };
     let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: 1, message };
     let found = serde_json::from_str::<HeaderVersion>(first).map_err(|_| no_header())?.version;
-    let (header, environment, form) = match found {
-        1 => match first_version(first).map_err(corrupt)? {
-            FirstVersion::Header { header, environment } => (*header, *environment, Form::First),
-            FirstVersion::Case(_) => return Err(no_header()),
-        },
-        2 | RECORDS_VERSION => {
-            let HeaderIn { columns, header, environment } = sealed(first).map_err(corrupt)?;
-            let form = if found == RECORDS_VERSION { Form::Third(columns) } else { Form::Second(columns) };
-            (header, environment, form)
-        }
-        _ => {
-            return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
-        }
-    };
-    Ok((Records { header, environment, cases: Vec::new() }, form))
-}
-
-fn case(line: &str, header: &RunHeader, form: &Form) -> Result<CaseRecord, String> {
-    match form {
-        Form::First => match first_version(line)? {
-            FirstVersion::Case(case) => Ok(*case),
-            FirstVersion::Header { .. } => Err("a second header".to_owned()),
-        },
-        Form::Second(columns) => {
-            let line = v2::upgrade(sealed(line)?);
-            serde_json::from_value::<CaseLine>(line).map_err(|e| e.to_string())?.record(header, columns)
-        }
-        Form::Third(columns) => sealed::<CaseLine>(line)?.record(header, columns),
+    if found != RECORDS_VERSION {
+        return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
     }
-}
-
-fn first_version(line: &str) -> Result<FirstVersion, String> {
-    let value = serde_json::from_str(line).map_err(|e| e.to_string())?;
-    serde_json::from_value(v1::upgrade(value)).map_err(|e| e.to_string())
+    let HeaderIn { columns, header, environment } = sealed(first).map_err(corrupt)?;
+    Ok((Records { header, environment, cases: Vec::new() }, columns))
 }
 
 fn sealed<T: DeserializeOwned>(line: &str) -> Result<T, String> {

@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::History;
 use crate::model::{CaseKey, Event, Fingerprint, Outcome};
 
 /// The cases whose stored result is kept, each with the fingerprint under which it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
     done: HashMap<CaseKey, Stored>,
+    /// Every case that has an outcome.
+    settled: HashSet<CaseKey>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +32,11 @@ impl Held {
         self.done.contains_key(key)
     }
 
+    /// Whether `key` has an outcome, which may not be kept.
+    pub fn has_settled(&self, key: &CaseKey) -> bool {
+        self.settled.contains(key)
+    }
+
     /// Whether `key` was right and its counters are missing in the journal.
     pub fn lacks_counters(&self, key: &CaseKey) -> bool {
         self.done.get(key).is_some_and(|stored| stored.is_good && !stored.is_counted)
@@ -45,48 +53,38 @@ impl Held {
     }
 }
 
-/// Collects what is done.
-///
-/// Results that would be the same again are kept: measured (stable or not) and wrong. Not kept are cases that crashed,
-/// hung, ran out of memory or were refused by the driver, since they may end differently; cases that never used the
-/// device (excluded, invalid, not compiled), since planning them again costs nothing; and expected failures, since no
-/// fingerprint says whether the manifest still expects them. Ratios are formed within rounds, so a group should be kept
-/// whole or measured whole.
-pub fn resume_state(events: &[Event]) -> Held {
-    let mut done: HashMap<CaseKey, Stored> = HashMap::new();
-    let mut counted: HashSet<CaseKey> = HashSet::new();
-    for event in events {
-        match event {
-            Event::CasesPlanned { todo, .. } => {
-                for case in todo {
-                    done.remove(&case.key);
-                    counted.remove(&case.key);
-                }
-            }
-            // Before the case's end by a device that counts itself, after it by a profiler.
-            Event::CaseCounted { case, .. } => {
-                let name = case.key.clone();
-                if let Some(stored) = done.get_mut(&name) {
-                    stored.is_counted = true;
-                }
-                counted.insert(name);
-            }
-            Event::CaseSettled { case, fingerprint, outcome, .. } => {
-                let name = case.key.clone();
-                let is_good = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
-                let lasting = is_good || matches!(outcome, Outcome::Wrong { .. });
-                let is_counted = counted.contains(&name);
-                let store = |fingerprint: &Fingerprint| {
-                    let fingerprint = fingerprint.clone();
-                    Stored { fingerprint, is_good, is_counted }
-                };
-                match fingerprint {
-                    Some(fingerprint) if lasting => done.insert(name, store(fingerprint)),
-                    _ => done.remove(&name),
-                };
-            }
-            _ => {}
+impl FromIterator<Held> for Held {
+    /// Of groups that were folded by themselves.
+    fn from_iter<T: IntoIterator<Item = Self>>(groups: T) -> Self {
+        let mut all = Self::default();
+        for group in groups {
+            all.done.extend(group.done);
+            all.settled.extend(group.settled);
         }
+        all
     }
-    Held { done }
+}
+
+impl History {
+    /// The results that would be the same again.
+    ///
+    /// They are measured (stable or not) and wrong ones. Not kept are cases that crashed, hung, ran out of memory or were
+    /// refused by the driver, since they may end differently; cases that never used the device (excluded, invalid, not
+    /// compiled), since planning them again costs nothing; and expected failures, since no fingerprint says whether the
+    /// manifest still expects them. Ratios are formed within rounds, so a group should be kept whole or measured whole.
+    pub fn held(&self) -> Held {
+        let mut held = Held::default();
+        for (key, mut events) in self.settled() {
+            held.settled.insert(key.clone());
+            let is_counted = events.clone().any(|event| matches!(event, Event::CaseCounted { .. }));
+            let end = events.rfind(|event| matches!(event, Event::CaseSettled { .. }));
+            let Some(Event::CaseSettled { fingerprint: Some(fingerprint), outcome, .. }) = end else { continue };
+            let is_good = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
+            if is_good || matches!(outcome, Outcome::Wrong { .. }) {
+                let fingerprint = fingerprint.clone();
+                held.done.insert(key.clone(), Stored { fingerprint, is_good, is_counted });
+            }
+        }
+        held
+    }
 }

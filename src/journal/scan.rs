@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{from_slice, from_str};
 
-use super::damage::{Role, Step};
-use super::parse::{self, Checked, Envelope, Fault, Line};
-use super::read::{Place, Sound, bytes_of, lines_of, sound};
-use super::{Damaged, JournalError, Torn};
-use crate::model::{Event, GroupKey, Outcome};
+use super::parse::{self, Envelope, Fault, Line};
+use super::read::{Place, bytes_of, in_order, lines_of};
+use super::role::{Content, Part, Role};
+use super::{Damaged, History, JournalError, Torn};
+use crate::model::{Case, CaseKey, Event, GroupKey};
 
 /// A journal that was scanned.
 #[derive(Debug)]
@@ -24,70 +25,86 @@ pub struct Scan {
     pub path: PathBuf,
     /// The last line, if it was cut off.
     pub torn: Option<Torn>,
-    /// As [`Contents::damaged`](super::Contents::damaged).
+    /// Lines that are not as they were written.
     pub damaged: Vec<Damaged>,
-    pub(super) steps: Vec<Scanned>,
+    pub(super) history: History<Scanned>,
 }
 
 impl Scan {
-    /// Whether it holds no event.
-    pub const fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+    /// Whether no run ever started.
+    pub fn is_empty(&self) -> bool {
+        self.history.run().is_none()
     }
 }
 
 /// What a line holds.
 #[derive(Debug)]
 pub(super) enum Scanned {
-    /// Of a run.
+    /// It is about a run.
     Run(Box<Event>),
+    /// It is about a group or one of its cases.
     Group(GroupLine),
 }
 
 /// A line about a group or one of its cases.
 #[derive(Debug)]
 pub(super) struct GroupLine {
-    pub key: Arc<GroupKey>,
-    /// The ordinal of the case.
-    pub case: Option<u64>,
-    pub kind: Kind,
-    pub text: Text,
+    key: Arc<GroupKey>,
+    kind: Kind,
+    text: Text,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+impl Scanned {
+    /// Where the text of a line of a group is.
+    pub const fn text(&self) -> Option<Text> {
+        match self {
+            Self::Run(_) => None,
+            Self::Group(line) => Some(line.text),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Kind {
     Started,
     Finished,
-    /// The result of a case that was run.
-    Result,
-    /// The end of a case that was run.
-    Settled,
-    /// Another line of a case.
-    Other,
-    /// Ratios of the group.
     Ratios,
+    Case { ordinal: u64, key: Arc<CaseKey>, part: Part },
 }
 
-/// Where the text of a line is.
-#[derive(Debug)]
-pub(super) enum Text {
-    /// In the file, without the line's end.
-    Stored { offset: u64, length: u32 },
-    /// The line is of the first version: the event that it would be now.
-    Upgraded(Box<Event>),
+/// Where the text of a line is in the file, without the line's end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Text {
+    pub offset: u64,
+    pub length: u32,
 }
 
-impl Step for Scanned {
+impl Content for Scanned {
     fn role(&self) -> Role<'_> {
         match self {
             Self::Run(event) => event.role(),
-            Self::Group(line) => match line.kind {
-                Kind::Started => Role::GroupStarted(&line.key),
-                Kind::Finished => Role::GroupFinished(&line.key),
-                Kind::Result => Role::Result(&line.key),
-                Kind::Settled | Kind::Other => Role::OfCase(&line.key),
-                Kind::Ratios => Role::Other,
+            Self::Group(GroupLine { key: group, kind, .. }) => match kind {
+                Kind::Started => Role::GroupStarted(group),
+                Kind::Finished => Role::GroupFinished(group),
+                Kind::Ratios => Role::Ratios(group),
+                Kind::Case { key, part, .. } => Role::Case(group, key, *part),
             },
+        }
+    }
+
+    fn case(&self) -> Option<Case> {
+        match self {
+            Self::Group(GroupLine { key: group, kind: Kind::Case { ordinal, key, .. }, .. }) => {
+                Some(Case { ordinal: *ordinal, key: (**key).clone(), group: (**group).clone() })
+            }
+            _ => None,
+        }
+    }
+
+    fn into_event(self) -> Option<Event> {
+        match self {
+            Self::Run(event) => Some(*event),
+            Self::Group(_) => None,
         }
     }
 }
@@ -103,8 +120,10 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
         let place = Place { offset, is_ended: line.ends_with(b"\n"), is_last };
         (place, scan_line(line.trim_ascii_end(), offset, &mut keys))
     });
-    let Sound { content: steps, torn, damaged, .. } = sound(path, scanned)?;
-    Ok(Scan { path: path.to_owned(), torn, damaged, steps })
+    let lines = in_order(path, scanned)?;
+    let torn = lines.torn;
+    let (history, damaged) = lines.into_history(path)?;
+    Ok(Scan { path: path.to_owned(), torn, damaged, history })
 }
 
 /// What is read of a line.
@@ -126,6 +145,8 @@ struct Head<'a> {
 struct CaseHead<'a> {
     ordinal: u64,
     #[serde(borrow)]
+    key: &'a RawValue,
+    #[serde(borrow)]
     group: &'a RawValue,
 }
 
@@ -143,20 +164,35 @@ struct OutcomeHead<'a> {
     kind: Cow<'a, str>,
 }
 
-/// Keys of groups by their text. Most lines have that of the line before.
+impl OutcomeHead<'_> {
+    fn part(&self) -> Part {
+        Part::Settled { is_run: self.kind != "not_run" }
+    }
+}
+
+/// The keys of groups and cases by their text. Most lines have those of the line before.
 #[derive(Default)]
-struct Keys(HashMap<String, Arc<GroupKey>>);
+struct Keys {
+    groups: HashMap<String, Arc<GroupKey>>,
+    cases: HashMap<String, Arc<CaseKey>>,
+}
 
 impl Keys {
-    fn of(&mut self, text: &RawValue) -> Result<Arc<GroupKey>, Fault> {
-        let text = text.get();
-        if let Some(key) = self.0.get(text) {
-            return Ok(Arc::clone(key));
-        }
-        let key: Arc<GroupKey> = Arc::new(from_str(text).map_err(|e| Fault::syntax(&e))?);
-        self.0.insert(text.to_owned(), Arc::clone(&key));
-        Ok(key)
+    fn line(&mut self, head: &CaseHead<'_>, part: Part, text: Text) -> Result<Scanned, Fault> {
+        let kind = Kind::Case { ordinal: head.ordinal, key: parsed(&mut self.cases, head.key)?, part };
+        Ok(Scanned::Group(GroupLine { key: parsed(&mut self.groups, head.group)?, kind, text }))
     }
+}
+
+/// The key with this text.
+fn parsed<K: DeserializeOwned>(known: &mut HashMap<String, Arc<K>>, text: &RawValue) -> Result<Arc<K>, Fault> {
+    let text = text.get();
+    if let Some(key) = known.get(text) {
+        return Ok(Arc::clone(key));
+    }
+    let key: Arc<K> = Arc::new(from_str(text).map_err(|e| Fault::syntax(&e))?);
+    known.insert(text.to_owned(), Arc::clone(&key));
+    Ok(key)
 }
 
 /// How the case of an event begins, which comes first.
@@ -167,11 +203,8 @@ fn scan_line(line: &[u8], offset: usize, keys: &mut Keys) -> Result<Line<Scanned
         return scanned;
     }
     let head: Head<'_> = from_slice(line).map_err(|e| Fault::syntax(&e))?;
-    let content = match parse::check(head.v, line)? {
-        Checked::Upgraded(event) => of_event(event),
-        Checked::Current => of_line(&head, line, offset, keys)?,
-    };
-    Ok(Line { seq: head.seq, content })
+    parse::check(head.v, line)?;
+    Ok(Line { seq: parse::numbered(head.seq)?, content: of_line(&head, line, offset, keys)? })
 }
 
 /// Scans a line as it is written, of which the long rest behind the case is not parsed.
@@ -181,66 +214,42 @@ fn scan_start(line: &[u8], offset: usize, keys: &mut Keys) -> Option<Result<Line
         let rest = serde_json::Deserializer::from_slice(rest.strip_prefix(CASE_FIELD)?);
         rest.into_iter::<CaseHead<'_>>().next()?.ok()
     };
-    let (CaseHead { ordinal, group }, kind) = match &*event {
-        "case_checked" | "case_measured" => (at_start()?, Kind::Result),
-        "case_counted" => (at_start()?, Kind::Other),
+    let (case, part) = match &*event {
+        "case_checked" | "case_measured" => (at_start()?, Part::Result),
+        "case_counted" => (at_start()?, Part::Counted),
         "case_settled" => {
             let SettledHead { case, outcome } = from_slice(line).ok()?;
-            (case, if outcome.kind == "not_run" { Kind::Other } else { Kind::Settled })
+            (case, outcome.part())
         }
         _ => return None,
     };
-    let length = u32::try_from(line.len()).ok()?;
-    let mut scanned = || {
-        parse::check(v, line)?;
-        let text = Text::Stored { offset: offset as u64, length };
-        let content = Scanned::Group(GroupLine { key: keys.of(group)?, case: Some(ordinal), kind, text });
-        Ok(Line { seq, content })
-    };
-    Some(scanned())
+    let text = Text { offset: offset as u64, length: u32::try_from(line.len()).ok()? };
+    let checked = parse::check(v, line).and_then(|()| parse::numbered(seq));
+    Some(checked.and_then(|seq| Ok(Line { seq, content: keys.line(&case, part, text)? })))
 }
 
 fn of_line(head: &Head<'_>, line: &[u8], offset: usize, keys: &mut Keys) -> Result<Scanned, Fault> {
     let lacks = |what: &str| Fault::Damage(format!("missing field `{what}`"));
-    let kind = match &*head.event {
-        "group_started" => Kind::Started,
-        "group_finished" => Kind::Finished,
-        "case_checked" | "case_measured" => Kind::Result,
+    let length = u32::try_from(line.len()).map_err(|_| Fault::Damage("the line is longer than 4 GB".to_owned()))?;
+    let text = Text { offset: offset as u64, length };
+    let mut group = |kind| {
+        let key = parsed(&mut keys.groups, head.key.ok_or_else(|| lacks("key"))?)?;
+        Ok(Scanned::Group(GroupLine { key, kind, text }))
+    };
+    let part = match &*head.event {
+        "group_started" => return group(Kind::Started),
+        "group_finished" => return group(Kind::Finished),
+        "ratios_formed" => return group(Kind::Ratios),
+        "case_checked" | "case_measured" => Part::Result,
+        "case_counted" => Part::Counted,
+        "case_note" => Part::Note,
+        "case_metered" | "case_erred" | "case_printed" => Part::Detail,
         "case_settled" => {
             let outcome = head.outcome.ok_or_else(|| lacks("outcome"))?;
-            let OutcomeHead { kind } = from_str(outcome.get()).map_err(|e| Fault::syntax(&e))?;
-            if kind == "not_run" { Kind::Other } else { Kind::Settled }
+            from_str::<OutcomeHead<'_>>(outcome.get()).map_err(|e| Fault::syntax(&e))?.part()
         }
-        "ratios_formed" => Kind::Ratios,
-        "case_counted" | "case_metered" | "case_erred" | "case_printed" | "case_note" => Kind::Other,
-        _ => {
-            let event = parse::parse(line)?.content;
-            return Ok(Scanned::Run(Box::new(event)));
-        }
+        _ => return Ok(Scanned::Run(Box::new(parse::parse(line)?.content))),
     };
-    let length = u32::try_from(line.len()).map_err(|_| Fault::Damage("the line is longer than 4 GB".to_owned()))?;
-    let text = Text::Stored { offset: offset as u64, length };
-    Ok(Scanned::Group(if matches!(kind, Kind::Started | Kind::Finished | Kind::Ratios) {
-        GroupLine { key: keys.of(head.key.ok_or_else(|| lacks("key"))?)?, case: None, kind, text }
-    } else {
-        let case = head.case.ok_or_else(|| lacks("case"))?;
-        let CaseHead { ordinal, group } = from_str(case.get()).map_err(|e| Fault::syntax(&e))?;
-        GroupLine { key: keys.of(group)?, case: Some(ordinal), kind, text }
-    }))
-}
-
-fn of_event(event: Box<Event>) -> Scanned {
-    let kind = match &*event {
-        Event::GroupStarted { .. } => Kind::Started,
-        Event::GroupFinished { .. } => Kind::Finished,
-        Event::CaseChecked { .. } | Event::CaseMeasured { .. } => Kind::Result,
-        Event::CaseSettled { outcome, .. } if !matches!(outcome, Outcome::NotRun { .. }) => Kind::Settled,
-        _ => Kind::Other,
-    };
-    let (key, case) = match (&*event, event.case()) {
-        (Event::GroupStarted { key, .. } | Event::GroupFinished { key, .. }, _) => (key.clone(), None),
-        (_, Some(case)) => (case.group.clone(), Some(case.ordinal)),
-        _ => return Scanned::Run(event),
-    };
-    Scanned::Group(GroupLine { key: Arc::new(key), case, kind, text: Text::Upgraded(event) })
+    let case = head.case.ok_or_else(|| lacks("case"))?;
+    keys.line(&from_str(case.get()).map_err(|e| Fault::syntax(&e))?, part, text)
 }

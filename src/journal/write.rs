@@ -76,10 +76,10 @@ impl Journal {
         };
         let opened = atomic::open_itself(&path, OpenOptions::new().create(true).append(true));
         let file = opened.map_err(JournalError::io("open", &path))?;
-        if let Some(torn) = &contents.torn {
+        if let Some(torn) = contents.torn() {
             file.set_len(torn.offset).map_err(JournalError::io("cut the torn last line of", &path))?;
         }
-        let next = contents.last + 1;
+        let next = contents.last() + 1;
         Ok((Self { file, path, lock, next }, contents))
     }
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{ReadError, Stored, folder_of, journal, shards};
-use crate::analyse::{self, GroupFold};
-use crate::journal::{JOURNAL_FILE, Merged, RECORDS_FILE, read_records};
+use crate::analyse;
+use crate::journal::{History, JOURNAL_FILE, Merged, RECORDS_FILE, read_records};
 use crate::model::Shard;
 
 /// The report at a path, or all reports below it.
@@ -51,7 +51,7 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     let report = |part: Merged| {
         let no_run = |source| ReadError::NoRun { place: place.clone(), source };
         let is_whole = part.missing.is_empty();
-        let groups = part.of_groups(GroupFold::of)?;
+        let groups = part.of_groups(History::of)?;
         let records = analyse::records_of_groups(part.into_run_events(), groups).map_err(no_run)?;
         let mut warnings = joined.warnings.clone();
         if !is_whole {

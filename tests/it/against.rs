@@ -6,6 +6,7 @@ use runner::analyse;
 use runner::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Together, compare_together};
 use runner::backend::fake::{self, FakeDevice, FakeKernel, device_info};
 use runner::execute::run_group;
+use runner::journal::History;
 use runner::model::{
     BlockPlan, BodyPlan, CaseJob, Claim, CompileUnit, Compiled, Event, GridPlan, LaunchPlan, LaunchSettings,
     MeasurePlan,
@@ -77,7 +78,7 @@ fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Compa
     assert!(run_group(&mut device, &job, &mut |event| events.push(event)).is_ok());
     events.push(Event::RunFinished { complete: true, wall_seconds: 1.0 });
     let records = analyse::records(&events).unwrap();
-    compare_together(&[Together::of(&events, &records, "@base").unwrap()], &Options::default())
+    compare_together(&[Together::of(History::of(events), &records, "@base").unwrap()], &Options::default())
 }
 
 fn called(comparison: &Comparison) -> Vec<(&str, Kind)> {

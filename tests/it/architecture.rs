@@ -16,7 +16,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("plan", &["cpp", "experiment", "expr", "npy", "safetensors", "diagnostics", "project", "model"]),
     ("render", &["atomic", "analyse", "format", "journal", "regular", "stats", "model"]),
     ("stored", &["analyse", "journal", "revision", "programs", "model"]),
-    ("analyse", &["expr", "stats", "model"]),
+    ("analyse", &["expr", "journal", "stats", "model"]),
     ("journal", &["atomic", "regular", "model"]),
     ("atomic", &[]),
     ("stats", &[]),

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::time::{self, Evidence, TimeChange};
 use super::{CauseKind, Change, Comparison, DifferenceKind, Differs, Fact, Kind, Options, Pair, Row, decide, rows};
 use crate::analyse::{AnalyseError, PairedRatio, paired_ratios};
-use crate::model::{Case, CaseKey, CaseRecord, Event, Records, Regime};
+use crate::journal::History;
+use crate::model::{Case, CaseKey, CaseRecord, Records, Regime};
 
 /// What a run knows of base and new.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +21,10 @@ pub struct Together {
 }
 
 impl Together {
-    /// Takes a run apart whose variants of the base end in `suffix`. Fails if the events have no run.
-    pub fn of(events: &[Event], records: &Records, suffix: &str) -> Result<Self, AnalyseError> {
+    /// Takes a run apart whose variants of the base end in `suffix`. Fails if the history has no run.
+    pub fn of(history: History, records: &Records, suffix: &str) -> Result<Self, AnalyseError> {
         let base_of = |key: &CaseKey| CaseKey { variant: format!("{}{suffix}", key.variant), ..key.clone() };
-        let ratios = paired_ratios(events, base_of)?;
+        let ratios = paired_ratios(history, base_of)?;
         let (base, new) = records.cases.iter().cloned().partition(|record| record.case.key.variant.ends_with(suffix));
         let of = |cases: Vec<CaseRecord>| Records { cases, ..records.clone() };
         let (mut base, new) = (of(base), of(new));

@@ -6,7 +6,8 @@ use super::{AnalyseError, CONFIDENCE, Known, Row, by_group, comparison_noise, no
 use crate::analyse::attempts::{self, Folded};
 use crate::analyse::bootstraps::Bootstraps;
 use crate::analyse::ratios::speedup;
-use crate::model::{CaseKey, Estimate, Event, Regime};
+use crate::journal::History;
+use crate::model::{CaseKey, Estimate, Regime};
 
 /// How a case compares with its base.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,11 +20,11 @@ pub struct PairedRatio {
 
 /// The ratio of every case, in each regime, to the one that `base_of` names. Fails if no run ever started.
 pub fn paired_ratios(
-    events: &[Event],
+    history: History,
     base_of: impl Fn(&CaseKey) -> CaseKey,
 ) -> Result<HashMap<(CaseKey, Regime), PairedRatio>, AnalyseError> {
     let Folded { mut header, environment, mut cases, ratios, .. } =
-        attempts::fold(events.iter().cloned(), Vec::new()).ok_or(AnalyseError::NoRun)?;
+        attempts::fold(history).ok_or(AnalyseError::NoRun)?;
     for case in &mut cases {
         suspect(case, &environment);
     }

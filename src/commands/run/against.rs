@@ -18,7 +18,7 @@ use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::experiment::Manifest;
-use crate::journal::{self, JOURNAL_FILE};
+use crate::journal::{self, Contents, JOURNAL_FILE};
 use crate::manifest;
 use crate::model::{Diagnostics, Event, Records};
 use crate::plan::against::{Joined, Part, base_name, join};
@@ -235,10 +235,10 @@ impl Beside {
 
     fn together(&self, records: &Records, dir: &Path) -> Result<Together, Failure> {
         let suffix = base_name("", &self.label);
-        let journal =
-            journal::read(&dir.join(JOURNAL_FILE)).map_err(|error| Failure::environment(error.to_string()))?;
+        let history = journal::read(&dir.join(JOURNAL_FILE)).and_then(Contents::into_history);
+        let history = history.map_err(|error| Failure::environment(error.to_string()))?;
         let mut together =
-            Together::of(&journal.events, records, &suffix).map_err(|error| Failure::environment(error.to_string()))?;
+            Together::of(history, records, &suffix).map_err(|error| Failure::environment(error.to_string()))?;
         let mut refused: HashMap<_, Vec<_>> = HashMap::new();
         for case in &self.joined.refused {
             let what = match case.part {

@@ -6,12 +6,12 @@ use std::time::Instant;
 use super::Ended;
 use super::destination::Destination;
 use super::recorder::Recorder;
-use crate::analyse::{ClaimState, Spent};
+use crate::analyse::ClaimState;
 use crate::commands::cli::GateArgs;
 use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
-use crate::journal::FolderLock;
+use crate::journal::{Contents, FolderLock, Spent};
 use crate::model::{Event, Records};
 use crate::render::RenderError;
 use crate::{analyse, format, journal, render};
@@ -79,23 +79,35 @@ pub fn close(
 ) -> Result<Written, Failure> {
     let complete = *end == RunEnd::Complete;
     let finished = Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() };
-    let analysed = analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished);
-    // Before the end of the run: a journal that ends with it lacks nothing.
-    let ratios = analysed.iter().flat_map(|(_, ratios, _)| ratios);
-    ratios.chain([&finished]).for_each(|event| recorder.emit(event));
-    let lock = recorder.close()?;
-    let (records, _, spent) = analysed?;
-    Ok(Written { records, spent, lock })
+    match analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished) {
+        Ok(Analysed { records, ratios, spent }) => {
+            // Before the end of the run: a journal that ends with it lacks nothing.
+            ratios.iter().chain([&finished]).for_each(|event| recorder.emit(event));
+            Ok(Written { records, spent, lock: recorder.close()? })
+        }
+        // The journal does not end as that of a finished run, since nothing can be made of it.
+        Err(failure) => recorder.close().and(Err(failure)),
+    }
 }
 
-/// The records of a journal that will end with `end`, the ratios that it lacks, and the time of its last run.
-fn analysed(path: &Path, end: &Event) -> Result<(Records, Vec<Event>, Spent), Failure> {
-    let mut events = journal::read(path).map_err(|e| Failure::environment(e.to_string()))?.events;
-    events.push(end.clone());
-    let spent = Spent::of(&events);
-    let made = analyse::records_and_ratios(events);
+/// What is made of a journal.
+struct Analysed {
+    records: Records,
+    /// The ratios that it lacks.
+    ratios: Vec<Event>,
+    /// The time of its last run.
+    spent: Spent,
+}
+
+/// Reads a journal that will end with `end`.
+fn analysed(path: &Path, end: &Event) -> Result<Analysed, Failure> {
+    let history = journal::read(path).and_then(Contents::into_history);
+    let mut history = history.map_err(|e| Failure::environment(e.to_string()))?;
+    history.add(end.clone());
+    let spent = history.run().map(|run| run.spent.clone()).unwrap_or_default();
+    let made = analyse::records_and_ratios(history);
     let (records, ratios) = made.map_err(|e| Failure::environment(e.to_string()))?;
-    Ok((records, ratios, spent))
+    Ok(Analysed { records, ratios, spent })
 }
 
 fn show(
@@ -137,7 +149,7 @@ fn times(spent: &Spent) -> Option<String> {
     let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {}", format::seconds(*seconds)));
     let parts: Vec<String> = phases.chain([format!("idle {}", format::seconds(idle))]).collect();
     // Less would be printed as 0.0 s.
-    let beside = Some(spent.beside).filter(|beside| *beside >= 0.05);
+    let beside = Some(spent.beside()).filter(|beside| *beside >= 0.05);
     let beside = beside.map(|beside| format!("; compiling meanwhile {}", format::seconds(beside))).unwrap_or_default();
     Some(format!("time: {} ({}{beside})", format::seconds(wall), parts.join(", ")))
 }
@@ -165,4 +177,26 @@ fn claims_hold(gate: GateArgs, records: &Records) -> bool {
         ClaimState::Broken => false,
         ClaimState::Undecided | ClaimState::NotApplicable => !gate.strict,
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+    use crate::commands::cli::{Cli, ColorChoice, Command};
+
+    #[test]
+    fn a_journal_of_which_nothing_can_be_made_does_not_end_as_that_of_a_finished_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let Command::Run(args) = Cli::read(["runner", "run", "m.toml"]).unwrap().command else { unreachable!() };
+        let options = RunOptions::of_run(&args, &args.manifests[0]).unwrap();
+        let destination = Destination { dir: dir.path().to_owned() };
+        let mut console = Console::new(ColorChoice::Never);
+        let (mut recorder, _) = Recorder::open(&options, "x", &destination, &mut console).unwrap();
+        recorder.emit(&Event::CompileStarted { units: 1 });
+        let failure = close(&RunEnd::Complete, Instant::now(), recorder, &destination).unwrap_err();
+        assert!(failure.message.contains("the journal has no run"), "{}", failure.message);
+        let text = std::fs::read_to_string(dir.path().join(journal::JOURNAL_FILE)).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
 }

@@ -64,12 +64,14 @@ impl Recorder {
         let failure = |error: JournalError| unusable(options, &error);
         let (journal, held) = if options.resume {
             let (journal, contents) = Journal::append_to(&destination.dir).map_err(failure)?;
-            same_experiment(&contents.events, experiment, &destination.dir)?;
-            for damaged in &contents.damaged {
+            for damaged in contents.damaged() {
                 let line = stored::damaged_line(&destination.dir.join(JOURNAL_FILE), damaged);
                 console.say(&format!("warning: {line}"));
             }
-            (journal, journal::resume_state(&contents.events))
+            let history = contents.into_history().map_err(failure)?;
+            let other = history.run().map(|run| run.header.experiment.as_str());
+            same_experiment(other, experiment, &destination.dir)?;
+            (journal, history.held())
         } else {
             (Journal::create(&destination.dir).map_err(failure)?, Held::default())
         };
@@ -158,11 +160,7 @@ fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure> {
 }
 
 /// Refuses to continue the journal of another experiment.
-fn same_experiment(events: &[Event], experiment: &str, dir: &Path) -> Result<(), Failure> {
-    let other = events.iter().rev().find_map(|event| match event {
-        Event::CasesPlanned { todo, held } => todo.iter().chain(held).map(|case| case.key.experiment.as_str()).next(),
-        _ => None,
-    });
+fn same_experiment(other: Option<&str>, experiment: &str, dir: &Path) -> Result<(), Failure> {
     let Some(other) = other.filter(|other| *other != experiment) else { return Ok(()) };
     let dir = dir.display();
     Err(Failure::usage(format!(
@@ -175,7 +173,6 @@ fn same_experiment(events: &[Event], experiment: &str, dir: &Path) -> Result<(),
 mod tests {
     use super::*;
     use crate::commands::cli::{Cli, ColorChoice, Command};
-    use crate::model::{Case, CaseKey, GroupKey};
 
     /// Why a run into `dir` is refused.
     fn refused(options: &[&str], dir: &Path) -> Option<String> {
@@ -228,14 +225,11 @@ mod tests {
 
     #[test]
     fn the_journal_of_another_experiment_is_not_continued() {
-        let key = CaseKey { experiment: "reduce".to_owned(), variant: "a".to_owned(), axes: Vec::new() };
-        let case = Case { ordinal: 0, key, group: GroupKey(Vec::new()) };
-        let events = [Event::CasesPlanned { todo: vec![case], held: Vec::new() }];
-        let refusal = same_experiment(&events, "copy", Path::new("out")).map_err(|failure| failure.message);
+        let refusal = same_experiment(Some("reduce"), "copy", Path::new("out")).map_err(|failure| failure.message);
         let expected = "--resume: out holds the journal of experiment `reduce`, not `copy`: name another folder with \
                         --out, or run without --resume";
         assert_eq!(refusal, Err(expected.to_owned()));
-        assert!(same_experiment(&events, "reduce", Path::new("out")).is_ok());
-        assert!(same_experiment(&[], "copy", Path::new("out")).is_ok(), "the journal is empty");
+        assert!(same_experiment(Some("reduce"), "reduce", Path::new("out")).is_ok());
+        assert!(same_experiment(None, "copy", Path::new("out")).is_ok(), "the journal is empty");
     }
 }

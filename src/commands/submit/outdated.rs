@@ -9,7 +9,7 @@ use super::ahead::Ahead;
 use crate::cluster::{Job, finished_journal, mark_outdated};
 use crate::commands::Failure;
 use crate::experiment::Manifest;
-use crate::journal;
+use crate::journal::{self, Contents, History};
 use crate::model::{CaseHashes, CaseKey, Event, Outcome};
 
 /// Marks finished shards of which a case has other hashes now. They were run by one of the first `submissions`.
@@ -25,8 +25,8 @@ pub fn mark(
         for work in job.work().filter(|work| work.experiment == index) {
             let Some(path) = finished_journal(&job.folder(dir, work)) else { continue };
             // A task that continues a damaged journal reports it.
-            let Ok(contents) = journal::read(&path) else { continue };
-            if differ(&contents.events, &hashes) {
+            let Ok(history) = journal::read(&path).and_then(Contents::into_history) else { continue };
+            if differ(&history, &hashes) {
                 mark_outdated(&path, submissions).map_err(|error| Failure::environment(error.to_string()))?;
             }
         }
@@ -35,18 +35,13 @@ pub fn mark(
 }
 
 /// Whether a case was run with other hashes than those of now. One that did not compile had none.
-fn differ(events: &[Event], now: &HashMap<CaseKey, CaseHashes>) -> bool {
-    let mut then: HashMap<&CaseKey, Option<&CaseHashes>> = HashMap::new();
-    for event in events {
-        match event {
-            Event::CaseChecked { case, hashes, .. } => {
-                then.insert(&case.key, hashes.as_ref());
-            }
-            Event::CaseSettled { case, outcome: Outcome::CompileError { .. }, .. } => {
-                then.insert(&case.key, None);
-            }
-            _ => {}
-        }
-    }
-    then.into_iter().any(|(key, then)| now.get(key).is_some_and(|now| then != Some(now)))
+fn differ(history: &History, now: &HashMap<CaseKey, CaseHashes>) -> bool {
+    history.settled().any(|(key, events)| {
+        let then = events.rev().find_map(|event| match event {
+            Event::CaseChecked { hashes, .. } => Some(hashes.as_ref()),
+            Event::CaseSettled { outcome: Outcome::CompileError { .. }, .. } => Some(None),
+            _ => None,
+        });
+        then.is_some_and(|then| now.get(key).is_some_and(|now| then != Some(now)))
+    })
 }

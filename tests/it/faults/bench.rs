@@ -146,7 +146,7 @@ impl Running {
         let journal = self.out.join(journal::JOURNAL_FILE);
         self.until("an event in its journal", |_| {
             // Not there yet, or just being written.
-            journal::read(&journal).is_ok_and(|contents| contents.events.iter().any(&wanted))
+            journal::read(&journal).is_ok_and(|contents| contents.events().any(&wanted))
         });
     }
 

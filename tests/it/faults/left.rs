@@ -27,7 +27,7 @@ impl Left {
 
     pub fn events(&self) -> Vec<Event> {
         let contents = journal::read(&self.dir.join(journal::JOURNAL_FILE));
-        contents.unwrap_or_else(|e| panic!("no journal: {e}\n{}", self.words())).events
+        contents.unwrap_or_else(|e| panic!("no journal: {e}\n{}", self.words())).events().cloned().collect()
     }
 
     pub fn report(&self) -> String {

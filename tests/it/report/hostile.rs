@@ -7,7 +7,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use runner::journal::{self, JOURNAL_FILE, Journal};
+use runner::journal::{self, Contents, JOURNAL_FILE, Journal};
 use runner::render::Screen;
 use runner::{analyse, render};
 use serde_json::{Value, json};
@@ -111,8 +111,8 @@ fn an_edited_journal_is_refused_or_reported() {
     let text = fs::read_to_string(path).unwrap();
     assert_none(&panics(&text, &|changed| {
         fs::write(path, changed).unwrap();
-        let Ok(contents) = journal::read(path) else { return };
-        if let Ok(records) = analyse::records(&contents.events) {
+        let Ok(history) = journal::read(path).and_then(Contents::into_history) else { return };
+        if let Ok(records) = analyse::records_of(history) {
             let _ = render::files(&records);
         }
     }));

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use runner::journal::{self, JOURNAL_FILE, Journal, PREVIOUS_JOURNAL_FILE, Torn};
+use runner::journal::{
+    self, Contents, Held, History, JOURNAL_FILE, Journal, JournalError, PREVIOUS_JOURNAL_FILE, Torn,
+};
 use runner::model::{Activity, Counters, Event, Fingerprint, Outcome, Records, Value};
-
-use serde_json::Value as Json;
 
 use super::fixture::{self, Run};
 
@@ -23,8 +23,8 @@ fn what_is_written_is_read_back() {
     for run in [fixture::reduce(), fixture::faults(), fixture::simulated()] {
         write(dir.path(), &run.events);
         let contents = journal::read(&dir.path().join(JOURNAL_FILE)).unwrap();
-        assert!(contents.events == run.events);
-        assert_eq!(contents.torn, None);
+        assert!(contents.events().eq(&run.events));
+        assert_eq!(contents.torn(), None);
     }
 }
 
@@ -57,7 +57,7 @@ fn a_line_is_on_the_disk_as_soon_as_it_is_recorded() {
     let mut journal = Journal::create(dir.path()).unwrap();
     for (i, event) in events.iter().enumerate() {
         journal.record(event).unwrap();
-        assert_eq!(journal::read(&dir.path().join(JOURNAL_FILE)).unwrap().events.len(), i + 1);
+        assert_eq!(journal::read(&dir.path().join(JOURNAL_FILE)).unwrap().events().count(), i + 1);
     }
 }
 
@@ -72,13 +72,13 @@ fn wherever_the_last_line_is_cut_the_lines_before_it_are_read_and_the_cut_is_tol
     for cut in last + 1..whole.len() {
         fs::write(&path, &whole[..cut]).unwrap();
         let contents = journal::read(&path).unwrap();
-        assert_eq!(contents.events.len(), events.len() - 1, "cut at {cut}");
-        assert_eq!(contents.torn, Some(Torn { line: events.len(), offset: last as u64 }));
+        assert_eq!(contents.events().count(), events.len() - 1, "cut at {cut}");
+        assert_eq!(contents.torn(), Some(Torn { line: events.len(), offset: last as u64 }));
     }
 }
 
 /// The journal of a run with this line, from 0, changed by one bit.
-fn damaged(dir: &Path, events: &[Event], line: usize) -> Result<journal::Contents, journal::JournalError> {
+fn damaged(dir: &Path, events: &[Event], line: usize) -> Result<Contents, JournalError> {
     write(dir, events);
     let path = dir.join(JOURNAL_FILE);
     let text = fs::read_to_string(&path).unwrap();
@@ -111,25 +111,26 @@ fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
     let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
     let Event::CaseMeasured { case: hit, .. } = &run.events[place] else { unreachable!() };
     let contents = damaged(dir.path(), &run.events, place).unwrap();
-    assert_eq!(contents.damaged.iter().map(|damaged| damaged.line).collect::<Vec<_>>(), [place + 1]);
-    assert!(contents.damaged[0].message.contains("checksum"), "{:?}", contents.damaged);
-    let (before, held) = (journal::resume_state(&run.events), journal::resume_state(&contents.events));
+    assert_eq!(contents.damaged().map(|damaged| damaged.line).collect::<Vec<_>>(), [place + 1]);
+    assert!(contents.damaged().all(|damaged| damaged.message.contains("checksum")), "{contents:?}");
+    let held = contents.clone().into_history().unwrap().held();
+    let before = History::of(run.events.clone()).held();
     let mut others = 0;
     for event in &run.events {
         let Event::CaseSettled { case, .. } = event else { continue };
-        let holds = |held: &journal::Held| held.holds(&case.key, &fixture::fingerprint());
+        let holds = |held: &Held| held.holds(&case.key, &fixture::fingerprint());
         let expected = holds(&before) && case.group != hit.group;
         assert_eq!(holds(&held), expected, "{}", case.key);
         others += usize::from(expected);
     }
     assert!(others > 0);
-    let records = runner::analyse::records(&contents.events).unwrap();
+    let records = runner::analyse::records_of(contents.into_history().unwrap()).unwrap();
     let lost = records.cases.iter().filter(|record| matches!(record.outcome, Outcome::NotRun { .. }));
     assert!(lost.clone().count() > 0 && lost.clone().all(|record| record.case.group == hit.group));
 }
 
 /// The journal of a run after its lines were changed.
-fn changed(dir: &Path, events: &[Event], change: impl FnOnce(&mut Vec<String>)) -> journal::Contents {
+fn changed(dir: &Path, events: &[Event], change: impl FnOnce(&mut Vec<String>)) -> Contents {
     write(dir, events);
     let path = dir.join(JOURNAL_FILE);
     let text = fs::read_to_string(&path).unwrap();
@@ -154,11 +155,11 @@ fn a_line_that_is_doubled_dropped_or_moved_costs_its_group_and_is_located() {
     ];
     for (change, offsets, words) in changes {
         let contents = changed(dir.path(), &run.events, |lines| change(lines, place));
-        let found: Vec<usize> = contents.damaged.iter().map(|damaged| damaged.line).collect();
+        let found: Vec<usize> = contents.damaged().map(|damaged| damaged.line).collect();
         let expected: Vec<usize> = offsets.iter().map(|offset| place + 1 + offset).collect();
         assert_eq!(found, expected, "{words}");
-        assert!(contents.damaged.iter().any(|damaged| damaged.message.contains(words)), "{:?}", contents.damaged);
-        let held = journal::resume_state(&contents.events);
+        assert!(contents.damaged().any(|damaged| damaged.message.contains(words)), "{contents:?}");
+        let held = contents.into_history().unwrap().held();
         for event in &run.events {
             let Event::CaseSettled { case, .. } = event else { continue };
             assert!(case.group != hit.group || !held.knows(&case.key), "{} is held", case.key);
@@ -173,11 +174,11 @@ fn lines_go_on_counting_after_a_resumption() {
     let events = planned().events;
     write(dir.path(), &events[..5]);
     let (mut journal, contents) = Journal::append_to(dir.path()).unwrap();
-    assert_eq!(contents.last, 5);
+    assert_eq!(contents.last(), 5);
     journal.record(&events[5]).unwrap();
     drop(journal);
     let contents = journal::read(&dir.path().join(JOURNAL_FILE)).unwrap();
-    assert_eq!((contents.last, contents.damaged), (6, Vec::new()));
+    assert_eq!((contents.last(), contents.damaged().count()), (6, 0));
 }
 
 #[test]
@@ -187,8 +188,8 @@ fn what_was_run_again_after_the_damage_counts() {
     let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
     let twice: Vec<Event> = run.events.iter().chain(&run.events).cloned().collect();
     let contents = damaged(dir.path(), &twice, place).unwrap();
-    let records = |events: &[Event]| runner::analyse::records(events).unwrap().cases;
-    assert!(records(&contents.events) == records(&twice));
+    let records = |history: History| runner::analyse::records_of(history).unwrap().cases;
+    assert!(records(contents.into_history().unwrap()) == records(History::of(twice)));
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn damage_before_the_first_group_is_refused_with_its_line() {
     let run = planned();
     let planned = place_of(&run, |event| matches!(event, Event::CasesPlanned { .. }));
     for line in 0..=planned {
-        let error = damaged(dir.path(), &run.events, line).unwrap_err().to_string();
+        let error = damaged(dir.path(), &run.events, line).and_then(Contents::into_history).unwrap_err().to_string();
         assert!(error.contains(&format!("journal.jsonl:{}: ", line + 1)) && error.contains("--resume"), "{error}");
     }
 }
@@ -215,20 +216,18 @@ fn a_journal_of_a_newer_version_is_refused_even_in_its_last_line() {
 }
 
 #[test]
-fn a_journal_of_the_first_version_is_read() {
+fn a_line_that_says_another_version_is_damaged_and_its_checksum_is_still_checked() {
     let dir = tempfile::tempdir().unwrap();
-    let events = fixture::simulated().events;
-    write(dir.path(), &events);
-    let path = dir.path().join(JOURNAL_FILE);
-    let text = fs::read_to_string(&path).unwrap();
-    let old = |line: &str| {
-        let (object, _) = line.rsplit_once(",\"sum\":").unwrap();
-        object.replacen("{\"v\":2,", "{\"v\":1,", 1) + "}\n"
-    };
-    let note = "{\"v\":1,\"t\":\"2026-01-01T00:00:00Z\",\"event\":\"counters_missing\",\"why\":\"none\"}\n";
-    fs::write(&path, text.lines().map(old).collect::<String>() + note).unwrap();
-    let contents = journal::read(&path).unwrap();
-    assert!(contents.events[..events.len()] == events && contents.damaged.is_empty());
+    let run = planned();
+    let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
+    let contents = changed(dir.path(), &run.events, |lines| {
+        lines[place] = lines[place].replacen("{\"v\":2,", "{\"v\":1,", 1);
+    });
+    let damaged: Vec<_> = contents.damaged().collect();
+    assert_eq!(damaged.len(), 1);
+    assert_eq!(damaged[0].line, place + 1);
+    let message = &damaged[0].message;
+    assert!(message.starts_with("its version is 1, this runner reads version 2; the checksum is "), "{message}");
 }
 
 #[test]
@@ -240,16 +239,16 @@ fn continuing_cuts_the_torn_line_off_and_appends_behind_it() {
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 9]).unwrap();
     let (mut journal, contents) = Journal::append_to(dir.path()).unwrap();
-    assert_eq!(contents.events.len(), events.len() - 1);
+    assert_eq!(contents.events().count(), events.len() - 1);
     journal.record(events.last().unwrap()).unwrap();
-    assert!(journal::read(&path).unwrap().events == events);
+    assert!(journal::read(&path).unwrap().events().eq(&events));
 }
 
 #[test]
 fn continuing_nothing_begins_a_journal() {
     let dir = tempfile::tempdir().unwrap();
     let (_, contents) = Journal::append_to(&dir.path().join("new")).unwrap();
-    assert!(contents.events.is_empty());
+    assert_eq!(contents.events().count(), 0);
     assert!(dir.path().join("new").join(JOURNAL_FILE).exists());
 }
 
@@ -272,16 +271,16 @@ fn starting_afresh_keeps_the_samples_of_the_run_before() {
     let events = fixture::simulated().events;
     write(dir.path(), &events);
     write(dir.path(), &events[..1]);
-    assert!(journal::read(&dir.path().join(PREVIOUS_JOURNAL_FILE)).unwrap().events == events);
+    assert!(journal::read(&dir.path().join(PREVIOUS_JOURNAL_FILE)).unwrap().events().eq(&events));
     // A run that settled nothing does not push out one that did.
     write(dir.path(), &events[..1]);
-    assert!(journal::read(&dir.path().join(PREVIOUS_JOURNAL_FILE)).unwrap().events == events);
+    assert!(journal::read(&dir.path().join(PREVIOUS_JOURNAL_FILE)).unwrap().events().eq(&events));
 }
 
 #[test]
 fn only_lasting_answers_under_the_same_fingerprint_are_held() {
     let run = fixture::faults();
-    let held = journal::resume_state(&run.events);
+    let held = History::of(run.events.clone()).held();
     let settled = |e: &Event| match e {
         Event::CaseSettled { case, outcome, .. } => Some((case.key.clone(), outcome.name())),
         _ => None,
@@ -302,7 +301,7 @@ fn a_case_that_is_planned_again_or_fails_later_is_no_longer_held() {
     else {
         unreachable!("the fixture settles cases")
     };
-    let holds = |run: &Run| journal::resume_state(&run.events).holds(&case.key, &fixture::fingerprint());
+    let holds = |run: &Run| History::of(run.events.clone()).held().holds(&case.key, &fixture::fingerprint());
     assert!(holds(&run));
     let before = run.events.len();
     run.events.push(Event::CasesPlanned { todo: vec![case.clone()], held: Vec::new() });
@@ -320,7 +319,7 @@ fn counters_that_a_profiler_took_after_the_end_are_known_on_resumption() {
         _ => None,
     };
     let case = run.events.iter().find_map(good).unwrap();
-    let lacks = |run: &Run| journal::resume_state(&run.events).lacks_counters(&case.key);
+    let lacks = |run: &Run| History::of(run.events.clone()).held().lacks_counters(&case.key);
     assert!(lacks(&run));
     let counters = Counters([("inst_executed".into(), 5.0)].into());
     run.events.push(Event::CaseCounted { case: case.clone(), counters: counters.clone(), each: Vec::new() });
@@ -340,7 +339,7 @@ fn keys_that_differ_in_type_alone_are_different_cases() {
     let number = run.case("neighbored", &[("n", Value::Int(1))]);
     let text = run.case("neighbored", &[("n", Value::Str("1".to_owned()))]);
     run.settled(&number, Outcome::Measured, None);
-    let held = journal::resume_state(&run.events);
+    let held = History::of(run.events.clone()).held();
     assert!(held.holds(&number.key, &fixture::fingerprint()));
     assert!(!held.holds(&text.key, &fixture::fingerprint()));
 }
@@ -385,38 +384,6 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
     assert!(flipped.contains("records.jsonl:2: the checksum is "), "{flipped}");
     assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: a second header"));
-}
-
-/// Written by the program of version 2: a header and four cases.
-const VERSION_2: &str = include_str!("golden/records-version-2.jsonl");
-
-#[test]
-fn records_of_version_2_are_read_with_every_digit() {
-    let records = journal::parse_records(VERSION_2, Path::new("records.jsonl")).unwrap();
-    let lines: Vec<Json> = VERSION_2.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((records.cases.len(), lines.len()), (4, 4));
-    let number = |line: &Json, path: &str| line.pointer(path).and_then(Json::as_f64).unwrap().to_bits();
-    let mut steps = 0;
-    for (record, line) in records.cases.iter().zip(&lines) {
-        let result = record.result.as_ref().unwrap();
-        assert_eq!(result.time.high.to_bits(), number(line, "/result/time/2"));
-        assert_eq!(Some(u64::from(result.samples)), line.pointer("/result/samples").unwrap().as_u64());
-        assert_eq!(record.error.unwrap().mean_rel.to_bits(), number(line, "/error/mean_rel"));
-        assert_eq!(record.launches[0].label, line.pointer("/launches/0/label").unwrap().as_str().unwrap());
-        assert_eq!(record.hashes.as_ref().unwrap().inputs, line.pointer("/hashes/2").unwrap().as_str().unwrap());
-        if let Some(previous) = &result.against_previous {
-            steps += 1;
-            assert_eq!(previous.against, line.pointer("/result/against_previous/against").unwrap().as_str().unwrap());
-            let reproducible = previous.reproducible.unwrap();
-            assert_eq!(reproducible.low.to_bits(), number(line, "/result/against_previous/reproducible/0"));
-            // Stated once, where both ratios have it.
-            assert_eq!(previous.noise.unwrap().to_bits(), number(line, "/result/against_baseline/noise"));
-        }
-    }
-    assert!(steps >= 2, "{steps}");
-    let text = journal::records_text(&records).unwrap();
-    assert!(text.len() < VERSION_2.len());
-    assert!(journal::parse_records(&text, Path::new("records.jsonl")).unwrap() == records);
 }
 
 /// As many bytes as a record of a body with one launch may have.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use runner::analyse::{self, GroupFold};
-use runner::journal::{self, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
+use runner::analyse;
+use runner::journal::{self, History, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
 use runner::model::{Case, Event, GroupKey, Outcome, Records, Shard};
 
 use super::fixture;
@@ -94,6 +94,11 @@ fn shards(of: u32) -> Vec<Part> {
     (1..=of).map(|index| shard(&events, Shard { index, of }, &format!("2026-01-02T03:04:{index:02}Z"))).collect()
 }
 
+/// The events of the journal in a folder.
+fn events_in(dir: &Path) -> Vec<Event> {
+    journal::read(&dir.join(JOURNAL_FILE)).unwrap().events().cloned().collect()
+}
+
 #[track_caller]
 fn one(parts: &[Part]) -> Joined {
     let dir = tempfile::tempdir().unwrap();
@@ -104,7 +109,7 @@ fn one(parts: &[Part]) -> Joined {
     let out = dir.path().join("out");
     let (_, groups) = merged.write(&out, |events| events).unwrap();
     assert!(merged.of_groups(|events| events).unwrap() == groups, "groups differ if nothing is written");
-    let events = journal::read(&out.join(JOURNAL_FILE)).unwrap().events;
+    let events = events_in(&out);
     let run: Vec<Event> = merged.into_run_events().collect();
     // The groups come after the start and the plan.
     let mut all = run.clone();
@@ -114,7 +119,7 @@ fn one(parts: &[Part]) -> Joined {
 }
 
 fn records(merged: &Joined) -> Records {
-    let groups = merged.groups.iter().cloned().map(GroupFold::of).collect();
+    let groups = merged.groups.iter().cloned().map(History::of).collect();
     analyse::records_of_groups(merged.run.clone(), groups).unwrap()
 }
 
@@ -289,31 +294,10 @@ fn a_merge_may_replace_one_of_its_journals() {
     let parts = shards(3);
     let mut merged = merge_in(dir.path(), &parts).unwrap().remove(0);
     let out = dir.path().join(&parts[1].place);
-    let (_, groups) = merged.write(&out, GroupFold::of).unwrap();
+    let (_, groups) = merged.write(&out, History::of).unwrap();
     let expected = analyse::records(&whole()).unwrap();
     assert!(analyse::records_of_groups(merged.into_run_events(), groups).unwrap() == expected);
-    assert!(analyse::records(&journal::read(&out.join(JOURNAL_FILE)).unwrap().events).unwrap() == expected);
-}
-
-#[test]
-fn journals_of_the_first_version_are_merged_as_they_would_be_written_now() {
-    let dir = tempfile::tempdir().unwrap();
-    let parts = shards(2);
-    let expected = one(&parts).events;
-    let scan = |part: &Part| {
-        let path = dir.path().join(&part.place).with_extension("jsonl");
-        let line = |event: &Event| {
-            let mut line = serde_json::to_value(event).unwrap();
-            line["v"] = 1.into();
-            line["t"] = "2026-01-02T03:04:05Z".into();
-            line.to_string() + "\n"
-        };
-        std::fs::write(&path, part.events.iter().map(line).collect::<String>()).unwrap();
-        journal::scan(&path).unwrap()
-    };
-    let mut merged = journal::merge(parts.iter().map(scan).collect()).unwrap().remove(0);
-    merged.write(&dir.path().join("out"), drop).unwrap();
-    assert!(journal::read(&dir.path().join("out").join(JOURNAL_FILE)).unwrap().events == expected);
+    assert!(analyse::records(&events_in(&out)).unwrap() == expected);
 }
 
 #[test]
@@ -367,13 +351,13 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
     let expected = analyse::records(&whole()).unwrap();
     let mut parts = shards(3);
     for part in &mut parts {
-        let (_, formed) = analyse::records_and_ratios(part.events.clone()).unwrap();
+        let (_, formed) = analyse::records_and_ratios(History::of(part.events.clone())).unwrap();
         assert!(!formed.is_empty(), "{} has measured ratios", part.place);
         let end = part.events.len() - 1;
         part.events.splice(end..end, formed);
     }
     let merged = one(&parts);
-    let (records, formed) = analyse::records_and_ratios(merged.events.clone()).unwrap();
+    let (records, formed) = analyse::records_and_ratios(History::of(merged.events.clone())).unwrap();
     assert!(records == expected);
     assert_eq!(formed, [], "formed again");
 
@@ -385,7 +369,7 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
         }
         other => other,
     });
-    let records = analyse::records_of(with_another).unwrap();
+    let records = analyse::records_of(History::of(with_another)).unwrap();
     let ratios = records.cases.iter().filter_map(|case| case.result.as_ref()?.against_baseline.as_ref());
     assert!(ratios.filter(|ratio| (ratio.speedup.point - 7.0).abs() < 1e-9).count() > 5);
 }
@@ -393,8 +377,8 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
 #[test]
 fn ratios_of_other_samples_are_formed() {
     let events = whole();
-    let (_, formed) = analyse::records_and_ratios(events.clone()).unwrap();
+    let (_, formed) = analyse::records_and_ratios(History::of(events.clone())).unwrap();
     let part = slower(Part { place: String::new(), events });
     let with_stale = part.events.iter().cloned().chain(formed);
-    assert!(analyse::records_of(with_stale).unwrap() == analyse::records(&part.events).unwrap());
+    assert!(analyse::records_of(History::of(with_stale)).unwrap() == analyse::records(&part.events).unwrap());
 }

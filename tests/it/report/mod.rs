@@ -4,6 +4,7 @@ mod analyse;
 mod claims;
 mod command;
 mod compare;
+mod cuts;
 mod events;
 mod expected_failures;
 mod fidelity;

@@ -17,7 +17,7 @@ use crate::compile::Toolkit;
 use crate::dispatch::pending::depends_on_host;
 use crate::dispatch::{Interrupt, Urgency};
 use crate::experiment::Manifest;
-use crate::journal::{self, Held, JOURNAL_FILE};
+use crate::journal::{self, Held, History, JOURNAL_FILE};
 use crate::model::DeviceInfo;
 use crate::plan::GroupCost;
 use crate::{render, stored};
@@ -158,16 +158,15 @@ fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
         )));
     }
     let place = root.join(CONTINUED);
-    let (journal, groups) = part.write(&place, |events| events).map_err(failure)?;
+    let (journal, groups) = part.write(&place, |events| History::of(events).held()).map_err(failure)?;
     drop(journal);
-    let all: Vec<_> = part.into_run_events().chain(groups.into_iter().flatten()).collect();
     let own = root.join(gpu.to_string());
     let moved = std::fs::create_dir_all(&own)
         .and_then(|()| std::fs::rename(place.join(JOURNAL_FILE), own.join(JOURNAL_FILE)))
         .and_then(|()| std::fs::remove_dir_all(&place));
     moved.map_err(|error| Failure::environment(format!("cannot write to {}: {error}", root.display())))?;
     removed(root, Some(&own))?;
-    Ok(journal::resume_state(&all))
+    Ok(groups.into_iter().collect())
 }
 
 /// Removes the journals of an earlier run, which the GPUs would continue, except that in one folder.

@@ -15,7 +15,8 @@ use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
 use crate::dispatch::{Ready, RunEnd};
 use crate::format::seconds;
-use crate::model::{CaseJob, Environment, Event, GroupJob, GroupKey, Machine, WorkAmount};
+use crate::model::{Case, CaseJob, Environment, Event, GroupJob, GroupKey, Machine, WorkAmount};
+use crate::plan::ResolvedGroup;
 use crate::plan::link::link;
 
 /// The journals of one GPU.
@@ -150,11 +151,19 @@ impl<'a, 'r> Sessions<'a, 'r> {
         let environment = ahead.environment(self.ready, self.machine.clone());
         let destination = Destination::of(&options, manifest, &self.ready.device);
         let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
-        let (mut recorder, _) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
+        let (mut recorder, held) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
         recorder.expect(manifest, &ahead.plan, "");
         // The command that makes the report again is that of the whole run: it is the same for every GPU.
         let whole = RunOptions { target: experiment.options.target.clone(), ..options };
         recorder.emit(&ahead.started(&whole, manifest, &environment, self.ready.uuid.clone()));
+        // Groups are planned one by one, each before it runs. Those that are done already stay in the plan of this journal.
+        let cases = |group: &ResolvedGroup| -> Vec<Case> {
+            let settled = group.settled.iter().map(|(case, _)| case);
+            settled.chain(group.job.cases.iter().map(|case| &case.case)).cloned().collect()
+        };
+        let groups = ahead.groups.iter().map(cases);
+        let done = groups.filter(|cases| cases.iter().any(|case| held.has_settled(&case.key))).flatten();
+        recorder.emit(&Event::CasesPlanned { todo: Vec::new(), held: done.collect() });
         Ok(Session { recorder, environment, destination, started: Instant::now() })
     }
 }

@@ -1,0 +1,486 @@
+//! What the runs of a journal have done: its lines, folded once.
+//!
+//! A journal may hold several runs (each resumption is one), and a group may start several times in a run (a worker
+//! that died is replaced). The last attempt at a case counts. Reports, merges and resumptions, and what a damaged line
+//! costs, are questions to one [`History`], so that they agree.
+//!
+//! A run counts from its plan on. One that was killed before, while it compiled, has changed nothing: the run before it
+//! is still the last one.
+//!
+//! A damaged line costs the groups that were running when it was written. Their results up to their next start are left
+//! out, so that a resumed run repeats these groups alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::role::{Content, Part, Role};
+use super::{Damaged, Spent};
+use crate::model::{
+    Case, CaseKey, Environment, Event, FormedRatios, GroupKey, Outcome, Phase, RunContext, RunHeader, Shard,
+};
+
+/// A run, as its own lines describe it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What a reader of the records needs to know first.
+    pub header: RunHeader,
+    /// What results depend on.
+    pub environment: Environment,
+    /// Where, when and how it was started.
+    pub context: RunContext,
+    /// Cases of the whole plan.
+    pub cases: u64,
+    /// Groups of the whole plan.
+    pub groups: u32,
+    /// `CountersMissing` and `EnergyMissing`.
+    pub remarks: Vec<Event>,
+    /// Whether it ended with every planned case run.
+    pub is_complete: bool,
+    /// Where its time went.
+    pub spent: Spent,
+    /// Its cases; `None` if it wrote no plan.
+    planned: Option<Vec<Case>>,
+    /// The cases that lines name, in a run without a plan.
+    named: Vec<Case>,
+}
+
+/// A case of the last run, and the attempt at it that counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseHistory<L = Event> {
+    /// The case as the last run planned it: its position may have changed since the attempt.
+    pub case: Case,
+    /// The number of the start, of the run or of the group in it, over the whole journal: only samples of one session
+    /// were interleaved.
+    pub session: usize,
+    /// The lines of the attempt, each with its number.
+    pub lines: Vec<(usize, L)>,
+    /// Whether the case was run and has an outcome.
+    pub is_run: bool,
+}
+
+/// The last run, and what it and the runs before it have done of its plan.
+#[derive(Debug)]
+pub struct LastRun<L = Event> {
+    /// The run.
+    pub run: Run,
+    /// Every planned case once, in the manifest's order.
+    pub cases: Vec<CaseHistory<L>>,
+    pub(super) groups: HashMap<Arc<GroupKey>, Group<L>>,
+}
+
+/// What the lines of a journal say has been done.
+#[derive(Debug)]
+pub struct History<L = Event> {
+    /// The last run that counts.
+    run: Option<Run>,
+    /// A run that has not written its plan yet.
+    begun: Option<Run>,
+    /// The shards of all runs.
+    pub(super) shards: BTreeSet<Shard>,
+    /// Seconds of each phase, of all runs.
+    pub(super) phases: BTreeMap<Phase, f64>,
+    /// Seconds of all runs that ended.
+    pub(super) wall: f64,
+    /// How often a run or a group has started.
+    starts: usize,
+    /// The start of the run, for groups without a start of their own.
+    run_session: usize,
+    groups: HashMap<Arc<GroupKey>, Group<L>>,
+    /// Attempts that have not ended.
+    open: HashMap<CaseKey, Attempt<L>>,
+    settled: HashMap<CaseKey, Attempt<L>>,
+    /// The number of lines.
+    lines: usize,
+    /// Whether a group has started in the run that began last.
+    has_groups: bool,
+    /// Whether a line of that run is damaged.
+    is_damaged: bool,
+}
+
+/// What is known of a group beside its cases.
+#[derive(Debug)]
+pub(super) struct Group<L> {
+    /// When the run began that last planned it.
+    pub planned_at: String,
+    /// Its lines that are about no case, each with its number.
+    pub lines: Vec<(usize, L)>,
+    /// How many of its cases are settled.
+    settled: usize,
+    /// The number of its start in the run.
+    session: Option<usize>,
+    is_running: bool,
+    /// Whether it has started since the last damaged line.
+    is_sound: bool,
+    /// Whether its lines are left out until it starts or is planned again.
+    is_void: bool,
+}
+
+/// What was done of a case since it was last planned.
+#[derive(Debug)]
+struct Attempt<L> {
+    group: Arc<GroupKey>,
+    session: usize,
+    lines: Vec<(usize, L)>,
+    is_run: bool,
+}
+
+impl<L> Default for Group<L> {
+    fn default() -> Self {
+        Self {
+            planned_at: String::new(),
+            lines: Vec::new(),
+            settled: 0,
+            session: None,
+            is_running: false,
+            is_sound: false,
+            is_void: false,
+        }
+    }
+}
+
+impl<L> Default for History<L> {
+    fn default() -> Self {
+        Self {
+            run: None,
+            begun: None,
+            shards: BTreeSet::new(),
+            phases: BTreeMap::new(),
+            wall: 0.0,
+            starts: 0,
+            run_session: 0,
+            groups: HashMap::new(),
+            open: HashMap::new(),
+            settled: HashMap::new(),
+            lines: 0,
+            has_groups: false,
+            is_damaged: false,
+        }
+    }
+}
+
+impl<L> History<L> {
+    /// The last run that counts; `None` if none ever started.
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref().or(self.begun.as_ref())
+    }
+
+    /// What is known of the cases of the last run; `None` if none ever started.
+    pub fn into_last_run(self) -> Option<LastRun<L>> {
+        let Self { run, begun, groups, mut open, mut settled, .. } = self;
+        let mut run = run.or(begun)?;
+        let mut cases = run.planned.take().unwrap_or_else(|| std::mem::take(&mut run.named));
+        // A run that plans its groups one by one may first have planned to keep one that it repeats.
+        cases.sort_by_key(|case| case.ordinal);
+        cases.dedup_by(|a, b| a.key == b.key);
+        let of_case = |case: Case| {
+            let attempt = settled.remove(&case.key).or_else(|| open.remove(&case.key));
+            let (session, lines, is_run) =
+                attempt.map(|attempt| (attempt.session, attempt.lines, attempt.is_run)).unwrap_or_default();
+            CaseHistory { case, session, lines, is_run }
+        };
+        let cases = cases.into_iter().map(of_case).collect();
+        Some(LastRun { run, cases, groups })
+    }
+}
+
+impl History {
+    /// Folds the events of a journal, or those of some groups of it.
+    pub fn of(events: impl IntoIterator<Item = Event>) -> Self {
+        let mut history = Self::default();
+        events.into_iter().for_each(|event| history.add(event));
+        history
+    }
+
+    /// Adds the next event.
+    pub fn add(&mut self, event: Event) {
+        self.take(event);
+    }
+
+    /// Adds groups that were folded by themselves.
+    pub fn extend(&mut self, groups: Self) {
+        self.groups.extend(groups.groups);
+        self.open.extend(groups.open);
+        self.settled.extend(groups.settled);
+    }
+
+    /// How a case ended; `None` if it has not.
+    pub fn outcome(&self, key: &CaseKey) -> Option<&Outcome> {
+        self.settled.get(key)?.lines.iter().rev().find_map(|(_, event)| match event {
+            Event::CaseSettled { outcome, .. } => Some(outcome),
+            _ => None,
+        })
+    }
+
+    /// The events of every case that is settled, whether or not the last run planned it.
+    pub fn settled(&self) -> impl Iterator<Item = (&CaseKey, impl DoubleEndedIterator<Item = &Event> + Clone)> {
+        self.settled.iter().map(|(key, attempt)| (key, attempt.lines.iter().map(|(_, event)| event)))
+    }
+}
+
+/// A group of the last run.
+#[derive(Debug)]
+pub(super) struct PlannedGroup<L> {
+    pub key: Arc<GroupKey>,
+    pub planned: Vec<Case>,
+    /// Its lines and those of its cases, each with its number, in the order in which they were written.
+    pub lines: Vec<(usize, L)>,
+    /// Whether every planned case was run and has an outcome.
+    pub is_complete: bool,
+    /// When the run began that last planned it.
+    pub planned_at: String,
+}
+
+impl<L> LastRun<L> {
+    /// The groups of the plan, in its order.
+    pub(super) fn into_groups(self) -> Vec<PlannedGroup<L>> {
+        let mut known = self.groups;
+        let mut places: HashMap<Arc<GroupKey>, usize> = HashMap::new();
+        let mut groups: Vec<PlannedGroup<L>> = Vec::new();
+        for CaseHistory { case, lines, is_run, .. } in self.cases {
+            let place = places.get(&case.group).copied().unwrap_or_else(|| {
+                let key = Arc::new(case.group.clone());
+                let Group { lines, planned_at, .. } = known.remove(&key).unwrap_or_default();
+                places.insert(Arc::clone(&key), groups.len());
+                groups.push(PlannedGroup { key, planned: Vec::new(), lines, is_complete: true, planned_at });
+                groups.len() - 1
+            });
+            let group = &mut groups[place];
+            group.planned.push(case);
+            group.lines.extend(lines);
+            group.is_complete &= is_run;
+        }
+        for group in &mut groups {
+            group.lines.sort_by_key(|(number, _)| *number);
+        }
+        groups
+    }
+}
+
+impl LastRun {
+    /// The ratios that were formed of samples.
+    pub fn take_ratios(&mut self) -> FormedRatios {
+        let lines = self.groups.values_mut().flat_map(|group| std::mem::take(&mut group.lines));
+        let ratios = lines.filter_map(|(_, event)| match event {
+            Event::RatiosFormed { ratios, .. } => Some(ratios),
+            _ => None,
+        });
+        ratios.flatten().collect()
+    }
+}
+
+impl<L: Content> History<L> {
+    /// Folds the lines of a journal, and returns those that are damaged. An error if one of them may have been the start
+    /// of a run or its plan.
+    pub(super) fn of_lines(lines: impl Iterator<Item = Result<L, Damaged>>) -> Result<(Self, Vec<Damaged>), Damaged> {
+        let (mut history, mut damaged) = (Self::default(), Vec::new());
+        let mut before: Option<Damaged> = None;
+        for line in lines {
+            match line {
+                Ok(line) => {
+                    if let Some(damaged) = before.take().filter(|_| matches!(line.role(), Role::Plan)) {
+                        return Err(damaged);
+                    }
+                    history.take(line);
+                }
+                Err(line) if !history.has_groups => return Err(line),
+                Err(line) => {
+                    history.miss_line();
+                    before.get_or_insert_with(|| line.clone());
+                    damaged.push(line);
+                }
+            }
+        }
+        Ok((history, damaged))
+    }
+
+    fn take(&mut self, line: L) {
+        self.lines += 1;
+        let number = self.lines;
+        match line.role() {
+            Role::Run | Role::Plan => {
+                if let Some(event) = line.into_event() {
+                    self.take_run(event);
+                }
+            }
+            Role::GroupStarted(key) => {
+                let key = self.known(key);
+                self.start(&key).lines.push((number, line));
+            }
+            Role::GroupFinished(key) => {
+                let key = self.known(key);
+                self.has_groups = true;
+                self.expect_start(&key);
+                let group = self.groups.entry(key).or_default();
+                group.is_running = false;
+                group.lines.push((number, line));
+            }
+            Role::Ratios(key) => {
+                let key = self.known(key);
+                self.groups.entry(key).or_default().lines.push((number, line));
+            }
+            Role::Case(..) => self.take_case(line),
+            Role::Other => {}
+        }
+    }
+
+    fn take_run(&mut self, event: Event) {
+        match event {
+            Event::RunStarted { header, environment, context, cases, groups } => {
+                self.shards.extend(context.shard);
+                (self.has_groups, self.is_damaged) = (false, false);
+                self.groups.values_mut().for_each(|group| group.is_running = false);
+                self.begun = Some(Run {
+                    header: *header,
+                    environment: *environment,
+                    context,
+                    cases,
+                    groups,
+                    remarks: Vec::new(),
+                    is_complete: false,
+                    spent: Spent::default(),
+                    planned: None,
+                    named: Vec::new(),
+                });
+            }
+            Event::CasesPlanned { todo, held } => self.plan(todo, held),
+            Event::PhaseSpent { phase, seconds } => {
+                *self.phases.entry(phase).or_default() += seconds;
+                self.with_run(|run| *run.spent.phases.entry(phase).or_default() += seconds);
+            }
+            Event::CompileFinished { seconds } => self.with_run(|run| run.spent.compiling += seconds),
+            Event::RunFinished { complete, wall_seconds } => {
+                self.wall += wall_seconds;
+                self.with_run(|run| (run.is_complete, run.spent.wall) = (complete, Some(wall_seconds)));
+            }
+            Event::CountersMissing { .. } | Event::EnergyMissing { .. } => self.with_run(|run| run.remarks.push(event)),
+            _ => {}
+        }
+    }
+
+    /// Changes the run that began last.
+    fn with_run(&mut self, change: impl FnOnce(&mut Run)) {
+        if let Some(run) = self.begun.as_mut().or(self.run.as_mut()) {
+            change(run);
+        }
+    }
+
+    /// Makes the run that began last the one that counts.
+    fn enter_run(&mut self) {
+        let Some(run) = self.begun.take() else { return };
+        self.run = Some(run);
+        self.starts += 1;
+        self.run_session = self.starts;
+        self.groups.values_mut().for_each(|group| group.session = None);
+        self.open.clear();
+    }
+
+    /// Results of cases that are run again no longer count.
+    fn plan(&mut self, todo: Vec<Case>, held: Vec<Case>) {
+        self.enter_run();
+        for case in &todo {
+            self.open.remove(&case.key);
+            if let Some(attempt) = self.settled.remove(&case.key)
+                && let Some(group) = self.groups.get_mut(&attempt.group)
+            {
+                group.settled = group.settled.saturating_sub(1);
+            }
+        }
+        let planned_at = self.run.as_ref().map(|run| run.context.started.clone()).unwrap_or_default();
+        for case in &todo {
+            let key = self.known(&case.group);
+            let group = self.groups.entry(key).or_default();
+            group.is_void = false;
+            group.planned_at.clone_from(&planned_at);
+            // Cases that never use the device are settled anew even if the rest of the group is kept.
+            if group.settled == 0 {
+                group.lines.clear();
+            }
+        }
+        if let Some(run) = &mut self.run {
+            run.planned.get_or_insert_default().extend(todo.into_iter().chain(held));
+        }
+    }
+
+    /// A group that starts again drops what its unsettled cases did in the worker that died.
+    fn start(&mut self, key: &Arc<GroupKey>) -> &mut Group<L> {
+        self.enter_run();
+        self.starts += 1;
+        self.has_groups = true;
+        for attempt in self.open.values_mut().filter(|attempt| attempt.group == *key) {
+            attempt.lines.retain(|(_, line)| matches!(line.role(), Role::Case(_, _, Part::Note)));
+        }
+        let group = self.groups.entry(Arc::clone(key)).or_default();
+        group.session = Some(self.starts);
+        (group.is_running, group.is_sound, group.is_void) = (true, true, false);
+        group
+    }
+
+    fn take_case(&mut self, line: L) {
+        self.enter_run();
+        let Role::Case(group, key, part) = line.role() else { return };
+        let group = self.known(group);
+        if part == Part::Result {
+            self.expect_start(&group);
+        }
+        let known = self.groups.entry(Arc::clone(&group)).or_default();
+        if known.is_void {
+            return;
+        }
+        if let Some(run) = self.run.as_mut().filter(|run| run.planned.is_none()) {
+            run.named.extend(line.case());
+        }
+        let session = known.session.unwrap_or(self.run_session);
+        let new = || Attempt { group, session, lines: Vec::new(), is_run: false };
+        let is_added = matches!(part, Part::Counted | Part::Note) && !self.open.contains_key(key);
+        if let Part::Settled { is_run } = part {
+            // A memory check after the timings settles a case again.
+            let open = self.open.remove_entry(key);
+            known.settled += usize::from(!self.settled.contains_key(key));
+            let ended = open.or_else(|| self.settled.remove_entry(key));
+            let (key, mut attempt) = ended.unwrap_or_else(|| (key.clone(), new()));
+            attempt.is_run = is_run;
+            attempt.lines.push((self.lines, line));
+            self.settled.insert(key, attempt);
+        } else if let Some(attempt) = self.settled.get_mut(key).filter(|_| is_added) {
+            // What a profiler adds is of the attempt that it follows.
+            attempt.lines.push((self.lines, line));
+        } else {
+            let attempt = match self.open.get_mut(key) {
+                Some(attempt) => attempt,
+                None => self.open.entry(key.clone()).or_insert_with(new),
+            };
+            attempt.session = session;
+            attempt.lines.push((self.lines, line));
+        }
+    }
+
+    /// A line is lost: it may have been of any group that was running, or the start of another one.
+    fn miss_line(&mut self) {
+        self.is_damaged = true;
+        self.groups.values_mut().for_each(|group| group.is_sound = false);
+        let running = self.groups.iter().filter(|(_, group)| group.is_running);
+        let running: Vec<Arc<GroupKey>> = running.map(|(key, _)| Arc::clone(key)).collect();
+        for key in &running {
+            self.void(key);
+        }
+    }
+
+    /// Leaves a group out that goes on after a damaged line without a start of its own.
+    fn expect_start(&mut self, key: &Arc<GroupKey>) {
+        if self.is_damaged && !self.groups.get(key).is_some_and(|group| group.is_sound) {
+            self.void(key);
+        }
+    }
+
+    fn void(&mut self, key: &Arc<GroupKey>) {
+        self.open.retain(|_, attempt| attempt.group != *key);
+        self.settled.retain(|_, attempt| attempt.group != *key);
+        let group = self.groups.entry(Arc::clone(key)).or_default();
+        (group.settled, group.is_void) = (0, true);
+    }
+
+    /// The key of a group, as it is kept.
+    fn known(&self, key: &GroupKey) -> Arc<GroupKey> {
+        self.groups.get_key_value(key).map_or_else(|| Arc::new(key.clone()), |(key, _)| Arc::clone(key))
+    }
+}

@@ -1,0 +1,51 @@
+//! Where the wall time of a run went.
+
+use std::collections::BTreeMap;
+
+use crate::model::Phase;
+
+/// The wall time of a run, in seconds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Spent {
+    /// The time of each phase. Those of parallel workers add up.
+    pub phases: BTreeMap<Phase, f64>,
+    /// From the start of compiling to its end.
+    pub compiling: f64,
+    /// From start to end; `None` if the run did not end.
+    pub wall: Option<f64>,
+}
+
+impl Spent {
+    /// Compiling while groups ran, which is in no phase: the phase counts only the time that the run waited.
+    pub fn beside(&self) -> f64 {
+        (self.compiling - self.phases.get(&Phase::Compile).copied().unwrap_or_default()).max(0.0)
+    }
+
+    /// Time in no phase: starting the worker, waiting, writing.
+    pub fn idle(&self) -> Option<f64> {
+        Some((self.wall? - self.phases.values().sum::<f64>()).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spent;
+    use crate::model::Phase;
+
+    #[test]
+    fn what_is_in_no_phase_is_idle() {
+        let phases = [(Phase::Compile, 1.0), (Phase::Measure, 2.5)].into();
+        let spent = Spent { phases, compiling: 0.0, wall: None };
+        assert_eq!(spent.idle(), None);
+        assert_eq!(Spent { wall: Some(4.0), ..spent }.idle(), Some(0.5));
+    }
+
+    #[test]
+    fn compiling_counts_as_far_as_a_run_waited_for_it() {
+        let phases = [(Phase::Compile, 1.5), (Phase::Measure, 6.0)].into();
+        let spent = Spent { phases, compiling: 5.0, wall: Some(8.0) };
+        assert_eq!((spent.beside(), spent.idle()), (3.5, Some(0.5)));
+        let waited = Spent { phases: [(Phase::Compile, 1.1)].into(), compiling: 1.0, wall: None };
+        assert!(waited.beside().abs() < 1e-12, "{}", waited.beside());
+    }
+}
