@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest};
+use crate::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest, real};
 
 /// The version of the lines; raised when either side would misread the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,10 @@ pub enum Request {
     /// Measure the device itself. Only an idle worker gets this.
     Survey { wanted: Box<SurveyRequest> },
     /// Subtract this from every interval that the device's clock reads. There is no reply.
-    Calibrate { nanoseconds: f64 },
+    Calibrate {
+        #[serde(with = "real")]
+        nanoseconds: f64,
+    },
     /// Stop before the next step of a case. An idle worker ends.
     Quit,
 }
@@ -169,5 +172,21 @@ mod tests {
         send(&mut wire, &Reply::Lost { message: "one\ntwo".into() }).unwrap();
         assert_eq!(wire, b"{\"reply\":\"lost\",\"message\":\"one\\ntwo\"}\n");
         assert_eq!(receive(&mut wire.as_slice()).unwrap(), Some(Reply::Lost { message: "one\ntwo".into() }));
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_have_reach_the_other_side() {
+        use crate::model::{Case, CaseKey, GroupKey, ResultError};
+
+        let key = CaseKey { experiment: "x".into(), variant: "v".into(), axes: Vec::new() };
+        let case = Case { ordinal: 0, key, group: GroupKey(Vec::new()) };
+        let error = ResultError { abs: 1.5, rel: f64::INFINITY, mean_rel: f64::NEG_INFINITY, ulp: f64::INFINITY };
+        let reply = Reply::Event { event: Box::new(Event::CaseErred { case, error }) };
+        let request = Request::Calibrate { nanoseconds: f64::INFINITY };
+        let (mut replies, mut requests) = (Vec::new(), Vec::new());
+        send(&mut replies, &reply).unwrap();
+        send(&mut requests, &request).unwrap();
+        assert_eq!(receive(&mut replies.as_slice()).unwrap(), Some(reply));
+        assert_eq!(receive(&mut requests.as_slice()).unwrap(), Some(request));
     }
 }

@@ -286,3 +286,32 @@ fn sources_stay_short() {
         .collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
+
+/// Whether a line declares a field that holds an `f64`.
+fn declares_floats(line: &str) -> bool {
+    let line = line.trim();
+    let field = line.trim_start_matches("pub ").split_once(": ").filter(|(name, _)| {
+        name.chars().all(|c| c.is_ascii_lowercase() || c == '_') && line.ends_with(',') && !line.contains('(')
+    });
+    let wrapper = line.starts_with("pub struct ").then(|| line.split_once('(')).flatten();
+    field.or(wrapper).is_some_and(|(_, kind)| kind.contains("f64") || kind.contains("FormedRatios"))
+}
+
+#[test]
+fn every_float_that_is_stored_or_sent_is_written_as_a_real() {
+    let mut wrong = Vec::new();
+    let mut floats = 0;
+    for (path, text) in code_in("crates/model/src/model") {
+        let lines: Vec<&str> = text.split("#[cfg(test)]").next().unwrap_or("").lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| declares_floats(line)) {
+            let attributes = lines[..at].iter().rev().take_while(|before| before.trim().starts_with("#["));
+            let is_real = attributes.chain([line]).any(|part| part.contains("super::real"));
+            floats += 1;
+            if !is_real && !path.ends_with("/real.rs") {
+                wrong.push(format!("{path}: `{}` has no #[serde(with = \"super::real\")]", line.trim()));
+            }
+        }
+    }
+    assert!(floats > 50, "{floats} floats are found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::model::Estimate;
+use crate::model::{Estimate, Real, real};
 
 /// The coverage of an interval that is written without one.
 const NOMINAL: f64 = 0.95;
@@ -16,7 +16,7 @@ const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 /// A number, written without `.0` if it is whole.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Number(pub f64);
+pub(super) struct Number(#[serde(with = "real")] pub f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -24,7 +24,7 @@ impl Serialize for Number {
         if self.0.fract() == 0.0 && self.0.abs() <= LARGEST_WHOLE && !is_negative_zero {
             serializer.serialize_i64(self.0 as i64)
         } else {
-            serializer.serialize_f64(self.0)
+            Real(self.0).serialize(serializer)
         }
     }
 }
@@ -66,12 +66,12 @@ impl<'de> Deserialize<'de> for Interval {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Interval, A::Error> {
-                let mut values = [0.0; 3];
+                let mut values = [Real(0.0); 3];
                 for (i, value) in values.iter_mut().enumerate() {
                     *value = numbers.next_element()?.ok_or_else(|| A::Error::invalid_length(i, &self))?;
                 }
-                let [point, low, high] = values;
-                let confidence = numbers.next_element()?.unwrap_or(NOMINAL);
+                let [Real(point), Real(low), Real(high)] = values;
+                let Real(confidence) = numbers.next_element()?.unwrap_or(Real(NOMINAL));
                 Ok(Interval(Estimate { point, low, high, confidence }))
             }
         }

@@ -26,6 +26,11 @@ fn every_kernel_is_as_right_on_the_simulator_as_on_a_gpu() {
         assert_eq!((&case.outcome, &case.verdict), (&Outcome::Measured, &Verdict::Pass), "{variant}");
         assert!(case.notes.is_empty(), "{variant}: {:?}", case.notes);
     }
+    let subnormal = of("subnormal");
+    assert_eq!((&subnormal.outcome, &subnormal.verdict), (&Outcome::Measured, &Verdict::Pass));
+    let error = subnormal.error.unwrap();
+    assert_eq!(error.abs.to_bits(), 1e-3_f64.to_bits());
+    assert!(error.rel.is_infinite() && error.ulp.is_infinite(), "{error:?}");
     assert_eq!(of("lanes").outcome, Outcome::Measured);
     // Markdown's escapes aside.
     let report = std::fs::read_to_string(out.path().join("report.md")).unwrap().replace('\\', "");

@@ -15,6 +15,7 @@ mod hostile;
 mod html;
 mod journal;
 mod merge;
+mod reals;
 mod render;
 mod templates;
 mod terminal;

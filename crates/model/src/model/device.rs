@@ -186,6 +186,7 @@ pub struct Occupancy {
     /// Resident blocks per SM.
     pub blocks_per_sm: u32,
     /// Resident warps over the maximum per SM, 0 to 1.
+    #[serde(with = "super::real")]
     pub fraction: f64,
     /// What keeps more blocks from being resident; `None` if that is unknown.
     pub limiter: Option<OccupancyLimiter>,

@@ -98,6 +98,7 @@ pub enum Event {
         /// The unit's kernels, as C++ name expressions between commas.
         label: String,
         /// Time of the compiler.
+        #[serde(with = "super::real")]
         seconds: f64,
         /// Whether the code came from the cache.
         cached: bool,
@@ -107,6 +108,7 @@ pub enum Event {
     /// No unit is left to compile. `seconds` since `CompileStarted`; groups may have run at the same time.
     CompileFinished {
         /// Wall time since `CompileStarted`.
+        #[serde(with = "super::real")]
         seconds: f64,
     },
     /// A worker began a group.
@@ -125,6 +127,7 @@ pub enum Event {
         /// The step.
         activity: Activity,
         /// Seconds from now.
+        #[serde(with = "super::real")]
         limit: f64,
     },
     /// The first check is done: kept at once, so that a later crash does not lose it.
@@ -232,6 +235,7 @@ pub enum Event {
         /// The values of the axes that its cases share.
         key: GroupKey,
         /// By what they are formed of.
+        #[serde(with = "super::real")]
         ratios: FormedRatios,
     },
     /// A part of the run took this long.
@@ -239,6 +243,7 @@ pub enum Event {
         /// The part.
         phase: Phase,
         /// Wall time, to be added to that of the same phase in other groups.
+        #[serde(with = "super::real")]
         seconds: f64,
     },
     /// The run ended: the last event.
@@ -246,6 +251,7 @@ pub enum Event {
         /// Whether every planned case was run; false after an interruption.
         complete: bool,
         /// Time from the start of the run.
+        #[serde(with = "super::real")]
         wall_seconds: f64,
     },
 }

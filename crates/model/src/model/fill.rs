@@ -31,8 +31,10 @@ pub enum FillPlan {
     /// Normally distributed.
     Normal {
         /// The mean of the distribution.
+        #[serde(with = "super::real")]
         mean: f64,
         /// The standard deviation.
+        #[serde(with = "super::real")]
         deviation: f64,
         /// Seed of the random numbers.
         seed: u64,
@@ -104,6 +106,7 @@ pub enum Structure {
         /// How many ranks there are.
         values: u64,
         /// How fast probabilities fall; positive.
+        #[serde(with = "super::real")]
         exponent: f64,
     },
     /// Where the rows of a sparse matrix begin: one element more than rows, the last is the number of nonzeros.

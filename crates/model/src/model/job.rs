@@ -395,8 +395,10 @@ impl ExpectPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     /// The largest absolute difference.
+    #[serde(with = "super::real")]
     pub abs: f64,
     /// The largest difference as a fraction of the reference.
+    #[serde(with = "super::real")]
     pub rel: f64,
     /// Units in the last place of the element type.
     pub ulp: u64,
@@ -429,6 +431,7 @@ pub struct WorkAmount {
     /// Bytes that must be read or written, per run of the body; `None` if not stated.
     pub bytes: Option<u64>,
     /// Floating-point operations per run of the body; `None` if not stated.
+    #[serde(default, with = "super::real")]
     pub flops: Option<f64>,
 }
 
@@ -438,8 +441,10 @@ pub struct MeasurePlan {
     /// The states of the caches, each with its own samples.
     pub regimes: Vec<Regime>,
     /// Half-width of the median's interval to reach, as a fraction of the median.
+    #[serde(with = "super::real")]
     pub precision: f64,
     /// Time limit of each step of the case, seconds.
+    #[serde(with = "super::real")]
     pub timeout: f64,
     /// Runs before the first sample of each regime.
     pub warmup: u32,
@@ -448,6 +453,7 @@ pub struct MeasurePlan {
     /// The most samples per regime.
     pub max_samples: u32,
     /// Device time for the samples of the case, seconds.
+    #[serde(with = "super::real")]
     pub budget: f64,
     /// Whether energy is measured too. Left out if not, so that hashes of cases stay the same as before this field
     /// existed.

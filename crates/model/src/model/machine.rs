@@ -41,16 +41,22 @@ impl Machine {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ceilings {
     /// Device memory read once, bytes per second.
+    #[serde(with = "super::real")]
     pub read: f64,
     /// Device memory copied, bytes read and written per second.
+    #[serde(with = "super::real")]
     pub copy: f64,
     /// The L2 cache read, bytes per second.
+    #[serde(with = "super::real")]
     pub l2_read: f64,
     /// Fused multiply-adds outside matrix units, operations per second; each counts as two.
+    #[serde(with = "super::real")]
     pub fma_f32: f64,
     /// The same in 64 bits.
+    #[serde(with = "super::real")]
     pub fma_f64: f64,
     /// Two at a time in a register, as on every architecture since 5.3.
+    #[serde(with = "super::real")]
     pub fma_f16: f64,
 }
 
@@ -66,6 +72,7 @@ pub struct Settings {
     /// The memory clock that an administrator chose, or the default one, MHz.
     pub application_memory_clock_mhz: Option<u32>,
     /// The power above which the driver lowers the clocks.
+    #[serde(default, with = "super::real")]
     pub power_limit_watts: Option<f64>,
     /// Whether the driver stays loaded without a client.
     pub persistence: Option<bool>,
@@ -81,6 +88,7 @@ pub struct DeviceState {
     /// The SM clock, MHz.
     pub sm_clock_mhz: Option<u32>,
     /// The power of the board.
+    #[serde(default, with = "super::real")]
     pub power_watts: Option<f64>,
     /// The temperature of the GPU.
     pub temperature_celsius: Option<u32>,
@@ -118,6 +126,7 @@ pub enum Clock {
         /// Why there is no calibration, in a sentence.
         why: String,
         /// The reading of an empty interval, nanoseconds.
+        #[serde(with = "super::real")]
         empty: f64,
     },
 }
@@ -127,15 +136,18 @@ pub enum Clock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Subtracted from every interval of this process, nanoseconds.
+    #[serde(with = "super::real")]
     pub constant: f64,
     /// The largest difference between a calibrated time and the reference clock, nanoseconds: the accuracy of every
     /// time. It is not part of the intervals of medians and speedups, which say how well a time repeats.
+    #[serde(with = "super::real")]
     pub uncertainty: f64,
     /// Kernels that were compared.
     pub kernels: u32,
     /// For example `CUPTI 13.0`.
     pub reference_clock: String,
     /// The reading of an empty interval, nanoseconds.
+    #[serde(with = "super::real")]
     pub empty: f64,
 }
 
@@ -145,8 +157,10 @@ pub struct Calibration {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Of every time, nanoseconds.
+    #[serde(with = "super::real")]
     pub nanoseconds: f64,
     /// Of a long time, as a fraction of it.
+    #[serde(with = "super::real")]
     pub relative: f64,
     /// Processes that measured the device.
     pub processes: u32,
@@ -166,6 +180,7 @@ pub struct ReferenceTimes {
     #[serde(alias = "witness")]
     pub reference_clock: String,
     /// Nanoseconds, by the label of the kernel.
+    #[serde(with = "super::real")]
     pub times: BTreeMap<String, f64>,
 }
 
@@ -175,10 +190,13 @@ pub struct CalibrationPoint {
     /// Grid, block and length of the kernel: `132×256, 1000 cycles`.
     pub label: String,
     /// As the device's own clock reads it.
+    #[serde(with = "super::real")]
     pub read: f64,
     /// Its standard error, from the samples of the process.
+    #[serde(with = "super::real")]
     pub error: f64,
     /// As the reference clock reads it, if there is one.
+    #[serde(default, with = "super::real")]
     pub reference: Option<f64>,
 }
 
@@ -206,6 +224,7 @@ pub struct Survey {
     /// Kernels of a longer time, for the relative part of the spread.
     pub long: Vec<CalibrationPoint>,
     /// The reading of an empty interval, nanoseconds.
+    #[serde(with = "super::real")]
     pub empty: f64,
     /// Its name; `None` without one.
     pub reference_clock: Option<String>,

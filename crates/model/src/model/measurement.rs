@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{CounterKind, CounterName, DeviceState, Joules, Watts, counter_name};
+use super::{CounterKind, CounterName, DeviceState, Joules, Real, Watts, counter_name};
 
 /// The state of the caches in which a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -73,9 +73,10 @@ pub struct Round {
     #[serde(default)]
     pub place: u32,
     /// The whole body; for several launches, their mean.
+    #[serde(with = "super::real")]
     pub whole: f64,
     /// Each launch of a sequence; empty for a body of one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::real")]
     pub each: Vec<f64>,
 }
 
@@ -155,12 +156,16 @@ pub type FormedRatios = BTreeMap<String, [f64; 3]>;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The estimated value.
+    #[serde(with = "super::real")]
     pub point: f64,
     /// The lower end of the interval.
+    #[serde(with = "super::real")]
     pub low: f64,
     /// The upper end of the interval.
+    #[serde(with = "super::real")]
     pub high: f64,
     /// Nominal coverage, for example 0.95.
+    #[serde(with = "super::real")]
     pub confidence: f64,
 }
 
@@ -179,10 +184,12 @@ pub struct Energy {
     /// The mean over the pass.
     pub power: Watts,
     /// Of both, as a fraction: one step of the counter.
+    #[serde(with = "super::real")]
     pub uncertainty: f64,
     /// Runs of the pass.
     pub runs: u64,
     /// Seconds of the pass.
+    #[serde(with = "super::real")]
     pub seconds: f64,
 }
 
@@ -200,7 +207,7 @@ impl Energy {
 /// [counting method](super::Environment::counting_method) of a real one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
-pub struct Counters(pub BTreeMap<CounterName, f64>);
+pub struct Counters(#[serde(serialize_with = "super::real::serialize")] pub BTreeMap<CounterName, f64>);
 
 impl Counters {
     /// The value of a counter; `None` if it was not counted.
@@ -233,7 +240,7 @@ impl<'de> Deserialize<'de> for Counters {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counters, A::Error> {
                 // A map of known size is smaller than one that grows.
                 let mut counts = Vec::with_capacity(super::VOCABULARY.len());
-                while let Some((Known(name), count)) = map.next_entry()? {
+                while let Some((Known(name), Real(count))) = map.next_entry()? {
                     counts.push((name, count));
                 }
                 Ok(Counters(counts.into_iter().collect()))

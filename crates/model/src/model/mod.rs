@@ -23,6 +23,7 @@ mod measurement;
 mod note;
 mod outcome;
 mod persist;
+pub mod real;
 mod record;
 mod reference;
 mod settings;
@@ -65,6 +66,7 @@ pub use measurement::{BodyCounters, Counters, Energy, Estimate, FormedRatios, Lo
 pub use note::{Crowded, Fixed, Note};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use persist::Persist;
+pub use real::Real;
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,
     RunHeader, SmClock,

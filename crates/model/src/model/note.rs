@@ -14,6 +14,7 @@ pub enum Note {
         /// The regime of the samples.
         regime: Regime,
         /// The change, as a fraction of the median.
+        #[serde(with = "super::real")]
         drift: f64,
     },
     /// The samples form two groups: the share of the slower one, and by which fraction of the faster group's mean it is
@@ -22,8 +23,10 @@ pub enum Note {
         /// The regime of the samples.
         regime: Regime,
         /// The share of samples in the slower group.
+        #[serde(with = "super::real")]
         share: f64,
         /// How much slower that group's mean is, as a fraction of the faster group's.
+        #[serde(with = "super::real")]
         slower: f64,
     },
     /// Consecutive samples are correlated: a fair interval is this fraction of the median on either side.
@@ -31,8 +34,10 @@ pub enum Note {
         /// The regime of the samples.
         regime: Regime,
         /// The correlation of consecutive samples, −1 to 1.
+        #[serde(with = "super::real")]
         correlation: f64,
         /// Half the width of a fair interval, as a fraction of the median.
+        #[serde(with = "super::real")]
         half_width: f64,
     },
     /// Samples were taken while the device was throttled.
@@ -68,6 +73,7 @@ pub enum Note {
         /// Iterations of the checked run.
         iterations: u32,
         /// How long the host takes to read the condition on an idle device, seconds; `None` without a clock.
+        #[serde(default, with = "super::real")]
         round_trip: Option<f64>,
     },
     /// A sample of the blocks ran. The counts are theirs, scaled to the whole grid: estimates.
@@ -91,6 +97,7 @@ pub enum Note {
         /// Changes of the counter that were seen.
         moved: u64,
         /// Time of the pass.
+        #[serde(with = "super::real")]
         seconds: f64,
         /// Changes that an energy needs.
         needed: u64,

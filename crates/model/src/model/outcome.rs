@@ -26,6 +26,7 @@ pub struct Mismatch {
     /// The value found instead, as text.
     pub got: String,
     /// `|got − expected|` if both are finite numbers.
+    #[serde(default, with = "super::real")]
     pub error: Option<f64>,
     /// How many elements are wrong.
     pub wrong: u64,
@@ -64,14 +65,17 @@ pub enum Outcome {
     /// Right, and measured with less precision than requested.
     Unstable {
         /// Half the width of the median's interval, as a fraction of the median.
+        #[serde(with = "super::real")]
         reached: f64,
     },
     /// Right, and measured to be faster than the device can do the least work of the job: either the timed launch did
     /// something else, or the manifest overstates the work. It has no measurement.
     Suspect {
         /// The median.
+        #[serde(with = "super::real")]
         nanoseconds: f64,
         /// The least time that the device needs.
+        #[serde(with = "super::real")]
         least: f64,
         /// What sets that least time.
         roof: Roof,
@@ -116,6 +120,7 @@ pub enum Outcome {
     /// A step of the case did not end within its time limit.
     TimedOut {
         /// The time limit of the step.
+        #[serde(with = "super::real")]
         limit_seconds: f64,
         /// Where the kernel was, as the device reports it; `None` if its process was ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]

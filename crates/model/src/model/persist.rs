@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::real::Numbers;
+
 /// A buffer whose lines stay in the L2 as long as there is room.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(bound(serialize = "B: Serialize, R: Numbers", deserialize = "B: Deserialize<'de>, R: Numbers"))]
 pub struct Persist<B = String, R = f64> {
     /// The buffer: its name, or where a device has it.
     pub buffer: B,
     /// The fraction of its lines to which this applies.
+    #[serde(with = "super::real")]
     pub ratio: R,
 }

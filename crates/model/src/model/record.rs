@@ -175,12 +175,16 @@ impl CaseRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ResultError {
     /// The greatest difference.
+    #[serde(with = "super::real")]
     pub abs: f64,
     /// The greatest as a fraction of the reference; elements whose reference is 0 have none.
+    #[serde(with = "super::real")]
     pub rel: f64,
     /// The mean of these fractions.
+    #[serde(with = "super::real")]
     pub mean_rel: f64,
     /// The greatest in units in the last place of the result's type, at the reference.
+    #[serde(with = "super::real")]
     pub ulp: f64,
 }
 
@@ -268,6 +272,7 @@ pub struct NoiseFloor {
     /// The regime that was compared.
     pub regime: Regime,
     /// As a fraction: a ratio of 1 ± this much is noise.
+    #[serde(with = "super::real")]
     pub width: f64,
     /// Groups with an A/A control.
     pub comparisons: u32,
@@ -286,7 +291,7 @@ pub struct Ratio {
     pub reproducible: Option<Estimate>,
     /// The noise that the speedup must exceed, as a fraction: the regime's noise floor, or what the A/A control shows
     /// in the rounds of this comparison if that is more. `None` without a control.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::real")]
     pub noise: Option<f64>,
 }
 

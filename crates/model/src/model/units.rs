@@ -10,17 +10,17 @@ pub struct Bytes(pub u64);
 /// An amount of energy.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Joules(pub f64);
+pub struct Joules(#[serde(with = "super::real")] pub f64);
 
 /// Energy per second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Watts(pub f64);
+pub struct Watts(#[serde(with = "super::real")] pub f64);
 
 /// A length of time in nanoseconds; fractional, since device timers average over launches.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Nanoseconds(pub f64);
+pub struct Nanoseconds(#[serde(with = "super::real")] pub f64);
 
 impl Nanoseconds {
     /// From milliseconds, the unit of CUDA events.

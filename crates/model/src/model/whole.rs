@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct WholeTolerance {
     /// The largest fraction of elements that may be wrong.
-    #[serde(default)]
+    #[serde(default, with = "super::real")]
     pub fraction: f64,
     /// The largest error in the Frobenius norm, as a fraction of the norm of what is expected.
-    #[serde(default)]
+    #[serde(default, with = "super::real")]
     pub norm: f64,
     /// The largest absolute error, as a fraction of the greatest absolute value that is expected.
-    #[serde(default)]
+    #[serde(default, with = "super::real")]
     pub max_norm: f64,
 }
 

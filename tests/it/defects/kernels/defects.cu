@@ -57,3 +57,7 @@ extern "C" __global__ void prints(int traps) {
   if (threadIdx.x == 0) printf("launch %d\n", traps);
   if (traps) __trap();
 }
+
+extern "C" __global__ void thousandth(double *o) {
+    o[threadIdx.x] = 1e-3;
+}

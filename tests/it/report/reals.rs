@@ -1,0 +1,82 @@
+//! Numbers that JSON does not have, in every place of events and of records: none is lost on the way to the disk and back.
+
+use std::fmt::Debug;
+
+use runner::journal::{self, JOURNAL_FILE, Journal};
+use runner::model::{CaseRecord, Environment, Estimate, Event, Ratio, Records, ResultError, RunHeader};
+use runner::{analyse, journal::parse_records};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use super::fixture;
+
+/// A value with each of its floats replaced in turn by infinity, minus infinity and NaN; how many were replaced.
+fn infinite<T: Serialize + DeserializeOwned>(value: &T) -> (T, usize) {
+    let mut json = serde_json::to_value(value).unwrap();
+    let mut replaced = 0;
+    replace(&mut json, &mut replaced);
+    let text = json.to_string();
+    (serde_json::from_value(json).unwrap_or_else(|e| panic!("{e}: {text}")), replaced)
+}
+
+fn replace(json: &mut Json, replaced: &mut usize) {
+    match json {
+        Json::Number(number) if number.is_f64() => {
+            *json = Json::from(["inf", "-inf", "nan"][*replaced % 3]);
+            *replaced += 1;
+        }
+        Json::Array(values) => values.iter_mut().for_each(|value| replace(value, replaced)),
+        Json::Object(fields) => fields.values_mut().for_each(|value| replace(value, replaced)),
+        _ => {}
+    }
+}
+
+/// NaN is not equal to itself, so the texts are compared.
+#[track_caller]
+fn assert_same<T: Debug>(found: &T, expected: &T) {
+    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+}
+
+#[test]
+fn every_number_of_every_event_may_be_infinite_or_no_number_in_the_journal() {
+    for run in [fixture::reduce(), fixture::faults(), fixture::simulated()] {
+        let mut events: Vec<Event> = run.events;
+        let case = events.iter().find_map(Event::case).unwrap().clone();
+        let error = ResultError { abs: 0.5, rel: 0.5, mean_rel: 0.5, ulp: 0.5 };
+        events.push(Event::CaseErred { case, error });
+        let (events, replaced): (Vec<Event>, Vec<usize>) = events.iter().map(infinite).unzip();
+        assert!(replaced.iter().sum::<usize>() > 10, "{replaced:?}");
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path()).unwrap();
+        journal.record_all(&events).unwrap();
+        drop(journal);
+        let read = journal::read(&folder.path().join(JOURNAL_FILE)).unwrap();
+        assert!(read.damaged().next().is_none() && read.torn().is_none());
+        assert_same(&read.events().collect::<Vec<_>>(), &events.iter().collect());
+    }
+}
+
+#[test]
+fn every_number_of_every_record_may_be_infinite_or_no_number() {
+    for run in [fixture::reduce(), fixture::faults(), fixture::simulated()] {
+        let mut records = analyse::records(&run.events).unwrap();
+        let half = Estimate { point: 0.5, low: 0.5, high: 0.5, confidence: 0.5 };
+        let ratio = Ratio { against: "a".to_owned(), speedup: half, reproducible: None, noise: Some(0.5) };
+        for case in &mut records.cases {
+            case.error = Some(ResultError { abs: 0.5, rel: 0.5, mean_rel: 0.5, ulp: 0.5 });
+            case.work.flops = Some(0.5);
+            if let Some(result) = &mut case.result {
+                result.against_baseline = Some(ratio.clone());
+                result.against_previous = Some(ratio.clone());
+            }
+        }
+        let (cases, replaced): (Vec<CaseRecord>, Vec<usize>) = records.cases.iter().map(infinite).unzip();
+        assert!(replaced.iter().all(|replaced| *replaced >= 5), "{replaced:?}");
+        let (header, _): (RunHeader, _) = infinite(&records.header);
+        let (environment, _): (Environment, _) = infinite(&journal::without_run_facts(&records.environment));
+        let records = Records { header, environment, cases };
+        let text = journal::records_text(&records).unwrap();
+        assert_same(&parse_records(&text, "records.jsonl".as_ref()).unwrap(), &records);
+    }
+}
