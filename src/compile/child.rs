@@ -215,8 +215,7 @@ pub(super) fn ask(program: &Path, request: &Request, limit: Duration, stop: &Ato
         .map_err(not_started)?;
     let replies = read_all(child.stdout.take());
     let stderr = read_all(child.stderr.take());
-    // If the child ended before it read everything, the missing reply below shows it.
-    let _ = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&asked));
+    write_all(child.stdin.take(), asked);
     let Some(bytes) = wait(&replies, deadline, stop) else {
         end(&mut child);
         return Err(if stop.load(Ordering::Relaxed) { NoReply::Interrupted } else { NoReply::Killed(limit) });
@@ -257,6 +256,12 @@ pub(super) fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec
         let _ = sender.send(bytes);
     });
     receiver
+}
+
+/// Writes a pipe and closes it, on a thread: a child that reads nothing runs into its time limit. If it ended before it
+/// read everything, the missing reply shows it.
+fn write_all(pipe: Option<impl Write + Send + 'static>, bytes: Vec<u8>) {
+    thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&bytes)));
 }
 
 /// Ends a child that has replied or must stop.

@@ -93,7 +93,7 @@ impl Pool {
     /// Makes this worker, and every later one, subtract `nanoseconds` from the intervals of its device's clock.
     pub fn calibrate(&mut self, nanoseconds: f64) {
         self.calibration = Some(nanoseconds);
-        if let Some(worker) = &mut self.worker {
+        if let Some(worker) = &self.worker {
             send_calibration(worker, self.calibration);
         }
     }
@@ -265,8 +265,8 @@ impl Pool {
         let [mut pause, longest] = BACK_OFF;
         loop {
             match WorkerProcess::start(&self.spec, interrupt) {
-                Ok((mut worker, ready)) if ready.device.name == self.device => {
-                    send_calibration(&mut worker, self.calibration);
+                Ok((worker, ready)) if ready.device.name == self.device => {
+                    send_calibration(&worker, self.calibration);
                     return Ok(worker);
                 }
                 Ok((_, ready)) => {
@@ -325,7 +325,7 @@ fn attempt(
 }
 
 /// Sends the calibration to a worker. If it died meanwhile, the next receive returns `Closed`.
-fn send_calibration(worker: &mut WorkerProcess, calibration: Option<f64>) {
+fn send_calibration(worker: &WorkerProcess, calibration: Option<f64>) {
     if let Some(nanoseconds) = calibration {
         let _ = worker.send(&Request::Calibrate { nanoseconds });
     }

@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -169,7 +169,8 @@ pub(super) struct Exit {
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     child: Child,
-    requests: Option<ChildStdin>,
+    /// Lines that a thread writes to the worker, which may have stopped reading. Without it the thread closes the pipe.
+    requests: Option<Sender<Vec<u8>>>,
     replies: Receiver<Result<Reply, String>>,
     stderr: StderrTail,
     /// The worker itself, where the child is a program around it.
@@ -227,7 +228,7 @@ impl WorkerProcess {
             .process_group(0)
             .spawn()?;
         let missing = || io::Error::other("a pipe is missing");
-        let requests = child.stdin.take().ok_or_else(missing)?;
+        let requests = write_requests(child.stdin.take().ok_or_else(missing)?);
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = StderrTail::follow(child.stderr.take().ok_or_else(missing)?);
         let (sender, replies) = mpsc::sync_channel(BACKLOG);
@@ -249,9 +250,15 @@ impl WorkerProcess {
         Ok(Self { child, requests: Some(requests), replies, stderr, inner: None, exit_limit, reaped: false })
     }
 
-    pub(super) fn send(&mut self, request: &Request) -> Result<(), protocol::ProtocolError> {
-        let requests = self.requests.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        protocol::send(requests, request)
+    /// Sends a request and does not wait until the worker has read it: one that reads nothing sends nothing either, and
+    /// [`Self::receive`] has a deadline. Fails if the request cannot be written as a line.
+    pub(super) fn send(&self, request: &Request) -> Result<(), protocol::ProtocolError> {
+        let line = protocol::write_line(request)?;
+        if let Some(requests) = &self.requests {
+            // Fails if the worker closed its requests; the next receive returns `Closed`.
+            let _ = requests.send(line);
+        }
+        Ok(())
     }
 
     /// Waits for the next reply, until the deadline. `handled` is the urgency that the caller knows of already.
@@ -342,6 +349,19 @@ impl Drop for WorkerProcess {
             self.reap();
         }
     }
+}
+
+/// Writes lines to a worker on a thread, until the worker closes its end or the sender is dropped.
+fn write_requests(mut stdin: ChildStdin) -> Sender<Vec<u8>> {
+    let (sender, lines) = mpsc::channel::<Vec<u8>>();
+    thread::spawn(move || {
+        for line in lines {
+            if stdin.write_all(&line).is_err() {
+                return;
+            }
+        }
+    });
+    sender
 }
 
 /// `was killed by SIGSEGV (invalid memory access)`, `exited with code 3`.

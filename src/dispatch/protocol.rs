@@ -109,11 +109,16 @@ pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersi
     )
 }
 
-/// Writes one line and flushes it.
-pub(super) fn send<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), ProtocolError> {
+/// A message as one line, with its end.
+pub(super) fn write_line<T: Serialize>(message: &T) -> Result<Vec<u8>, ProtocolError> {
     let mut line = serde_json::to_vec(message).map_err(ProtocolError::Unwritable)?;
     line.push(b'\n');
-    to.write_all(&line)?;
+    Ok(line)
+}
+
+/// Writes one line and flushes it.
+pub(super) fn send<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), ProtocolError> {
+    to.write_all(&write_line(message)?)?;
     to.flush()?;
     Ok(())
 }

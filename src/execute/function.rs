@@ -150,8 +150,9 @@ pub fn finish(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| format!("cannot start `{}`: {e}{remedy}", program.display()))?;
-    // A child that does not read its input ends with an error, which is reported below.
-    let _ = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(stdin));
+    // On a thread, since a child may stop reading. If it ends early, its error is reported below.
+    let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
+    std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
     let errors = child.stderr.take().map(|mut stderr| {
         std::thread::spawn(move || {
             let mut text = Vec::new();

@@ -181,6 +181,19 @@ fn a_compiler_that_does_not_end_is_killed_at_its_limit() {
 }
 
 #[test]
+fn a_compiler_that_reads_nothing_is_killed_at_its_limit() {
+    // More than a pipe holds.
+    let source = format!("{ENDLESS}//{}", "x".repeat(1 << 20));
+    let bench = Bench::new(&[("k.cu", source.as_str())]);
+    let unit = bench.unit("k.cu", &["k"]);
+    let compiler = script(&bench, "exec sleep 600");
+    let options = CompileOptions { limit: Duration::from_millis(500), compiler, ..bench.options() };
+    let results = compile_all(std::slice::from_ref(&unit), H100, toolkit(), &options, &mut |_, _, _| {});
+    let failure = results[&unit].as_ref().unwrap_err();
+    assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 0.5 s");
+}
+
+#[test]
 fn headers_of_the_toolkit_are_found() {
     let source = "
         #include <cooperative_groups.h>

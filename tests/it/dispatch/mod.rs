@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use runner::dispatch::{Interrupt, Pool, RunEnd, StartError, WorkerSpec};
 use runner::model::{Event, GroupJob, Outcome};
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 use scripted::{LIMIT, group, spec};
@@ -326,6 +327,42 @@ fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
         text.starts_with("the worker cannot continue (not a line of the worker protocol: invalid type: null"),
         "{text}"
     );
+}
+
+/// Runs a group, stops the worker with SIGSTOP, and runs a group whose request is longer than a pipe holds.
+fn run_after_a_stop(interrupts: u32) -> Vec<&'static str> {
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let folder = TempDir::new().unwrap();
+        let interrupt = Interrupt::new();
+        let (mut pool, _) = Pool::start(spec(folder.path()), &interrupt).unwrap();
+        let mut outcomes = Vec::new();
+        let emit = &mut |event| match event {
+            Event::GroupFinished { ordinal: 0, .. } => {
+                let pid = fs::read_to_string(folder.path().join("pid")).unwrap().parse().unwrap();
+                rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::STOP).unwrap();
+            }
+            Event::GroupStarted { ordinal: 1, .. } => (0..interrupts).for_each(|_| interrupt.request()),
+            Event::CaseSettled { outcome, .. } => outcomes.push(outcome.name()),
+            _ => {}
+        };
+        let names: Vec<String> = (0..40).map(|nth| format!("{nth}{}", "x".repeat(1 << 14))).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        pool.run([group(0, &["a"]), group(1, &names)], emit, &interrupt);
+        sender.send(outcomes).unwrap();
+    });
+    ended.recv_timeout(Duration::from_mins(2)).expect("the dispatcher still waits for the worker")
+}
+
+#[test]
+fn a_stopped_worker_is_replaced_and_its_cases_are_measured() {
+    assert_eq!(run_after_a_stop(0), ["measured"; 41]);
+}
+
+#[test]
+fn the_second_interrupt_does_not_wait_for_a_stopped_worker() {
+    let outcomes = run_after_a_stop(2);
+    assert_eq!(outcomes, [&["measured"][..], &["not_run"; 40]].concat());
 }
 
 #[test]
