@@ -6,17 +6,19 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::line::{CaseLine, Columns, Numbers};
 use super::{JournalError, seal};
-use crate::model::{CaseRecord, Environment, Records, RunHeader};
+use crate::model::{CaseRecord, Environment, Records, RunHeader, hex};
 use crate::regular;
 
 /// The version of the lines, increased when a reader of older lines would misread new ones.
-pub const RECORDS_VERSION: u32 = 3;
+pub const RECORDS_VERSION: u32 = 4;
 
-/// How a header's line begins.
+/// How the lines of the header and of the end begin.
 const HEADER_MARK: &str = "{\"line\":\"header\"";
+const END_MARK: &str = "{\"line\":\"end\"";
 
 /// The records' name in the folder of a report.
 pub const RECORDS_FILE: &str = "records.jsonl";
@@ -49,7 +51,22 @@ struct HeaderIn {
     environment: Environment,
 }
 
-/// The text of `records.jsonl`: the header, then one line per record, each with its checksum.
+/// The last line, by which a line is found that is missing, doubled or in another place.
+#[derive(Serialize)]
+struct EndOut {
+    line: &'static str,
+    cases: u64,
+    sha256: String,
+}
+
+/// The same as it is read.
+#[derive(Deserialize)]
+struct EndIn {
+    cases: u64,
+    sha256: String,
+}
+
+/// The text of `records.jsonl`: the header, one line per record, and the end, each with its checksum.
 pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     let columns = Columns::of(records);
     let header = HeaderOut {
@@ -68,6 +85,9 @@ pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     for line in lines {
         text += &line?;
     }
+    let end = EndOut { line: "end", cases: records.cases.len() as u64, sha256: digest(text.lines()) };
+    text += &seal::seal(serde_json::to_string(&end)?);
+    text.push('\n');
     Ok(text)
 }
 
@@ -76,8 +96,8 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
 
-/// Reads `records.jsonl`. Since it is written whole or not at all, a line that does not
-/// parse, or that does not have its checksum, is damage.
+/// Reads `records.jsonl`. Since it is written whole or not at all, a line is damage that does not parse, that does not have
+/// its checksum, or that is missing, doubled or in another place.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let bytes = regular::read_up_to(path, u64::MAX).map_err(JournalError::io("read", path))?;
     let text = String::from_utf8(bytes)
@@ -87,21 +107,44 @@ pub fn read_records(path: &Path) -> Result<Records, JournalError> {
 
 /// The same from the text of such a file; errors call it `path`.
 pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
-    let mut lines = text.lines().enumerate();
-    let (_, first) = lines.next().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
+    let corrupt = |line: usize, message| JournalError::Corrupt { path: path.to_owned(), line: line + 1, message };
+    let mut lines: Vec<&str> = text.lines().collect();
+    let first = lines.first().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
     let (mut records, columns) = header(path, first)?;
-    let lines: Vec<(usize, &str)> = lines.collect();
-    let case = |(i, line): &(usize, &str)| {
-        let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: i + 1, message };
-        if line.starts_with(HEADER_MARK) {
-            return Err(corrupt("a second header".to_owned()));
+    let last = lines.len() - 1;
+    let end = lines.pop().filter(|line| line.starts_with(END_MARK));
+    let end = end.ok_or_else(|| corrupt(last, "the file ends here without its last line: it was cut".to_owned()))?;
+    let EndIn { cases: count, sha256 } = sealed(end).map_err(|message| corrupt(last, message))?;
+    let case = |(i, line): (usize, &&str)| {
+        let of_other_kind = [(HEADER_MARK, "a second header"), (END_MARK, "lines follow after the last one")];
+        if let Some((_, message)) = of_other_kind.iter().find(|(mark, _)| line.starts_with(mark)) {
+            return Err(corrupt(i, (*message).to_owned()));
         }
-        sealed::<CaseLine>(line).and_then(|line| line.record(&records.header, &columns)).map_err(corrupt)
+        let parsed = sealed::<CaseLine>(line).and_then(|line| line.record(&records.header, &columns));
+        parsed.map_err(|message| corrupt(i, message))
     };
     // In the order of the lines, so that the first that is damaged is reported.
-    let cases: Vec<Result<CaseRecord, JournalError>> = lines.par_iter().map(case).collect();
+    let cases: Vec<Result<CaseRecord, JournalError>> = lines.par_iter().enumerate().skip(1).map(case).collect();
     records.cases = cases.into_iter().collect::<Result<_, _>>()?;
+    let place = |record: &CaseRecord| (record.case.ordinal, record.result.as_ref().map(|result| result.regime));
+    let moved = records.cases.windows(2).position(|pair| place(&pair[0]) >= place(&pair[1]));
+    if let Some(before) = moved {
+        return Err(corrupt(before + 2, "the line is there again, or in another place".to_owned()));
+    }
+    let found = records.cases.len() as u64;
+    if found != count {
+        return Err(corrupt(last, format!("it ends {count} lines of cases, and {found} are there")));
+    }
+    if digest(lines.into_iter()) != sha256 {
+        return Err(corrupt(last, "the lines before it are not those that were written".to_owned()));
+    }
     Ok(records)
+}
+
+/// The SHA-256 of lines, each with its end.
+fn digest<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let digest = lines.fold(Sha256::new(), |digest, line| digest.chain_update(line).chain_update("\n"));
+    hex(&digest.finalize())
 }
 
 /// The experiment of a file of records, by its header alone.

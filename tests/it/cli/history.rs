@@ -247,12 +247,17 @@ fn a_revision_that_cannot_be_read_is_left_out_with_a_warning() {
     let repository = broken_history();
     let file = repository.dir.path().join(REPORT).join("records.jsonl");
     let good = fs::read_to_string(&file).unwrap();
-    fs::write(&file, "{}\n").unwrap();
-    repository.git(&["commit", "-qam", "Damage"]);
-    fs::write(&file, good).unwrap();
-    repository.git(&["commit", "-qam", "Repair"]);
+    let second = good.lines().nth(1).unwrap();
+    let without_a_case = good.replacen(&format!("{second}\n"), "", 1);
+    for damaged in ["{}\n", &without_a_case] {
+        fs::write(&file, damaged).unwrap();
+        repository.git(&["commit", "-qam", "Damage"]);
+        fs::write(&file, &good).unwrap();
+        repository.git(&["commit", "-qam", "Repair"]);
+    }
     let (code, text, error) = repository.history(&[REPORT]);
     assert_eq!(code, Some(0), "{error}");
-    assert!(error.contains("this revision is left out"), "{error}");
-    assert!(text.contains("14 revisions"), "{text}");
+    assert_eq!(error.matches("this revision is left out").count(), 2, "{error}");
+    assert!(error.contains("lines of cases, and"), "{error}");
+    assert!(text.contains("15 revisions"), "{text}");
 }

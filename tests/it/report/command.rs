@@ -66,6 +66,27 @@ fn the_records_are_preferred_and_the_journal_is_read_when_asked_for() {
 }
 
 #[test]
+fn records_without_a_line_are_refused_by_every_command_that_reads_them() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(dir.path());
+    report(dir.path(), &[]);
+    let records = dir.path().join("records.jsonl");
+    let whole = fs::read_to_string(&records).unwrap();
+    let page = fs::read(dir.path().join("report.md")).unwrap();
+    let line = whole.lines().nth(2).unwrap();
+    fs::write(&records, whole.replacen(&format!("{line}\n"), "", 1)).unwrap();
+    let cases = whole.lines().count() - 2;
+    let expected = format!("records.jsonl:{}: it ends {cases} lines of cases, and {} are there", cases + 1, cases - 1);
+    let folder = dir.path().to_str().unwrap();
+    for words in [&["report", folder][..], &["report", "--check", folder], &["compare", folder, folder]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_runner")).args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {}", said(&output));
+        assert!(said(&output).contains(&expected), "{words:?}: {}", said(&output));
+    }
+    assert!(fs::read(dir.path().join("report.md")).unwrap() == page, "nothing is written");
+}
+
+#[test]
 fn records_that_were_edited_by_hand_are_refused_with_the_line() {
     let dir = tempfile::tempdir().unwrap();
     journal(dir.path());

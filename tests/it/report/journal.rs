@@ -378,12 +378,69 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     let (_, headless) = text.split_once('\n').unwrap();
     assert!(refused(headless).contains("does not begin with a header"));
     let cut = refused(&text[..text.len() - 20]);
-    assert!(cut.contains("records.jsonl:3: ") && cut.contains("runner report --from-journal"), "{cut}");
-    assert!(refused(&text.replacen("\"version\":3", "\"version\":7", 1)).contains("version 7 is not 3"));
+    assert!(cut.contains("records.jsonl:4: ") && cut.contains("runner report --from-journal"), "{cut}");
+    assert!(refused(&text.replacen("\"version\":4", "\"version\":7", 1)).contains("version 7 is not 4"));
     // A digit of a number in a case's line.
     let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
     assert!(flipped.contains("records.jsonl:2: the checksum is "), "{flipped}");
-    assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: a second header"));
+    assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: lines follow after the last one"));
+}
+
+/// The text of these lines.
+fn joined(lines: &[&str]) -> String {
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+#[test]
+fn records_of_which_a_line_is_dropped_doubled_moved_or_cut_off_are_refused_with_its_place() {
+    for run in [fixture::reduce(), fixture::regimes(), fixture::faults(), fixture::simulated()] {
+        let (_, text) = stored(&run);
+        let lines: Vec<&str> = text.lines().collect();
+        let mut edits: Vec<(String, Vec<&str>)> = Vec::new();
+        for at in 0..lines.len() {
+            let edit = |what: &str, change: &dyn Fn(&mut Vec<&str>)| {
+                let mut edited = lines.clone();
+                change(&mut edited);
+                (format!("{what} of line {}", at + 1), edited)
+            };
+            edits.push(edit("loss", &|lines| {
+                lines.remove(at);
+            }));
+            edits.push(edit("copy", &|lines| lines.insert(at, lines[at])));
+            edits.push(edit("copy at the end", &|lines| lines.push(lines[at])));
+            edits.push(edit("loss of all before the end", &|lines| drop(lines.drain(at..lines.len() - 1))));
+            edits.push(edit("loss from there", &|lines| lines.truncate(at)));
+            for other in at + 1..lines.len() {
+                edits.push(edit(&format!("exchange with line {}", other + 1), &|lines| lines.swap(at, other)));
+            }
+        }
+        for (what, edited) in edits.into_iter().filter(|(_, edited)| *edited != lines) {
+            let read = journal::parse_records(&joined(&edited), Path::new("records.jsonl"));
+            let error = read.expect_err(&what).to_string();
+            let has_no_header = edited.first().is_none_or(|first| !first.starts_with("{\"line\":\"header\""));
+            let place = if has_no_header { "records.jsonl does not begin" } else { "records.jsonl:" };
+            assert!(error.starts_with(place), "{what}: {error}");
+        }
+    }
+}
+
+/// A line with its checksum made again.
+fn sealed(line: &str) -> String {
+    let end = line.rfind(",\"sum\"").unwrap();
+    let sum = &runner::model::sha256_hex(format!("{}}}", &line[..end]).as_bytes())[..8];
+    format!("{},\"sum\":\"{sum}\"}}", &line[..end])
+}
+
+#[test]
+fn a_line_of_records_that_was_changed_with_its_checksum_does_not_fit_the_last_line() {
+    let (_, text) = stored(&fixture::reduce());
+    let lines: Vec<&str> = text.lines().collect();
+    let changed = sealed(&lines[1].replacen("\"variant\":\"", "\"variant\":\"x", 1));
+    assert_ne!(changed, lines[1]);
+    let text = joined(&[&[lines[0], &changed], &lines[2..]].concat());
+    let error = journal::parse_records(&text, Path::new("records.jsonl")).unwrap_err().to_string();
+    let expected = format!("records.jsonl:{}: the lines before it are not those that were written", lines.len());
+    assert!(error.starts_with(&expected), "{error}");
 }
 
 /// As many bytes as a record of a body with one launch may have.
@@ -415,9 +472,7 @@ fn a_number_that_the_header_does_not_have_is_damage() {
     let (header, rest) = text.split_once('\n').unwrap();
     let cut = header.replacen("\"against\":[", "\"against\":[],\"unused\":[", 1);
     assert_ne!(cut, header);
-    let end = cut.rfind(",\"sum\"").unwrap();
-    let sum = &runner::model::sha256_hex(format!("{}}}", &cut[..end]).as_bytes())[..8];
-    let text = format!("{},\"sum\":\"{sum}\"}}\n{rest}", &cut[..end]);
+    let text = format!("{}\n{rest}", sealed(&cut));
     let error = journal::parse_records(&text, Path::new("records.jsonl")).unwrap_err().to_string();
     assert!(error.contains("the header has 0 cases that ratios are against"), "{error}");
 }
