@@ -3,19 +3,34 @@
 // work. One file, so that one consent covers all.
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 using Ints = std::vector<int>;
 
+// The values of a function of each index below n, worked out on all cores.
+template <typename Function>
+static Doubles each(size_t n, Function value_at)
+{
+    Doubles values(n);
+    size_t cores = std::max(1u, std::thread::hardware_concurrency()), part = n / cores + 1;
+    std::vector<std::thread> threads;
+    for (size_t from = 0; from < n; from += part)
+        threads.emplace_back([&, from] {
+            for (size_t i = from; i < std::min(n, from + part); i++) values[i] = value_at(i);
+        });
+    for (std::thread &thread : threads) thread.join();
+    return values;
+}
+
 // Distances of places (latitude, longitude) from one place.
 Doubles distances(const Floats &places, double latitude, double longitude)
 {
-    Doubles result;
-    for (size_t i = 0; i < places.size(); i += 2)
-        result.push_back(std::hypot(places[i] - latitude, places[i + 1] - longitude));
-    return result;
+    return each(places.size() / 2, [&](size_t i) {
+        return std::hypot(places[2 * i] - latitude, places[2 * i + 1] - longitude);
+    });
 }
 
 // Scores of the best alignments of all prefixes: the first row and column of `items` are given.
@@ -113,13 +128,11 @@ static double normal_below(double x)
 static Doubles options(const Floats &price, const Floats &strike, const Floats &years, double rate, double volatility,
                        int sign)
 {
-    Doubles result;
-    for (size_t i = 0; i < price.size(); i++) {
+    return each(price.size(), [&](size_t i) {
         double s = price[i], x = strike[i], t = years[i], spread = volatility * std::sqrt(t);
         double d1 = (std::log(s / x) + (rate + volatility * volatility / 2) * t) / spread, d2 = d1 - spread;
-        result.push_back(sign * (s * normal_below(sign * d1) - x * std::exp(-rate * t) * normal_below(sign * d2)));
-    }
-    return result;
+        return sign * (s * normal_below(sign * d1) - x * std::exp(-rate * t) * normal_below(sign * d2));
+    });
 }
 
 Doubles calls(const Floats &price, const Floats &strike, const Floats &years, double rate, double volatility)
@@ -160,28 +173,24 @@ Doubles attention(const Floats &qkv, long batch, long time, long heads, long cha
 // The first moments, second moments and parameters after a step of AdamW (Loshchilov and Hutter, 2019).
 Doubles first_moments(const Floats &grads, const Floats &m)
 {
-    Doubles result;
-    for (size_t i = 0; i < m.size(); i++) result.push_back(0.9 * m[i] + 0.1 * grads[i]);
-    return result;
+    return each(m.size(), [&](size_t i) { return 0.9 * m[i] + 0.1 * grads[i]; });
 }
 
 Doubles second_moments(const Floats &grads, const Floats &v)
 {
-    Doubles result;
-    for (size_t i = 0; i < v.size(); i++) result.push_back(0.999 * v[i] + 0.001 * grads[i] * grads[i]);
-    return result;
+    return each(v.size(), [&](size_t i) { return 0.999 * v[i] + 0.001 * grads[i] * grads[i]; });
 }
 
 // After `steps` steps, the last of which is this one.
 Doubles parameters(const Floats &params, const Floats &grads, const Floats &m, const Floats &v, long steps, double rate,
                    double decay)
 {
-    Doubles first = first_moments(grads, m), second = second_moments(grads, v), result;
-    for (size_t i = 0; i < params.size(); i++) {
-        double mean = first[i] / (1 - std::pow(0.9, steps)), square = second[i] / (1 - std::pow(0.999, steps));
-        result.push_back(params[i] - rate * (mean / (std::sqrt(square) + 1e-8) + decay * params[i]));
-    }
-    return result;
+    Doubles first = first_moments(grads, m), second = second_moments(grads, v);
+    double first_bias = 1 - std::pow(0.9, steps), second_bias = 1 - std::pow(0.999, steps);
+    return each(params.size(), [&](size_t i) {
+        double mean = first[i] / first_bias, square = second[i] / second_bias;
+        return params[i] - rate * (mean / (std::sqrt(square) + 1e-8) + decay * params[i]);
+    });
 }
 
 // Scalar products of pairs of vectors of n elements.

@@ -8,10 +8,11 @@ use super::accuracy::Errors;
 use super::buffers::{GUARD_PATTERN, Poison, Slot};
 use super::compare::{Difference, bitwise, compare};
 use super::expected::Expected;
-use super::function::Language;
+use super::function::called;
 use super::group::{Body, Group, Kept, host_allowance};
+use super::inputs::{FIRST, OTHER};
 use super::operand::Operand;
-use super::partial::Sides;
+use super::partial::{Sides, part_of};
 use super::prepare::is_reference;
 use super::printed;
 use super::reference;
@@ -297,6 +298,30 @@ impl Group<'_> {
         job.checks.iter().find(same).or(job.checks.first()).into_iter().collect()
     }
 
+    /// Starts to work out what functions expect, for every set of inputs, while the device runs.
+    pub fn begin_functions(&mut self) {
+        let sets: &[usize] = if self.store.has_two_sets() { &[FIRST, OTHER] } else { &[FIRST] };
+        for set in sets {
+            self.store.sets.current = *set;
+            for member in self.ready() {
+                let job = self.members[member].job;
+                for check in &job.checks {
+                    if let (Some(function), Some(element)) = (called(&check.expect), self.element_of(member, check)) {
+                        // The check itself reports an error.
+                        let _ = self.expected.begin_function(&mut self.store, job, function, element);
+                    }
+                }
+            }
+        }
+        self.store.sets.current = FIRST;
+    }
+
+    /// The type of what a check compares, where that is a buffer or a part of one.
+    fn element_of(&self, member: usize, check: &CheckPlan) -> Option<ElementType> {
+        let (name, _) = part_of(&check.actual)?;
+        self.members[member].job.buffers.iter().find(|buffer| buffer.name == name).map(|buffer| buffer.element)
+    }
+
     /// What a check expects; `None` if that is the case itself.
     pub fn expectation(&mut self, member: usize, check: &CheckPlan) -> Result<Option<Operand>, Stop> {
         let job = self.members[member].job;
@@ -311,11 +336,13 @@ impl Group<'_> {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
                 self.expected.part(part, element).map(Some)
             }
-            ExpectPlan::Python(plan) | ExpectPlan::Cpp(plan) => {
-                let language =
-                    if matches!(check.expect, ExpectPlan::Cpp(_)) { Language::Cpp } else { Language::Python };
-                let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);
-                self.expected.function(&mut self.store, job, (plan, language), element).map(Some)
+            ExpectPlan::Python(_) | ExpectPlan::Cpp(_) => {
+                let Some(function) = called(&check.expect) else { return Ok(None) };
+                let element = match self.element_of(member, check) {
+                    Some(element) => element,
+                    None => self.actual(member, check)?.element().unwrap_or(ElementType::F64),
+                };
+                self.expected.function(&mut self.store, job, function, element).map(Some)
             }
             ExpectPlan::List(values) => {
                 let element = self.actual(member, check)?.element().unwrap_or(ElementType::F64);

@@ -33,7 +33,7 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     let (text, arguments) = program(call)?;
     let executable = compiled(call, &text)?;
     let mut command = Command::new(&executable);
-    let ended = finish(command.arg(call.output).args(arguments), &[], call.deadline, "")?;
+    let ended = finish(command.arg(call.output).args(arguments), &[], call.end, "")?;
     ended.map_err(|errors| Failed::Reason(last_line(&errors).to_owned()))
 }
 
@@ -123,7 +123,7 @@ fn compiled(call: &Call<'_>, text: &str) -> Result<PathBuf, Failed> {
     let beside = kept.as_deref().and_then(|kept| unfinished(kept.parent()?).ok());
     let executable = beside.as_ref().map_or_else(|| call.folder.join("program"), |beside| beside.to_path_buf());
     let mut command = Command::new(&compiler);
-    let ended = finish(command.args(OPTIONS).arg("-o").arg(&executable).arg(&source), &[], call.deadline, "")?;
+    let ended = finish(command.args(OPTIONS).arg("-o").arg(&executable).arg(&source), &[], call.end, "")?;
     ended.map_err(|errors| {
         let first = errors.lines().find(|line| line.contains("error"));
         format!("does not compile: {}", first.unwrap_or_else(|| last_line(&errors)).trim())

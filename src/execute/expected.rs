@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::buffers::{Slot, Store, same_input};
 use super::fill;
-use super::function::{self, Language};
+use super::function::{self, Language, Task};
 use super::inputs;
 use super::operand::Operand;
 use super::reference;
@@ -33,14 +34,36 @@ pub struct Expected {
     outputs: Vec<(Slot, Arc<Vec<u8>>)>,
 }
 
-/// The value of a function over inputs.
+/// The value of a function over inputs, or the thread that works it out.
 #[derive(Debug)]
 struct FunctionResult {
-    plan: FunctionPlan,
-    language: Language,
-    element: ElementType,
-    inputs: Vec<Arc<Vec<u8>>>,
-    value: Operand,
+    task: Task,
+    running: Option<JoinHandle<Result<Operand, String>>>,
+    value: Result<Operand, String>,
+}
+
+impl FunctionResult {
+    /// Starts a thread for the task.
+    fn begin(task: Task) -> Self {
+        let own = task.clone();
+        let running = std::thread::spawn(move || function::call(&own));
+        Self { task, running: Some(running), value: Err("the function has not ended".to_owned()) }
+    }
+
+    /// Waits for the value.
+    fn value(&mut self) -> Result<Operand, String> {
+        if let Some(running) = self.running.take() {
+            self.value = running.join().unwrap_or_else(|_| Err("the thread of the function panicked".to_owned()));
+        }
+        self.value.clone()
+    }
+}
+
+impl Drop for FunctionResult {
+    /// A function whose value is not wanted any more would disturb what is timed next.
+    fn drop(&mut self) {
+        self.task.cancel();
+    }
 }
 
 /// The value of an expression over inputs.
@@ -134,31 +157,37 @@ impl Expected {
         &mut self,
         store: &mut Store,
         job: &CaseJob,
-        (plan, language): (&FunctionPlan, Language),
+        function: (&FunctionPlan, Language),
         element: ElementType,
     ) -> Result<Operand, Stop> {
-        let mut given = Vec::new();
+        let place = self.begin_function(store, job, function, element)?;
+        Ok(self.functions[place].value()?)
+    }
+
+    /// Starts to work out what a function makes of the buffers, unless that is done or under way; its place in the list.
+    pub fn begin_function(
+        &mut self,
+        store: &mut Store,
+        job: &CaseJob,
+        (plan, language): (&FunctionPlan, Language),
+        element: ElementType,
+    ) -> Result<usize, Stop> {
+        let mut inputs = Vec::new();
         for argument in &plan.arguments {
             if let FunctionArgument::Buffer(name) = argument {
                 let buffer = plan_of(job, name)?;
-                given.push((name.as_str(), buffer.element, store.input(buffer)?));
+                inputs.push((name.clone(), buffer.element, store.input(buffer)?));
             }
         }
-        let same = |known: &FunctionResult| {
-            let mut pairs = known.inputs.iter().zip(&given);
-            let same_call = known.plan == *plan && known.language == language && known.element == element;
-            same_call && pairs.all(|(one, (.., other))| Arc::ptr_eq(one, other))
-        };
-        if let Some(known) = self.functions.iter().find(|known| same(known)) {
-            return Ok(known.value.clone());
-        }
-        let limit = Duration::from_secs_f64(job.measure.timeout);
-        // A secret set of inputs is never seen again.
+        // The results for a secret set of inputs are never asked for again.
         let keep = store.sets.current == inputs::FIRST;
-        let value = function::call((plan, language), &given, element, limit, keep)?;
-        let inputs = given.into_iter().map(|(.., bytes)| bytes).collect();
-        self.functions.push(FunctionResult { plan: plan.clone(), language, element, inputs, value: value.clone() });
-        Ok(value)
+        let limit = Duration::from_secs_f64(job.measure.timeout);
+        let task = Task::new((plan.clone(), language), inputs, element, (limit, keep));
+        if let Some(place) = self.functions.iter().position(|known| known.task.is_same(&task)) {
+            return Ok(place);
+        }
+        self.functions.push(FunctionResult::begin(task));
+        Ok(self.functions.len() - 1)
     }
 
     /// The elements of a list.

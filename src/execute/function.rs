@@ -2,13 +2,15 @@
 //!
 //! Only here is code of a manifest run on the host besides host functions; the user has consented to it before. The
 //! function gets arrays and numbers, and returns an array. Results are kept in the user's cache by the hash of the code and
-//! of everything that the function gets.
+//! of everything that the function gets. Functions run beside each other, as many as the host has cores.
 
 use std::env;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use etcetera::BaseStrategy as _;
@@ -16,13 +18,26 @@ use etcetera::BaseStrategy as _;
 use super::operand::{Lanes, Operand};
 use super::{cpp, python};
 use crate::atomic;
-use crate::model::{ElementType, FunctionPlan, sha256_hex};
+use crate::model::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
 use crate::npy;
 use crate::programs;
 use crate::regular;
 
 /// How often a waiting parent looks whether the child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Bytes of a result that are kept for each second that the function took: more would take longer to store and to read
+/// than to work out again.
+const WORTH_KEEPING: f64 = 50e6;
+
+/// The function whose value a check expects.
+pub const fn called(expect: &ExpectPlan) -> Option<(&FunctionPlan, Language)> {
+    match expect {
+        ExpectPlan::Python(plan) => Some((plan, Language::Python)),
+        ExpectPlan::Cpp(plan) => Some((plan, Language::Cpp)),
+        _ => None,
+    }
+}
 
 /// What a function is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,20 +47,95 @@ pub enum Language {
 }
 
 /// An input, by the name of its buffer.
-pub type Input<'a> = (&'a str, ElementType, Arc<Vec<u8>>);
+pub type Input = (String, ElementType, Arc<Vec<u8>>);
+
+/// A function with all that its value depends on.
+#[derive(Debug, Clone)]
+pub struct Task {
+    plan: FunctionPlan,
+    language: Language,
+    inputs: Vec<Input>,
+    /// The type of the elements that it returns.
+    element: ElementType,
+    /// How long it may run.
+    limit: Duration,
+    /// Whether the value is kept in the cache.
+    keep: bool,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Task {
+    /// A task whose child is killed after `limit`; `keep` says whether its value is kept in the cache.
+    pub fn new(
+        (plan, language): (FunctionPlan, Language),
+        inputs: Vec<Input>,
+        element: ElementType,
+        (limit, keep): (Duration, bool),
+    ) -> Self {
+        Self { plan, language, inputs, element, limit, keep, cancelled: Arc::default() }
+    }
+
+    /// Whether both have the same value: the same function of the same arrays in memory.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let mut pairs = self.inputs.iter().zip(&other.inputs);
+        self.plan == other.plan
+            && (self.language, self.element) == (other.language, other.element)
+            && pairs.all(|((.., one), (.., other))| Arc::ptr_eq(one, other))
+    }
+
+    /// Kills the child if it runs, and does not start it if it waits.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
 
 /// One call of a function.
 pub struct Call<'a> {
     pub plan: &'a FunctionPlan,
-    pub inputs: &'a [Input<'a>],
+    pub inputs: &'a [Input],
     /// A folder for the files of the call.
     pub folder: &'a Path,
     /// The `.npy` file to write, of f64, i64 or u64.
     pub output: &'a Path,
     /// When the child is killed.
-    pub deadline: Instant,
+    pub end: End<'a>,
     /// The folder of the cache, if it is used.
     pub cache: Option<&'a Path>,
+}
+
+/// When a child is killed.
+#[derive(Clone, Copy)]
+pub struct End<'a> {
+    pub deadline: Instant,
+    /// Whether its result is not wanted any more.
+    pub cancelled: &'a AtomicBool,
+}
+
+/// How many more functions may run; `None` before the first.
+static PERMITS: (Mutex<Option<usize>>, Condvar) = (Mutex::new(None), Condvar::new());
+
+/// The right to run a child, until it is dropped.
+struct Permit;
+
+impl Permit {
+    /// Waits until fewer functions run than the host has cores, or two.
+    fn wait() -> Self {
+        let cores = || available_parallelism().map_or(2, |cores| cores.get().max(2));
+        let mut free = PERMITS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free.get_or_insert_with(cores) == 0 {
+            free = PERMITS.1.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free = free.map(|free| free - 1);
+        Self
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut free = PERMITS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = free.map(|free| free + 1);
+        PERMITS.1.notify_one();
+    }
 }
 
 impl Call<'_> {
@@ -57,33 +147,29 @@ impl Call<'_> {
     }
 }
 
-/// The array that the function returns, as elements of `element`; `keep` says whether the result is kept in the cache.
-/// Errors name the function.
-pub fn call(
-    (plan, language): (&FunctionPlan, Language),
-    inputs: &[Input<'_>],
-    element: ElementType,
-    limit: Duration,
-    keep: bool,
-) -> Result<Operand, String> {
+/// The array that the function returns. Errors name the function.
+pub fn call(task: &Task) -> Result<Operand, String> {
+    let Task { plan, language, inputs, element, limit, keep, cancelled } = task;
+    let _permit = Permit::wait();
     let name = format!("{}:{}", plan.path.file_name().unwrap_or_default().display(), plan.function);
     let named = |problem: String| format!("{name}: {problem}");
-    let code = match language {
+    let code = match *language {
         Language::Python => python::identity(&plan.path).map(Some),
         Language::Cpp => cpp::identity(&plan.path),
     };
     let code = code.map_err(|e| named(format!("cannot read {}: {e}", plan.path.display())))?;
     let cache = folder();
-    let kept = code.and_then(|code| Some(cache.as_ref()?.join(result_name(plan, &code, inputs)?))).filter(|_| keep);
-    let known = kept.as_deref().and_then(|file| result(file, element).ok());
+    let kept = code.filter(|_| *keep).and_then(|code| Some(cache.as_ref()?.join(result_name(plan, &code, inputs)?)));
+    let known = kept.as_deref().and_then(|file| result(file, *element).ok());
     if let Some(known) = known {
         return known.map_err(named);
     }
     let folder = tempfile::tempdir().map_err(|e| named(format!("no folder for its inputs: {e}")))?;
     let output = folder.path().join("out.npy");
-    let deadline = Instant::now() + limit;
-    let call = Call { plan, inputs, folder: folder.path(), output: &output, deadline, cache: cache.as_deref() };
-    let ran = match language {
+    let end = End { deadline: Instant::now() + *limit, cancelled };
+    let call = Call { plan, inputs, folder: folder.path(), output: &output, end, cache: cache.as_deref() };
+    let started = Instant::now();
+    let ran = match *language {
         Language::Python => python::run(&call),
         Language::Cpp => cpp::run(&call),
     };
@@ -93,9 +179,10 @@ pub fn call(
         }
         Failed::Reason(reason) => named(reason),
     })?;
-    let made = result(&output, element).map_err(named)?;
+    let took = started.elapsed().as_secs_f64();
+    let made = result(&output, *element).map_err(named)?;
     if let Some(kept) = kept
-        && let Ok(bytes) = regular::read_up_to(&output, u64::MAX)
+        && let Ok(bytes) = regular::read_up_to(&output, (took * WORTH_KEEPING) as u64)
     {
         // Without the cache the function is called again.
         let _ = atomic::write(&kept, &bytes);
@@ -113,7 +200,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 /// The name of the cached result of a call.
-fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input<'_>]) -> Option<String> {
+fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<String> {
     let mut parts = vec![code.to_owned(), plan.function.clone()];
     parts.push(serde_json::to_string(&plan.arguments).ok()?);
     parts.extend(inputs.iter().map(|(name, element, bytes)| format!("{name} {element} {}", sha256_hex(bytes))));
@@ -134,14 +221,9 @@ impl From<String> for Failed {
     }
 }
 
-/// Runs a program with this standard input until it ends, or kills it at the deadline. Returns whether it succeeded, and
+/// Runs a program with this standard input until it ends, or kills it. Returns whether it succeeded, and
 /// its standard error. `remedy` says what to do if it does not start.
-pub fn finish(
-    command: &mut Command,
-    stdin: &[u8],
-    deadline: Instant,
-    remedy: &str,
-) -> Result<Result<(), String>, Failed> {
+pub fn finish(command: &mut Command, stdin: &[u8], end: End<'_>, remedy: &str) -> Result<Result<(), String>, Failed> {
     let program = command.get_program().to_owned();
     let mut child = command
         .env("PATH", programs::search_path())
@@ -163,7 +245,9 @@ pub fn finish(
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
+            Ok(None) if Instant::now() < end.deadline && !end.cancelled.load(Ordering::Relaxed) => {
+                std::thread::sleep(POLL_INTERVAL);
+            }
             Ok(None) => {
                 // Killing fails if the child has just ended.
                 let _ = child.kill();

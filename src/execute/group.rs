@@ -7,6 +7,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::buffers::{Slot, Store};
 use super::expected::Expected;
+use super::function::called;
 use super::host::HostBody;
 use super::inputs;
 use super::launch::Modules;
@@ -157,6 +158,7 @@ impl<'a> Group<'a> {
     pub fn check_and_measure(&mut self) -> Result<(), Lost> {
         self.vary_inputs()?;
         self.spend(Phase::Check);
+        self.begin_functions();
         self.check_all()?;
         self.free_unused();
         self.spend(Phase::Measure);
@@ -242,10 +244,11 @@ impl<'a> Group<'a> {
 }
 
 /// How long the host may take for a case before something must be wrong: inputs and comparisons at 50 MB/s, products at
-/// 10^8 multiplications per second, and ten seconds for other load on the host.
+/// 10^8 multiplications per second, functions one after the other, and ten seconds for other load on the host.
 pub fn host_allowance(job: &CaseJob) -> f64 {
     let products: f64 = job.checks.iter().map(multiplications).sum();
-    job.measure.timeout + 10.0 + job.buffer_bytes().0 as f64 / 50e6 + products / 1e8
+    let functions = job.checks.iter().filter(|check| called(&check.expect).is_some()).count();
+    job.measure.timeout * (1 + functions) as f64 + 10.0 + job.buffer_bytes().0 as f64 / 50e6 + products / 1e8
 }
 
 fn multiplications(check: &crate::model::CheckPlan) -> f64 {

@@ -70,7 +70,7 @@ impl Group<'_> {
 }
 
 /// The buffer of which a check compares elements, and the first of these.
-fn part_of(actual: &RefExpr) -> Option<(&str, usize)> {
+pub fn part_of(actual: &RefExpr) -> Option<(&str, usize)> {
     match actual {
         RefExpr::Buffer(name) => Some((name, 0)),
         RefExpr::Call { function: RefFunction::Copy, buffers, .. } => part_of(buffers.first()?),

@@ -44,7 +44,7 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     let (python, variable) = (programs::python(), programs::PYTHON_VARIABLE);
     let remedy = format!("; set {variable} to an interpreter with numpy");
     let mut command = Command::new(&python);
-    let ended = finish(command.args(["-I", "-c", DRIVER]), request.to_string().as_bytes(), call.deadline, &remedy)?;
+    let ended = finish(command.args(["-I", "-c", DRIVER]), request.to_string().as_bytes(), call.end, &remedy)?;
     ended.map_err(|errors| {
         let last = last_line(&errors);
         let hint = if last.contains("No module named 'numpy'") {

@@ -127,6 +127,22 @@ fn a_function_in_cpp_computes_what_is_expected() {
 }
 
 #[test]
+fn functions_run_at_the_same_time() {
+    if !has_cxx() {
+        return;
+    }
+    let project = Project::cpp();
+    project.change("golden.cpp", "FOLDER", project.folder.path().to_str().unwrap());
+    let check =
+        |function: &str| format!("[[check]]\nactual = \"output\"\nexpect = {{ cpp = \"golden.cpp:{function}\" }}\n\n");
+    let checks = [check("one"), check("other"), "[measure]\ntimeout = \"60s\"\n\n[[variant]]".to_owned()].concat();
+    project.change(project.manifest, "[check]\nactual = \"output\"\nexpect = { cpp = \"golden.cpp:softmax\" }\n\n", "");
+    project.change(project.manifest, "[[variant]]", &checks);
+    let output = project.allowed();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+#[test]
 fn what_goes_wrong_in_a_function_in_cpp_is_said_with_its_name() {
     if !has_cxx() {
         return;
@@ -149,7 +165,7 @@ fn what_goes_wrong_in_a_function_in_cpp_is_said_with_its_name() {
     let output = project.allowed();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let said = text(&output);
-    assert!(said.contains("golden.cpp:softmax: does not compile: ") && said.contains("golden.cpp:12:"), "{said}");
+    assert!(said.contains("golden.cpp:softmax: does not compile: ") && said.contains("golden.cpp:14:"), "{said}");
     assert!(said.contains("nothing"), "{said}");
 }
 

@@ -122,13 +122,16 @@ impl Kernels {
             Err(DeviceError::OutOfMemory { .. }) => return Ok(None),
             Err(other) => return Err(other),
         };
-        let bytes = match operand {
-            Operand::Bytes { bytes, .. } => bytes.to_vec(),
-            Operand::Wide { lanes, .. } => bytes_of(lanes),
-            Operand::Add { .. } | Operand::Scalar { .. } => Vec::new(),
-        };
+        let stream = self.expected.len() as u64;
         self.expected.push((operand.clone(), id));
-        self.upload_masked(device, id, bytes, self.expected.len() as u64 - 1)?;
+        self.upload_masked(device, id, bytes, stream, &|offset, to| match operand {
+            Operand::Bytes { bytes, .. } => to.copy_from_slice(&bytes[offset..][..to.len()]),
+            Operand::Wide { lanes, .. } => match &**lanes {
+                Lanes::Int(lanes) => store(&lanes[offset / 8..], to, i64::to_le_bytes),
+                Lanes::Float(lanes) => store(&lanes[offset / 8..], to, f64::to_le_bytes),
+            },
+            Operand::Add { .. } | Operand::Scalar { .. } => {}
+        })?;
         Ok(Some(Wanted::Array(element, id)))
     }
 }
@@ -198,9 +201,7 @@ fn name_of(expression: &RefExpr) -> Option<&str> {
     }
 }
 
-fn bytes_of(lanes: &Lanes) -> Vec<u8> {
-    match lanes {
-        Lanes::Int(lanes) => lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect(),
-        Lanes::Float(lanes) => lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect(),
-    }
+/// Writes the bytes of the first lanes, as many as there is room for.
+fn store<L: Copy>(lanes: &[L], to: &mut [u8], bytes: impl Fn(L) -> [u8; 8]) {
+    to.chunks_exact_mut(8).zip(lanes).for_each(|(place, lane)| place.copy_from_slice(&bytes(*lane)));
 }

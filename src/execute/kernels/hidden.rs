@@ -18,6 +18,9 @@ const BLOCK: usize = 64;
 /// Bytes that one core masks at a time.
 const PIECE: usize = 1 << 20;
 
+/// Bytes that are uploaded at a time.
+const UPLOAD: usize = 1 << 24;
+
 /// The key of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Key([u64; 4]);
@@ -27,21 +30,20 @@ impl Key {
         Self([(); 4].map(|()| secret()))
     }
 
-    /// Masks bytes with one stream of the generator, or unmasks them.
-    pub fn mask(self, bytes: &mut [u8], stream: u64) {
+    /// Masks bytes with one stream of the generator, or unmasks them. The first byte is at `offset` of the stream, a
+    /// multiple of four.
+    fn mask(self, bytes: &mut [u8], stream: u64, offset: usize) {
         let mut seed = [0; 32];
         for (place, word) in seed.chunks_exact_mut(8).zip(self.0) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        parallel::chunks(bytes, PIECE, &|piece, bytes| {
-            let mut random = ChaCha8Rng::from_seed(seed);
-            random.set_stream(stream);
-            random.set_word_pos((piece * PIECE / 4) as u128);
-            for word in bytes.chunks_mut(4) {
-                let drawn = random.next_u32().to_le_bytes();
-                word.iter_mut().zip(drawn).for_each(|(byte, mask)| *byte ^= mask);
-            }
-        });
+        let mut random = ChaCha8Rng::from_seed(seed);
+        random.set_stream(stream);
+        random.set_word_pos((offset / 4) as u128);
+        for word in bytes.chunks_mut(4) {
+            let drawn = random.next_u32().to_le_bytes();
+            word.iter_mut().zip(drawn).for_each(|(byte, mask)| *byte ^= mask);
+        }
     }
 }
 
@@ -55,15 +57,46 @@ impl Kernels {
         self.run(device, self.mask, bytes.div_ceil(BLOCK) as u64, args)
     }
 
-    /// Uploads values masked.
+    /// Uploads the `len` bytes of values masked. `read` fills its slice with the bytes from an offset on, a multiple of
+    /// eight. The host never holds all of them a second time.
     pub fn upload_masked(
         &self,
         device: &mut dyn Device,
         to: BufferId,
-        mut bytes: Vec<u8>,
+        len: usize,
         stream: u64,
+        read: &(dyn Fn(usize, &mut [u8]) + Sync),
     ) -> Result<(), DeviceError> {
-        self.key.mask(&mut bytes, stream);
-        device.upload(to, 0, &bytes)
+        let mut room = vec![0; len.min(UPLOAD)];
+        for start in (0..len).step_by(UPLOAD) {
+            let bytes = &mut room[..UPLOAD.min(len - start)];
+            parallel::chunks(bytes, PIECE, &|piece, bytes| {
+                let offset = start + piece * PIECE;
+                read(offset, bytes);
+                self.key.mask(bytes, stream, offset);
+            });
+            device.upload(to, start, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::super::tests::bench;
+    use super::*;
+
+    #[test]
+    fn values_longer_than_one_upload_are_masked_without_a_seam() {
+        let (mut device, kernels) = bench();
+        let values: Vec<u8> = (0..UPLOAD + PIECE + 131).map(|i| (i % 251) as u8).collect();
+        let id = device.alloc(values.len(), 0).unwrap();
+        let read = |offset: usize, to: &mut [u8]| to.copy_from_slice(&values[offset..][..to.len()]);
+        kernels.upload_masked(device.as_mut(), id, values.len(), 3, &read).unwrap();
+        let mut masked = vec![0; values.len()];
+        device.download(id, 0, &mut masked).unwrap();
+        kernels.key.mask(&mut masked, 3, 0);
+        assert!(masked == values);
     }
 }

@@ -14,7 +14,7 @@ use super::Kernels;
 use super::check::Wanted;
 
 #[expect(clippy::default_trait_access, reason = "the options' type lies below the backend, out of reach")]
-fn bench() -> (Box<dyn Device>, Kernels) {
+pub fn bench() -> (Box<dyn Device>, Kernels) {
     let backend = SimBackend::new(None, Default::default()).unwrap();
     let mut device = backend.open(&DeviceId { ordinal: 0, uuid: None }).unwrap();
     device.load_builtin(super::PTX).unwrap();
