@@ -20,6 +20,18 @@ use crate::regular;
 /// Folder below `runner` in the user's state folder, with a file for each consent.
 const FOLDER: &str = "host-code";
 
+/// Host code of the shipped experiments, which needs no consent: the text of a file, and how the names of its functions for
+/// `host` variants begin. A function with another name would be one of a system library.
+const SHIPPED: [(&str, &str); 4] = [
+    (include_str!("../../kernels/cublas.cu"), "cublas_"),
+    (include_str!("../../kernels/cub_reduce.cu"), "cub_"),
+    (include_str!("../../kernels/thrust_copy.cu"), "thrust_"),
+    (include_str!("../../experiments/gallery/references.cpp"), ""),
+];
+
+/// The libraries that shipped host code is linked with.
+const SHIPPED_LIBRARIES: [&str; 1] = ["cublas"];
+
 /// Code that runs on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCode {
@@ -30,7 +42,8 @@ pub struct HostCode {
 }
 
 impl HostCode {
-    /// The host functions, kernels and references of groups that run or are compiled by programs of the host; `None` if they have none. `headers` are the folders of the compiler's own.
+    /// The host functions, kernels and references of groups that run or are compiled by programs of the host, without those
+    /// that are shipped with this program; `None` if there are no others. `headers` are the folders of the compiler's own.
     pub fn of<'a>(
         groups: impl Iterator<Item = &'a ResolvedGroup>,
         project: &Project,
@@ -53,6 +66,7 @@ impl HostCode {
         let units = cases.iter().flat_map(|case| case.body.units());
         let units: BTreeSet<&CompileUnit> =
             units.filter(|&unit| is_compiled_by_a_program(unit)).chain(&references).collect();
+        let units: Vec<&CompileUnit> = units.into_iter().filter(|unit| !is_shipped(unit, project, headers)).collect();
         let of_script = |path: &&Path| regular::read(path).ok().map(|text| sha256_hex(&text));
         let units_hashed = units.iter().map(|unit| hash_of(unit, project, headers));
         let each: Vec<Option<String>> = units_hashed.chain(scripts.iter().map(of_script)).collect();
@@ -110,6 +124,22 @@ fn is_compiled_by_a_program(unit: &CompileUnit) -> bool {
     unit.form() == SourceForm::Cuda && (unit.plugin.is_some() || unit.compiler != KernelCompiler::Nvrtc)
 }
 
+/// Whether a unit is code that is shipped with this program, and nothing of the manifest changes its meaning. It may not
+/// include files of the project: these could replace headers that the compiler's own headers include.
+fn is_shipped(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> bool {
+    let is_plain = unit.defines.is_empty() && unit.options.is_empty() && unit.linked.is_empty();
+    let mut libraries = unit.plugin.iter().flat_map(|plugin| &plugin.libraries);
+    if !is_plain || !libraries.all(|library| SHIPPED_LIBRARIES.contains(&library.as_str())) {
+        return false;
+    }
+    let Some(sources) = compile::sources(unit, project, headers).filter(|sources| sources.is_whole) else {
+        return false;
+    };
+    let [(_, source)] = sources.files.as_slice() else { return false };
+    let is_named = |prefix: &str| unit.kernels.iter().all(|name| name.starts_with(prefix));
+    SHIPPED.iter().any(|(text, prefix)| **source == **text && is_named(prefix))
+}
+
 /// The name of the file of a consent.
 fn entry(project: &Path, hash: &str) -> String {
     sha256_hex([project.as_os_str().as_encoded_bytes(), &[0], hash.as_bytes()].concat().as_slice())
@@ -159,11 +189,15 @@ mod tests {
         Ok(dir)
     }
 
-    fn code(dir: &Path) -> Result<Option<HostCode>, Diagnostics> {
-        let manifest = manifest::load(&dir.join("experiments/x.toml"))?;
-        let plan = plan::expand(&manifest, &PlanOptions::of(BackendKind::Cuda))?;
-        let groups: Vec<ResolvedGroup> = (0..plan.group_count()).map(|i| plan::resolve(&manifest, &plan, i)).collect();
-        Ok(HostCode::of(groups.iter(), &manifest.project, &[]))
+    /// The host code of a manifest on a GPU.
+    fn code(manifest: &Path) -> Result<Option<HostCode>, String> {
+        let find = || -> Result<_, Diagnostics> {
+            let manifest = manifest::load(manifest)?;
+            let plan = plan::expand(&manifest, &PlanOptions::of(BackendKind::Cuda))?;
+            let groups: Vec<_> = (0..plan.group_count()).map(|i| plan::resolve(&manifest, &plan, i)).collect();
+            Ok(HostCode::of(groups.iter(), &manifest.project, &[]))
+        };
+        find().map_err(|faults| faults.render_within(false, None))
     }
 
     fn asked(code: &HostCode, state: &Path, project: &str, allowed: bool) -> Result<(), String> {
@@ -176,8 +210,7 @@ mod tests {
     #[test]
     fn consent_holds_for_the_project_until_a_file_of_the_code_changes() -> Result<(), Box<dyn std::error::Error>> {
         let (dir, state) = (project("void step() {}\n")?, tempfile::tempdir()?);
-        let faults = |faults: Diagnostics| faults.render_within(false, None);
-        let code_now = || code(dir.path()).map_err(faults);
+        let code_now = || code(&dir.path().join("experiments/x.toml"));
         let first = code_now()?.ok_or("no host code")?;
         let refused = asked(&first, state.path(), "/p", false).err().unwrap_or_default();
         assert!(refused.contains("f.cu; read it, then allow it with --allow-host-code"), "{refused}");
@@ -196,16 +229,58 @@ mod tests {
     }
 
     #[test]
+    fn shipped_host_code_needs_no_consent_until_a_file_of_it_changes() -> Result<(), Box<dyn std::error::Error>> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut with_host_code = 0;
+        for folder in ["experiments", "experiments/gallery"] {
+            for entry in fs::read_dir(root.join(folder))? {
+                let path = entry?.path();
+                if path.extension().is_some_and(|extension| extension == "toml") {
+                    let text = fs::read_to_string(&path)?;
+                    with_host_code += u32::from(text.contains("\nhost ") || text.contains("cpp = "));
+                    assert_eq!(code(&path)?, None, "{}", path.display());
+                }
+            }
+        }
+        assert_eq!(with_host_code, 16, "manifests with host code");
+
+        let dir = tempfile::tempdir()?;
+        let at = |name: &str| dir.path().join(name);
+        for folder in ["experiments", "kernels"] {
+            fs::create_dir(at(folder))?;
+        }
+        let (source, manifest) = (fs::read_to_string(root.join("kernels/cublas.cu"))?, at("experiments/x.toml"));
+        let host = MANIFEST.replace("host = \"f\"", "host = \"cublas_sgemm\"\nlibraries = [\"cublas\"]");
+        let asks = |source: &str, host: &str| -> Result<bool, Box<dyn std::error::Error>> {
+            fs::write(at("kernels/f.cu"), source)?;
+            fs::write(&manifest, host)?;
+            Ok(code(&manifest)?.is_some())
+        };
+        assert!(!asks(&source, &host)?, "the same text in another project");
+        assert!(asks(&format!("{source}\n"), &host)?, "an edited source");
+        // Its functions are made by a macro, so any name passes the checks of the manifest.
+        let cub = fs::read_to_string(root.join("kernels/cub_reduce.cu"))?;
+        assert!(!asks(&cub, &host.replace("cublas_sgemm", "cub_sum_i32"))?);
+        assert!(asks(&cub, &host.replace("cublas_sgemm", "system"))?, "a function of a library");
+        assert!(asks(&source, &host.replace("[\"cublas\"]", "[\"cublas\", \"mine\"]"))?, "another library");
+        assert!(asks(&source, &format!("{host}defines = {{ cublasCreate = \"mine\" }}\n"))?, "another meaning");
+        assert!(asks(&source, &format!("{host}options = [\"--pre-include=mine.h\"]\n"))?, "an option");
+        fs::write(at("kernels/cublas_v2.h"), "")?;
+        assert!(asks(&source, &host)?, "a file of the project in place of a header");
+        Ok(())
+    }
+
+    #[test]
     fn kernels_are_host_code_only_if_a_program_compiles_them() -> Result<(), Box<dyn std::error::Error>> {
         let dir = project("void step() {}\n")?;
+        let manifest = dir.path().join("experiments/x.toml");
         let text = MANIFEST.replace("host = \"f\"", "kernel = \"k\"\ngrid = [1]\nblock = [1]");
-        fs::write(dir.path().join("experiments/x.toml"), text)?;
+        fs::write(&manifest, text)?;
         fs::write(dir.path().join("kernels/f.cu"), "__global__ void k(int *data) {}\n")?;
-        let found = code(dir.path()).map_err(|faults| faults.render_within(false, None))?;
-        assert_eq!(found, None);
-        let by_nvcc = format!("{}compiler = \"nvcc\"\n", fs::read_to_string(dir.path().join("experiments/x.toml"))?);
-        fs::write(dir.path().join("experiments/x.toml"), by_nvcc)?;
-        let found = code(dir.path()).map_err(|faults| faults.render_within(false, None))?;
+        assert_eq!(code(&manifest)?, None);
+        let by_nvcc = format!("{}compiler = \"nvcc\"\n", fs::read_to_string(&manifest)?);
+        fs::write(&manifest, by_nvcc)?;
+        let found = code(&manifest)?;
         assert!(found.is_some_and(|code| code.files.iter().all(|file| file.ends_with("f.cu"))), "nvcc is a program");
         Ok(())
     }

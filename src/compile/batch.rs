@@ -229,7 +229,7 @@ impl Batch<'_> {
         }
         if unit.compiler != KernelCompiler::Nvrtc {
             let CompileOptions { limit, stop, installed, .. } = self.options;
-            let (options, target, readable) = (&identity.options, self.target, &self.readable(identity));
+            let (options, target, readable) = (&options_of_program(identity), self.target, &self.readable(identity));
             let build = KernelBuild { unit, options, target, readable, limit: *limit, stop };
             let Built { kind, code, lowered, log } = build.run(installed, &expressions(unit))?;
             let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
@@ -270,7 +270,7 @@ impl Batch<'_> {
         let nvcc = nvcc.ok_or_else(|| failure(&"a host function needs nvcc, which was not found", ""))?;
         let (Target::Gpu(compute_capability) | Target::Ptx(compute_capability)) = self.target;
         let CompileOptions { limit, stop, .. } = self.options;
-        let (options, readable) = (&identity.options, &self.readable(identity));
+        let (options, readable) = (&options_of_program(identity), &self.readable(identity));
         let build = PluginBuild { unit, plugin, options, compute_capability, readable, limit: *limit, stop };
         let folder = tempfile::tempdir().map_err(|e| failure(&format!("no temporary folder: {e}"), ""))?;
         let (code, log) = nvcc.build(&build, folder.path())?;
@@ -353,6 +353,16 @@ fn host_hint(summary: &str, left_out: &[String]) -> String {
         Some((name, _)) => format!("; `{name}` is a function of the host: give it `__device__`"),
         None => String::new(),
     }
+}
+
+/// The options for a compiler that is a program. Folders from which the source includes nothing are left out: the compiler
+/// would also search them for what its own headers include, which no hash of the unit covers.
+fn options_of_program(identity: &Identity) -> UnitOptions {
+    let mut options = identity.options.clone();
+    if identity.whole && identity.included.is_empty() {
+        options.include_dirs.clear();
+    }
+    options
 }
 
 /// The names that are wanted from a unit.

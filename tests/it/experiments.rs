@@ -118,7 +118,7 @@ fn every_kernel_of_the_gallery_computes_what_its_reference_says() {
             .env("XDG_STATE_HOME", folder.path().join("state"))
             .arg("run")
             .arg(path)
-            .args(["--backend", "sim", "--progress", "lines", "--allow-host-code", "--out"])
+            .args(["--backend", "sim", "--progress", "lines", "--out"])
             .arg(&out)
             .output()
             .unwrap();
