@@ -236,7 +236,7 @@ impl Batch<'_> {
             return Ok((code, compiled));
         }
         let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
-        let request = self.request(unit, identity, scratch.path());
+        let request = self.request(unit, identity, scratch.path())?;
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
         let no_reply = |reason: NoReply| match reason {
             NoReply::NotStarted { .. } => self.unusable(&reason),
@@ -297,11 +297,11 @@ impl Batch<'_> {
         self.options.project.folders().into_iter().chain(identity.options.include_dirs.clone()).collect()
     }
 
-    fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Request {
+    fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Result<Request, CompileFailure> {
         let dirs = identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs);
         let mut options = identity.options.stable.clone();
         options.extend(dirs.map(|dir| format!("--include-path={}", dir.display())));
-        Request {
+        Ok(Request {
             toolkit: self.toolkit.clone(),
             target: self.target,
             architecture: identity.options.architecture.clone(),
@@ -311,12 +311,12 @@ impl Batch<'_> {
             options,
             output: output.to_owned(),
             readable: self.readable(identity),
-            as_nvcc: self.as_nvcc(unit, identity),
-        }
+            as_nvcc: self.as_nvcc(unit, identity)?,
+        })
     }
 
     /// The source with the headers of a host compiler and without host code.
-    fn as_nvcc(&self, unit: &CompileUnit, identity: &Identity) -> AsNvcc {
+    fn as_nvcc(&self, unit: &CompileUnit, identity: &Identity) -> Result<AsNvcc, CompileFailure> {
         let files: Vec<(&str, &str)> = identity.included.iter().map(|(name, text)| (name.as_str(), &**text)).collect();
         let texts = files.iter().map(|(_, text)| *text).chain([&*identity.source]);
         let macros = DeviceMacros::of(texts, &unit.defines);
@@ -324,14 +324,17 @@ impl Batch<'_> {
             let name = option.trim_start_matches('-').split('=').next();
             matches!(name, Some("device-as-default-execution-space" | "default-device"))
         });
-        let device_code = |text: &str| if on_device { None } else { host_code::device_code(text, &macros) };
-        let main = device_code(&identity.source);
+        let device_code = |name: &str, text: &str| {
+            let code = if on_device { Ok(None) } else { host_code::device_code(text, &macros) };
+            code.map_err(|too_deep| failure(&format!("{name}:{too_deep}"), ""))
+        };
+        let main = device_code(&unit.source.display().to_string(), &identity.source)?;
         let mut left_out = main.as_ref().map(|code| code.left_out.clone()).unwrap_or_default();
         // A name that means two files is left to the search path.
         let once = |name: &str| files.iter().filter(|(other, _)| *other == name).count() == 1;
         let mut headers = Vec::new();
         for (name, text) in files.iter().filter(|(name, _)| once(name)) {
-            if let Some(code) = device_code(text) {
+            if let Some(code) = device_code(name, text)? {
                 left_out.extend(code.left_out);
                 headers.push(((*name).to_owned(), code.text));
             }
@@ -342,7 +345,7 @@ impl Batch<'_> {
             |name: &str| has(&self.toolkit.include_dirs, name) && !host_headers::REPLACED.contains(&name);
         let provided = host_headers::all().filter(|(name, _)| !is_own(name) && !is_of_toolkit(name));
         headers.extend(provided.map(|(name, text)| (name.to_owned(), text.to_owned())));
-        AsNvcc { source: main.map_or_else(|| identity.source.to_string(), |code| code.text), headers, left_out }
+        Ok(AsNvcc { source: main.map_or_else(|| identity.source.to_string(), |code| code.text), headers, left_out })
     }
 }
 

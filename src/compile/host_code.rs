@@ -13,11 +13,17 @@
 
 mod lexer;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::host_headers::is_of_the_host;
 use lexer::{blanked, is_part, tokens, words};
+
+/// Most namespaces and classes within each other: it protects the stack from any input.
+const MAX_DEPTH: usize = 256;
+
+/// Most bodies and lists in braces of one declaration. A declaration with more is left alone.
+const MOST_BRACES: usize = 256;
 
 /// The words that make a function or variable one of the device.
 const DEVICE_WORDS: [&str; 5] = ["__device__", "__global__", "__constant__", "__shared__", "__managed__"];
@@ -69,19 +75,23 @@ impl DeviceMacros {
                 bodies.extend(words.next().map(|name| (name, words.collect())));
             }
         }
-        let mut known = Self::default();
-        // A macro may use another one, whatever their order.
-        loop {
-            let before = known.0.len();
-            for (name, body) in &bodies {
-                if body.iter().any(|word| known.mark(word)) {
-                    known.0.insert(name.clone());
-                }
-            }
-            if known.0.len() == before {
-                return known;
+        let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, body) in &bodies {
+            for word in body {
+                users.entry(word).or_default().push(name);
             }
         }
+        // A macro may use another one, whatever their order.
+        let mut known = Self::default();
+        let mut marks: Vec<&str> = users.keys().copied().filter(|word| known.mark(word)).collect();
+        while let Some(mark) = marks.pop() {
+            for name in users.get(mark).into_iter().flatten() {
+                if known.0.insert((*name).to_owned()) {
+                    marks.push(name);
+                }
+            }
+        }
+        known
     }
 
     /// Whether a word says that a declaration is one of the device.
@@ -92,17 +102,31 @@ impl DeviceMacros {
     }
 }
 
+/// Namespaces and classes are nested too deep.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: namespaces and classes are nested deeper than {MAX_DEPTH} levels here; nest them less")]
+pub(super) struct TooDeep {
+    line: usize,
+    column: usize,
+}
+
 /// The text without its host code; `None` if it has none, or if its brackets do not match.
-pub(super) fn device_code(text: &str, macros: &DeviceMacros) -> Option<DeviceCode> {
+pub(super) fn device_code(text: &str, macros: &DeviceMacros) -> Result<Option<DeviceCode>, TooDeep> {
     let plain = blanked(text);
     let tokens = tokens(&plain);
-    let mut scan = Scan { text: &plain, tokens: &tokens, macros, edits: Vec::new(), left_out: Vec::new() };
-    let end = scan.scope(0, None)?;
-    if end < tokens.len() || scan.edits.is_empty() {
-        return None;
+    let (edits, left_out) = (Vec::new(), Vec::new());
+    let mut scan = Scan { text: &plain, tokens: &tokens, macros, depth: 0, too_deep: None, edits, left_out };
+    let end = scan.scope(0, None);
+    if let Some(at) = scan.too_deep {
+        let before = &text[..tokens[at].start];
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        return Err(TooDeep { line: before.matches('\n').count() + 1, column });
+    }
+    if end != Some(tokens.len()) || scan.edits.is_empty() {
+        return Ok(None);
     }
     let Scan { edits, left_out, .. } = scan;
-    Some(DeviceCode { text: applied(text, &plain, &edits), left_out })
+    Ok(Some(DeviceCode { text: applied(text, &plain, &edits), left_out }))
 }
 
 /// A change of the text.
@@ -144,6 +168,10 @@ struct Scan<'a> {
     text: &'a str,
     tokens: &'a [Range<usize>],
     macros: &'a DeviceMacros,
+    /// How many scopes are open.
+    depth: usize,
+    /// The place of the first brace within too many scopes.
+    too_deep: Option<usize>,
     edits: Vec<Edit>,
     left_out: Vec<String>,
 }
@@ -156,9 +184,15 @@ impl Scan<'_> {
     /// Scans the declarations of a namespace, or of the class of this name, from `at` to its closing brace. Returns the
     /// place of that brace, or `None` if brackets do not match.
     fn scope(&mut self, mut at: usize, class: Option<&str>) -> Option<usize> {
+        if self.depth > MAX_DEPTH {
+            self.too_deep = Some(at - 1);
+            return None;
+        }
+        self.depth += 1;
         while at < self.tokens.len() && self.token(at) != "}" {
             at = self.declaration(at, class)?;
         }
+        self.depth -= 1;
         Some(at)
     }
 
@@ -168,7 +202,7 @@ impl Scan<'_> {
             start += 2;
         }
         let mut at = start;
-        let (mut initialised, mut operator) = (false, false);
+        let (mut initialised, mut operator, mut braces) = (false, false, 0);
         loop {
             match self.token(at) {
                 "" => return None,
@@ -180,7 +214,9 @@ impl Scan<'_> {
                     self.without_body(start, at, class);
                     return Some(at + 1);
                 }
+                "{" if braces == MOST_BRACES => return None,
                 "{" => {
+                    braces += 1;
                     let head = Head::of(self, start, at);
                     if initialised || (head.list.is_some() && head.is_initialiser(self, at)) {
                         at = self.closing(at)?;
@@ -395,7 +431,7 @@ mod tests {
 
     fn left_out(text: &str) -> Vec<String> {
         let macros = DeviceMacros::of(std::iter::once(text), &[]);
-        device_code(text, &macros).map(|code| code.left_out).unwrap_or_default()
+        device_code(text, &macros).unwrap().map(|code| code.left_out).unwrap_or_default()
     }
 
     #[test]
@@ -405,7 +441,7 @@ mod tests {
                     __host__ int helper() { return '}'; }\n\
                     int main(int argc, char **argv) {\n  k<<<1, dim3{1, 1}>>>(p); // }\n  puts(\"{\");\n}\n";
         assert_eq!(left_out(text), ["all", "count", "check", "upload", "helper", "main"]);
-        let code = device_code(text, &DeviceMacros::default()).unwrap().text;
+        let code = device_code(text, &DeviceMacros::default()).unwrap().unwrap().text;
         assert_eq!(code.matches('\n').count(), text.matches('\n').count());
         assert_eq!(code.replace("// }", "").trim(), "");
     }
@@ -436,7 +472,7 @@ mod tests {
                     template <class T> __global__ void k(T *p) {}\n\
                     template void reduce<int>(int n, int *p);\ntemplate void reduce<float>(int, float *);\n\
                     template void k<int>(int *);\ntemplate class Pair<int>;\n";
-        let code = device_code(text, &DeviceMacros::default()).unwrap();
+        let code = device_code(text, &DeviceMacros::default()).unwrap().unwrap();
         assert_eq!(code.left_out, ["reduce"]);
         assert!(!code.text.contains("reduce"), "{}", code.text);
         assert!(code.text.contains("template void k<int>(int *);\ntemplate class Pair<int>;"), "{}", code.text);
@@ -449,7 +485,7 @@ mod tests {
         assert_eq!(left_out(text), ["h"]);
         let given = [("KERNEL".to_owned(), "extern __global__ void".to_owned())];
         let macros = DeviceMacros::of(std::iter::empty(), &given);
-        assert_eq!(device_code("KERNEL k(int a) { }\n", &macros), None);
+        assert_eq!(device_code("KERNEL k(int a) { }\n", &macros), Ok(None));
     }
 
     #[test]
@@ -458,14 +494,14 @@ mod tests {
                     public:\n  bool operator==(const S &o) const { return true; }\n\
                     __device__ int get() const { return x; }\n  int x, y;\n};\n";
         assert_eq!(left_out(text), ["S", "operator"]);
-        let code = device_code(text, &DeviceMacros::default()).unwrap().text;
+        let code = device_code(text, &DeviceMacros::default()).unwrap().unwrap().text;
         assert!(code.contains("int x, y;") && code.contains("get() const") && !code.contains("cudaFree"), "{code}");
     }
 
     #[test]
     fn a_constexpr_function_is_compiled_for_the_device_too() {
         let text = "template <int N> static constexpr int half() { return N / 2; }\n";
-        let code = device_code(text, &DeviceMacros::default()).unwrap();
+        let code = device_code(text, &DeviceMacros::default()).unwrap().unwrap();
         assert_eq!(code.text, "template <int N> static __host__ __device__ constexpr int half() { return N / 2; }\n");
         assert!(code.left_out.is_empty());
     }
@@ -473,9 +509,33 @@ mod tests {
     #[test]
     fn directives_within_a_function_stay_and_a_text_with_unmatched_brackets_is_left_alone() {
         let text = "int main() {\n#ifdef X\n  f(); // } \u{e9}\u{e9}\n#define N 4\n#endif\n}\n";
-        let code = device_code(text, &DeviceMacros::default()).unwrap().text;
+        let code = device_code(text, &DeviceMacros::default()).unwrap().unwrap().text;
         assert_eq!(code.replace([' '], ""), "\n#ifdefX\n//}\u{e9}\u{e9}\n#defineN4\n#endif\n\n");
-        assert_eq!(device_code("#if A\nint f() {\n#else\nint g() {\n#endif\n}\n", &DeviceMacros::default()), None);
+        assert_eq!(device_code("#if A\nint f() {\n#else\nint g() {\n#endif\n}\n", &DeviceMacros::default()), Ok(None));
+    }
+
+    #[test]
+    fn namespaces_and_classes_nest_up_to_a_depth() {
+        let nested =
+            |scope: &str, levels: usize| format!("/* é */\né; {}}};", scope.repeat(levels) + &"};".repeat(levels - 1));
+        for scope in ["struct a{", "namespace a{", "extern \"C\" {"] {
+            let text = |levels| nested(scope, levels) + "int main() { }";
+            let none = DeviceMacros::default();
+            assert_eq!(device_code(&text(MAX_DEPTH), &none).unwrap().unwrap().left_out, ["main"]);
+            for levels in [MAX_DEPTH + 1, 20_000] {
+                let column = 3 + scope.len() * (MAX_DEPTH + 1);
+                let message = device_code(&text(levels), &none).unwrap_err().to_string();
+                assert!(message.starts_with(&format!("2:{column}: namespaces and classes are nested")), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn macros_that_use_each_other_in_a_long_chain_are_followed() {
+        let chain: Vec<String> = (0..50_000).map(|nth| format!("#define M{nth} M{}", nth + 1)).collect();
+        let chain = chain.join("\n");
+        let macros = DeviceMacros::of(std::iter::once(format!("{chain}\n#define M50000 __device__\n").as_str()), &[]);
+        assert!(macros.mark("M0") && !macros.mark("M50001"));
     }
 
     #[test]

@@ -14,6 +14,12 @@ use crate::regular;
 /// Most files scanned for one source.
 const MOST_FILES: usize = 256;
 
+/// Most declarations of kernels, variables and functions read in one file.
+pub const MOST_DECLARATIONS: usize = 1 << 16;
+
+/// Most tokens of a declaration up to its body. What is longer is not read.
+pub const LONGEST_HEAD: usize = 1 << 12;
+
 /// What a source defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CudaSource {
@@ -72,12 +78,39 @@ impl CudaSource {
             |directive: &String| directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
         self.incomplete |= directives.iter().any(makes_some);
         let tokens = tokens(&code);
+        // The depths of the blocks that begin with `extern "C" {`.
+        let mut blocks = Vec::new();
+        let (mut depth, mut begins, mut left) = (0_usize, false, MOST_DECLARATIONS);
         for (at, token) in tokens.iter().enumerate() {
+            let is_in_block = begins && blocks.last() == Some(&depth);
+            begins = matches!(*token, ";" | "}");
+            if is_in_block {
+                self.host_functions.extend(function_name(&tokens[at..]));
+            }
             match *token {
                 "__global__" => self.kernels.extend(function_name(&tokens[at + 1..])),
                 "__device__" | "__constant__" => self.variables.extend(variable_name(&tokens[at + 1..])),
-                "extern" => self.host_functions.extend(c_functions(&tokens[at + 1..])),
+                "extern" if tokens.get(at + 1) == Some(&"\"C\"") && tokens.get(at + 2) != Some(&"{") => {
+                    self.host_functions.extend(function_name(&tokens[at + 2..]));
+                }
+                "{" => {
+                    depth += 1;
+                    begins = tokens[..at].ends_with(&["extern", "\"C\""]);
+                    blocks.extend(begins.then_some(depth));
+                    continue;
+                }
+                "}" => {
+                    blocks.pop_if(|block| *block == depth);
+                    depth = depth.saturating_sub(1);
+                    continue;
+                }
+                _ if !is_in_block => continue,
                 _ => {}
+            }
+            left -= 1;
+            if left == 0 {
+                self.incomplete = true;
+                return;
             }
         }
     }
@@ -93,29 +126,6 @@ pub fn without_directives(text: &str) -> (String, Vec<String>) {
         }
     }
     (code, directives)
-}
-
-/// The functions of the linkage specification that begins here.
-fn c_functions(tokens: &[&str]) -> Vec<String> {
-    let Some(rest) = tokens.strip_prefix(&["\"C\""]) else { return Vec::new() };
-    if rest.first() != Some(&"{") {
-        return function_name(rest).into_iter().collect();
-    }
-    let (mut names, mut depth, mut at) = (Vec::new(), 1, 1);
-    let mut begins = true;
-    while at < rest.len() && depth > 0 {
-        if depth == 1 && begins {
-            names.extend(function_name(&rest[at..]));
-        }
-        match rest[at] {
-            "{" => depth += 1,
-            "}" => depth -= 1,
-            _ => {}
-        }
-        begins = matches!(rest[at], ";" | "}");
-        at += 1;
-    }
-    names
 }
 
 /// Identifiers, numbers, literals, and all other characters one by one.
@@ -148,6 +158,7 @@ fn function_name(tokens: &[&str]) -> Option<String> {
 
 /// The place of the name before the parameters of the function that begins here. Skips attributes with arguments.
 pub fn function_at(tokens: &[&str]) -> Option<usize> {
+    let tokens = head(tokens);
     let mut at = 0;
     while at + 1 < tokens.len() {
         let (token, next) = (tokens[at], tokens[at + 1]);
@@ -167,6 +178,7 @@ pub fn function_at(tokens: &[&str]) -> Option<usize> {
 
 /// The name before `[`, `=`, `;` or `{` of the variable that begins here; `None` for a function.
 fn variable_name(tokens: &[&str]) -> Option<String> {
+    let tokens = head(tokens);
     let mut name = None;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -182,6 +194,11 @@ fn variable_name(tokens: &[&str]) -> Option<String> {
         at += 1;
     }
     None
+}
+
+/// As many of the tokens as are read of one declaration.
+pub fn head<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
+    &tokens[..tokens.len().min(LONGEST_HEAD)]
 }
 
 /// The index of the parenthesis that closes the one at `open`.
@@ -234,6 +251,23 @@ mod tests {
         );
         assert_eq!(names(&source.host_functions), ["four", "one", "text", "three"]);
         assert!(scan("#define MAKE(name) extern \"C\" int name(int);\nMAKE(a)").incomplete);
+    }
+
+    #[test]
+    fn blocks_with_c_linkage_may_be_in_each_other() {
+        let source = scan(
+            "extern \"C\" { int one(); extern \"C\" { int two(); } struct S { int no(); }; int three(); } int no();",
+        );
+        assert_eq!(names(&source.host_functions), ["one", "three", "two"]);
+    }
+
+    #[test]
+    fn a_file_with_too_many_declarations_is_read_in_part() {
+        for part in ["__global__ ", "__device__ ", "extern \"C\" ", "extern \"C\" {", "__global__ __launch_bounds__("] {
+            let source = scan(&format!("__global__ void k() {{}}\n{}", part.repeat(MOST_DECLARATIONS + 1)));
+            assert!(source.incomplete && source.kernels.contains("k"), "{part}");
+        }
+        assert!(!scan(&format!("__global__ void k({}) {{}}", "(int),".repeat(LONGEST_HEAD / 4 + 1))).incomplete);
     }
 
     #[test]

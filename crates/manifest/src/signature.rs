@@ -5,7 +5,9 @@
 use std::io;
 use std::path::Path;
 
-use super::cuda_source::{closing, function_at, is_name, tokens, without_directives};
+use super::cuda_source::{
+    LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head, is_name, tokens, without_directives,
+};
 use crate::includes::{Scanner, SearchPath};
 
 /// A `__global__` function.
@@ -71,7 +73,7 @@ fn scan(text: &str, own: bool) -> Vec<Signature> {
     let (code, _) = without_directives(text);
     let tokens = tokens(&code);
     let kernels = tokens.iter().enumerate().filter(|(_, token)| **token == "__global__");
-    kernels.filter_map(|(at, _)| signature(&tokens, at, own)).collect()
+    kernels.take(MOST_DECLARATIONS).filter_map(|(at, _)| signature(&tokens, at, own)).collect()
 }
 
 /// The names of the parameters without a default of a function that the text defines outside of namespaces and classes;
@@ -87,7 +89,7 @@ pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
             name if depth == 0 && name == function && tokens[at + 1] == "(" => {
                 let close = closing(&tokens, at + 1)?;
                 let after = &tokens[close + 1..];
-                if after.iter().take_while(|token| **token != ";").any(|token| *token == "{") {
+                if head(after).iter().take_while(|token| **token != ";").any(|token| *token == "{") {
                     let parameters = split(&tokens[at + 2..close]).into_iter();
                     let required = parameters.filter(|tokens| !tokens.contains(&"=")).map(parameter);
                     let is_void = |parameter: &Parameter| parameter.base == "void" && parameter.pointers == 0;
@@ -106,8 +108,10 @@ pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
 /// The kernel whose `__global__` is at `at`.
 fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     let name = at + 1 + function_at(&tokens[at + 1..])?;
-    let close = closing(tokens, name + 1)?;
-    let begin = tokens[..at].iter().rposition(|token| matches!(*token, ";" | "}" | "{")).map_or(0, |end| end + 1);
+    let close = name + 1 + closing(head(&tokens[name + 1..]), 0)?;
+    let before = at.saturating_sub(LONGEST_HEAD);
+    let begin = tokens[before..at].iter().rposition(|token| matches!(*token, ";" | "}" | "{"));
+    let begin = begin.map_or(before, |end| before + end + 1);
     let parameters = split(&tokens[name + 2..close]).into_iter().map(parameter);
     Some(Signature {
         name: tokens[name].to_owned(),

@@ -59,7 +59,9 @@ pub struct Scanner {
 #[derive(Debug)]
 struct Scanned {
     content: Content,
+    /// In the order of the text, each once.
     includes: Vec<Include>,
+    known: BTreeSet<Include>,
     /// Macros whose value is a header's name: `#define HEADER "a.cuh"`.
     header_macros: Vec<(String, Include)>,
 }
@@ -72,6 +74,14 @@ enum Include {
     /// The next file with this name in the search path.
     Next(String),
     Macro(String),
+}
+
+impl Include {
+    /// The input that it names. Macros name none.
+    fn input(&self, content: Option<Content>) -> Input {
+        let (Self::Quoted(name) | Self::Angled(name) | Self::Next(name) | Self::Macro(name)) = self;
+        Input { name: name.clone(), angled: !matches!(self, Self::Quoted(_)), content }
+    }
 }
 
 /// Where to search for files.
@@ -88,6 +98,9 @@ const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
 /// Directives that read a file; the second is an extension of GNU, the third is C++26.
 const INCLUDING: [&str; 3] = ["include", "import", "embed"];
+
+/// Longest name of a header, bytes. A longer one is no path.
+const LONGEST_NAME: usize = 4096;
 
 /// Macros defined by options: `NAME=VALUE`.
 pub type Macros<'a> = &'a [String];
@@ -160,7 +173,7 @@ impl Scanner {
         let bytes = regular::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
         let content = Content { digest: Sha256::digest(&bytes).into(), text: Arc::from(&*text) };
-        let mut scanned = Scanned { content, includes: vec![], header_macros: vec![] };
+        let mut scanned = Scanned { content, includes: vec![], known: BTreeSet::new(), header_macros: vec![] };
         // Compilers skip a byte order mark, and some join lines whose backslash is followed by spaces.
         let joined = joined_lines(text.trim_start_matches('\u{feff}'));
         // A comment may hide a directive, and a string may look like a comment: directives of both readings are used.
@@ -199,7 +212,7 @@ impl Scanned {
     }
 
     fn add(&mut self, include: Include) {
-        if !self.includes.contains(&include) {
+        if self.known.insert(include.clone()) {
             self.includes.push(include);
         }
     }
@@ -216,21 +229,53 @@ struct Walk<'a> {
     outside: Vec<PathBuf>,
 }
 
+/// What is left to do, the last first. A list instead of recursion: files may include each other in a chain of any length.
+enum Task {
+    /// Find the files that an include of a file in this folder leads to.
+    Follow(Include, Arc<Path>),
+    /// Read a file that an include leads to.
+    Enter(Include, PathBuf),
+}
+
 impl Walk<'_> {
+    /// Follows what a file includes, depth first.
     fn enter(&mut self, file: &Scanned, dir: &Path) {
-        for (name, value) in &file.header_macros {
-            self.header_macros.entry(name.clone()).or_default().insert(value.clone());
-        }
-        for include in &file.includes {
-            self.follow(include, dir);
+        let mut tasks = self.includes_of(file, dir);
+        self.work_off(&mut tasks);
+    }
+
+    /// Follows an include, depth first.
+    fn follow(&mut self, include: &Include, dir: &Path) {
+        self.work_off(&mut vec![Task::Follow(include.clone(), dir.into())]);
+    }
+
+    fn work_off(&mut self, tasks: &mut Vec<Task>) {
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Follow(include, dir) => {
+                    let found = self.find(&include, &dir).into_iter().rev();
+                    tasks.extend(found.map(|path| Task::Enter(include.clone(), path)));
+                }
+                Task::Enter(include, path) => tasks.extend(self.read(&include, &path)),
+            }
         }
     }
 
-    fn follow(&mut self, include: &Include, dir: &Path) {
+    /// The tasks that the includes of a file are. Its macros are known from now on.
+    fn includes_of(&mut self, file: &Scanned, dir: &Path) -> Vec<Task> {
+        for (name, value) in &file.header_macros {
+            self.header_macros.entry(name.clone()).or_default().insert(value.clone());
+        }
+        let dir: Arc<Path> = dir.into();
+        file.includes.iter().rev().map(|include| Task::Follow(include.clone(), Arc::clone(&dir))).collect()
+    }
+
+    /// The files that an include leads to.
+    fn find(&mut self, include: &Include, dir: &Path) -> Vec<PathBuf> {
         let name = match include {
             Include::Macro(name) => {
                 self.computed.insert(name.clone());
-                return;
+                return Vec::new();
             }
             Include::Quoted(name) | Include::Angled(name) | Include::Next(name) => name,
         };
@@ -241,28 +286,26 @@ impl Walk<'_> {
             Include::Next(_) => candidates.filter(|path| path.is_file()).collect(),
             _ => candidates.find(|path| path.is_file()).into_iter().collect(),
         };
-        let input = |content| Input { name: name.clone(), angled: !matches!(include, Include::Quoted(_)), content };
         if found.is_empty() && !self.path.toolkit.iter().any(|dir| dir.join(name).is_file()) {
-            self.files.push(input(None));
+            self.files.push(include.input(None));
         }
-        for path in found {
-            // By its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would never end.
-            if !self.seen.insert(real(&path)) {
-                continue;
-            }
-            if !self.scanner.project.has(&path) {
-                self.outside.push(path);
-                continue;
-            }
-            // NVRTC reports a file that cannot be read. Here it is part of the key as an absent file.
-            match self.scanner.scan(&path) {
-                Ok(scanned) => {
-                    self.files.push(input(Some(scanned.content.clone())));
-                    self.enter(&scanned, path.parent().unwrap_or(dir));
-                }
-                Err(_) => self.files.push(input(None)),
-            }
+        found
+    }
+
+    /// Reads a file unless that was done before. Returns what it includes.
+    fn read(&mut self, include: &Include, path: &Path) -> Vec<Task> {
+        // By its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would never end.
+        if !self.seen.insert(real(path)) {
+            return Vec::new();
         }
+        if !self.scanner.project.has(path) {
+            self.outside.push(path.to_owned());
+            return Vec::new();
+        }
+        // NVRTC reports a file that cannot be read. Here it is part of the key as an absent file.
+        let scanned = self.scanner.scan(path).ok();
+        self.files.push(include.input(scanned.as_ref().map(|scanned| scanned.content.clone())));
+        scanned.map_or_else(Vec::new, |scanned| self.includes_of(&scanned, path.parent().unwrap_or(Path::new(""))))
     }
 
     /// Follows includes that name a macro, for every value that a file or option gives it. False if one has no known
@@ -287,10 +330,12 @@ fn real(path: &Path) -> PathBuf {
 /// `"name"` or `<name>` at the beginning of the text.
 fn header_name(text: &str) -> Option<Include> {
     let text = text.trim_start();
-    if let Some(rest) = text.strip_prefix('"') {
-        return rest.split_once('"').map(|(name, _)| Include::Quoted(name.to_owned()));
-    }
-    text.strip_prefix('<')?.split_once('>').map(|(name, _)| Include::Angled(name.to_owned()))
+    let (rest, end, make): (&str, u8, fn(String) -> Include) = match text.strip_prefix('"') {
+        Some(rest) => (rest, b'"', Include::Quoted),
+        None => (text.strip_prefix('<')?, b'>', Include::Angled),
+    };
+    let length = rest.bytes().take(LONGEST_NAME).position(|byte| byte == end)?;
+    Some(make(rest[..length].to_owned()))
 }
 
 /// The name and value of an object-like macro whose value is a header's name.
@@ -461,6 +506,22 @@ mod tests {
             let tree = Tree::new(&[("k.cu", spelling), ("a.cuh", "")]);
             assert_eq!(tree.names(&[], &[]).0, ["a.cuh"], "{spelling:?}");
         }
+    }
+
+    #[test]
+    fn a_chain_of_any_length_is_followed_depth_first() {
+        let last = 5000;
+        let link = |nth: usize| (format!("{nth}.cuh"), format!("#include \"{}.cuh\"\n#include \"end.cuh\"\n", nth + 1));
+        let mut files: Vec<(String, String)> = (1..last).map(link).collect();
+        files.extend(
+            [("k.cu", "#include \"1.cuh\"\n#include \"beside.cuh\"\n"), ("beside.cuh", ""), ("end.cuh", "")]
+                .map(|(name, text)| (name.to_owned(), text.to_owned())),
+        );
+        files.push((format!("{last}.cuh"), String::new()));
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let (names, _) = Tree::new(&files).names(&[], &[]);
+        let chain = (1..=last).map(|nth| format!("{nth}.cuh"));
+        assert_eq!(names, chain.chain(["end.cuh".to_owned(), "beside.cuh".to_owned()]).collect::<Vec<_>>());
     }
 
     #[test]

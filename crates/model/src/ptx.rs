@@ -27,14 +27,8 @@ pub struct Parameter {
 /// The kernels of a module, in the order of the text.
 pub fn entries(text: &str) -> Vec<Entry> {
     let text = crate::includes::without_comments(text);
-    let mut rest = text.as_str();
-    let mut found = Vec::new();
-    while let Some((_, after)) = rest.split_once(".entry") {
-        let head = &after[..after.find(['{', ';']).unwrap_or(after.len())];
-        found.extend(entry(head));
-        rest = after;
-    }
-    found
+    let after = text.split(".entry").skip(1);
+    after.filter_map(|after| entry(&after[..after.find(['{', ';']).unwrap_or(after.len())])).collect()
 }
 
 /// The kernel whose name, parameters and directives these are.

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::includes::literal_length;
 
+/// The longest delimiter of a raw string that C++ allows.
+const LONGEST_DELIMITER: usize = 16;
+
 /// The text with blanks instead of comments and directives, and `_` instead of literals. Every byte keeps its place.
 pub fn blanked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -50,7 +53,8 @@ fn directive_length(text: &str) -> usize {
 
 /// The length of the raw string whose quote begins the text.
 fn raw_length(text: &str) -> usize {
-    let Some(open) = text.find('(') else { return literal_length(text) };
+    let mut delimiter = text.bytes().take(1 + LONGEST_DELIMITER + 1);
+    let Some(open) = delimiter.position(|byte| byte == b'(') else { return literal_length(text) };
     let end = format!("){}\"", &text[1..open]);
     text.find(&end).map_or(text.len(), |at| at + end.len())
 }

@@ -138,3 +138,18 @@ fn a_file_of_ones_own_comes_before_a_header_that_is_provided() {
     ]);
     bench.compile(&bench.unit("k.cu", &["k"])).unwrap();
 }
+
+#[test]
+fn a_source_with_20000_namespaces_in_each_other_costs_only_its_own_unit() {
+    let text = |levels: usize| {
+        let (open, close) = ("namespace a{\n".repeat(levels), "}".repeat(levels));
+        format!("{open}{close}\n__global__ void k(int *p) {{ *p = 1; }}\nint main() {{ return 0; }}\n")
+    };
+    let bench = Bench::new(&[("deep.cu", text(20_000).as_str()), ("flat.cu", text(3).as_str())]);
+    let [deep, flat] = ["deep.cu", "flat.cu"].map(|name| bench.unit(name, &["k"]));
+    let units = [deep.clone(), flat.clone()];
+    let results = compile_all(&units, H100, toolkit(), &bench.options(), &mut |_, _, _| {});
+    let summary = &results[&deep].as_ref().unwrap_err().summary;
+    assert!(summary.contains("deep.cu:257:12: namespaces and classes are nested deeper than 256 levels"), "{summary}");
+    assert!(results[&flat].is_ok(), "{:?}", results[&flat]);
+}
