@@ -37,8 +37,26 @@ use crate::regular;
 /// The result of compiling one unit.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
+/// Environment variable with the time limit of a unit, such as `10min`.
+pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";
+
+/// The longest that it may be, so that deadlines do not overflow.
+const LONGEST_LIMIT: Duration = Duration::from_hours(24 * 365);
+
+/// That limit, unless the environment gives another.
+const LIMIT: Duration = Duration::from_mins(2);
+
 /// Most attempts at a unit whose files change while it is compiled.
 const ATTEMPTS: u32 = 3;
+
+/// Why there are no options.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    #[error("{LIMIT_VARIABLE} is `{0}`, which is no duration above zero; write one such as `10min` or `90s`")]
+    Limit(String),
+}
 
 /// How to compile.
 #[derive(Debug, Clone)]
@@ -62,12 +80,14 @@ pub struct CompileOptions {
 }
 
 impl CompileOptions {
-    /// One child per core, two minutes per unit, this executable as the compiler. Fails if the cache is not writable.
-    pub fn new(cache: Cache) -> Result<Self, CacheError> {
+    /// One child per core, two minutes per unit or what the environment says, this executable as the compiler. Fails if
+    /// the cache is not writable.
+    pub fn new(cache: Cache) -> Result<Self, OptionsError> {
         cache.prepare()?;
+        let limit = env::var_os(LIMIT_VARIABLE).map_or(Ok(LIMIT), |text| parse_limit(&text.to_string_lossy()))?;
         Ok(Self {
             jobs: thread::available_parallelism().map_or(1, usize::from),
-            limit: Duration::from_mins(2),
+            limit,
             cache,
             // If the system does not give the path, the search path is used.
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
@@ -113,6 +133,11 @@ pub fn compile_all(
         }
     });
     results
+}
+
+fn parse_limit(text: &str) -> Result<Duration, OptionsError> {
+    let limit = humantime::parse_duration(text).ok().filter(|limit| *limit > Duration::ZERO && *limit <= LONGEST_LIMIT);
+    limit.ok_or_else(|| OptionsError::Limit(text.to_owned()))
 }
 
 /// What all units of a batch share.

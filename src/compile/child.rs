@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::batch::LIMIT_VARIABLE;
 use super::cache::CACHE_VARIABLE;
 use super::host_headers::PRELUDE;
 use super::nvrtc::{self, Nvrtc, Product, Refusal, Source};
@@ -90,7 +91,10 @@ pub(super) enum Reply {
 pub(super) enum NoReply {
     #[error("cannot start the compiler {}: {source}", program.display())]
     NotStarted { program: PathBuf, source: io::Error },
-    #[error("the compiler was killed: it ran past its limit of {} s", .0.as_secs_f64())]
+    #[error(
+        "the compiler was killed: it ran past its limit of {} s; {LIMIT_VARIABLE} sets another, such as 10min",
+        .0.as_secs_f64()
+    )]
     Killed(Duration),
     #[error("the compiler crashed ({status})")]
     Crashed { status: ExitStatus, stderr: String },

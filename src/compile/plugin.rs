@@ -232,7 +232,7 @@ mod tests {
         let options = UnitOptions::of(&unit).unwrap();
         let build = build(&unit, &options, Duration::from_millis(600), &stop);
         let failure = nvcc.build(&build, dir.path()).unwrap_err();
-        assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 0.6 s");
+        assert!(failure.summary.contains("killed: it ran past its limit of 0.6 s"), "{}", failure.summary);
         let child = fs::read_to_string(dir.path().join("child")).unwrap();
         let state = || fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
         let gone = (0..100).any(|_| {

@@ -135,3 +135,28 @@ fn paths_that_are_not_utf_8_are_no_panic() {
     let report = command(&dir, &["report"]).arg(&odd).output().unwrap();
     assert_eq!(report.status.code(), Some(2), "{}", said(&report));
 }
+
+/// Lines of an expansion that doubles 40 times.
+fn macro_bomb() -> String {
+    let doubled = (0..40).fold(String::new(), |text, i| format!("{text}#define A{i} A{0} A{0}\n", i + 1));
+    format!("{doubled}#define A40 ;\nA0\n{KERNEL}")
+}
+
+#[test]
+fn the_time_limit_of_compilers_can_be_set() {
+    let dir = project("", "", "");
+    fs::write(dir.path().join("k.cu"), macro_bomb()).unwrap();
+    let run = |limit: &str| {
+        let mut command = command(&dir, &["run", "x.toml", "--backend", "sim"]);
+        command.env("RUNNER_COMPILE_LIMIT", limit).output().unwrap()
+    };
+    let killed = run("1500ms");
+    let message = "the compiler was killed: it ran past its limit of 1.5 s; RUNNER_COMPILE_LIMIT sets another";
+    assert_eq!(killed.status.code(), Some(1));
+    assert!(said(&killed).contains(message), "{}", said(&killed));
+    for wrong in ["", "0s", "10", "-1s", "9999999y"] {
+        let refused = run(wrong);
+        assert_eq!(refused.status.code(), Some(3), "{wrong}: {}", said(&refused));
+        assert!(said(&refused).contains(&format!("RUNNER_COMPILE_LIMIT is `{wrong}`")), "{}", said(&refused));
+    }
+}

@@ -177,7 +177,7 @@ fn a_compiler_that_does_not_end_is_killed_at_its_limit() {
     let results = compile_all(std::slice::from_ref(&unit), H100, toolkit(), &options, &mut |_, _, _| {});
     assert!(start.elapsed() < Duration::from_secs(10));
     let failure = results[&unit].as_ref().unwrap_err();
-    assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 1.5 s");
+    assert!(failure.summary.contains("killed: it ran past its limit of 1.5 s"), "{}", failure.summary);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_compiler_that_reads_nothing_is_killed_at_its_limit() {
     let options = CompileOptions { limit: Duration::from_millis(500), compiler, ..bench.options() };
     let results = compile_all(std::slice::from_ref(&unit), H100, toolkit(), &options, &mut |_, _, _| {});
     let failure = results[&unit].as_ref().unwrap_err();
-    assert_eq!(failure.summary, "the compiler was killed: it ran past its limit of 0.5 s");
+    assert!(failure.summary.contains("killed: it ran past its limit of 0.5 s"), "{}", failure.summary);
 }
 
 #[test]
