@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::cli::CheckArgs;
 use super::{Console, Exit, Failure, templates};
-use crate::experiment::Manifest;
+use crate::experiment::{Axis, Manifest};
 use crate::manifest;
 
 pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -35,9 +35,13 @@ pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 fn summary(path: &Path, manifest: &Manifest) -> String {
-    let points = |axes: &[crate::experiment::Axis]| axes.iter().map(|axis| axis.values.len()).product::<usize>();
-    let variants = manifest.variants.iter().map(|variant| points(&variant.axes)).sum();
+    let variants = manifest.variants.iter().map(|variant| points(&variant.axes)).fold(0, usize::saturating_add);
     format!("{}: ok: {}, {}\n", path.display(), count(variants, "variant"), count(manifest.axes.len(), "axis"))
+}
+
+/// How many points these axes have; the largest number if there are more.
+fn points(axes: &[Axis]) -> usize {
+    axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul)
 }
 
 fn count(number: usize, what: &str) -> String {

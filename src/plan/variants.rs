@@ -1,5 +1,6 @@
 //! Variants after expansion of their own axes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::diagnostics::nearest;
@@ -7,8 +8,8 @@ use crate::expr::template::Style;
 use crate::expr::{ExprError, Scope};
 use crate::model::{Diagnostic, Value};
 
-use super::PlanOptions;
 use super::axes::{Axes, OwnAxes};
+use super::{MAX_CELLS, PlanOptions};
 
 /// One implementation under comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +27,14 @@ pub struct PlannedVariant {
 /// Expands every variant, in the manifest's order; its last axis changes fastest.
 pub fn expand(axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>, Vec<Diagnostic>> {
     let (mut variants, mut faults) = (Vec::new(), Vec::new());
+    let mut count = 0_u64;
     for (spec, own) in axes.own.iter().enumerate() {
+        count = own.axes.iter().map(|axis| axis.values.len() as u64).fold(1, u64::saturating_mul).saturating_add(count);
+        if count > MAX_CELLS {
+            let message = format!("with `{}` there are more than {MAX_CELLS} variants", own.name.text());
+            let fault = Diagnostic::at(own.name.span.clone(), message);
+            return Err(vec![fault.hint("shorten an axis of the variant")]);
+        }
         match expand_one(spec, own) {
             Ok(expanded) => variants.extend(expanded),
             Err(error) => {
@@ -60,9 +68,9 @@ fn expand_one(spec: usize, own: &OwnAxes) -> Result<Vec<PlannedVariant>, ExprErr
 }
 
 fn same_names(variants: &[PlannedVariant], axes: &Axes) -> Vec<Diagnostic> {
-    let mut faults = Vec::new();
-    for (index, variant) in variants.iter().enumerate() {
-        if variants[..index].iter().any(|other| other.name == variant.name) {
+    let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
+    for variant in variants {
+        if !seen.insert(variant.name.as_str()) {
             let message = format!("two variants are called `{}`", variant.name);
             let hint = "put every axis of the variant into its name, as in \"unroll{u}\"";
             faults.push(Diagnostic::at(axes.own[variant.spec].name.span.clone(), message).hint(hint));

@@ -104,6 +104,37 @@ fn a_matrix_of_more_than_a_million_cells_is_refused() {
 }
 
 #[test]
+fn axes_with_more_than_a_million_values_together_are_refused_at_once() {
+    let axes: String = (0..60).map(|i| format!("a{i} = {{ range = [1, 1000000] }}\n")).collect::<Vec<_>>().concat();
+    let dir = project(&axes, "", "");
+    let commands: [&[&str]; 3] = [&["check", "x.toml"], &["list", "x.toml"], &["plan", "x.toml", "--backend", "sim"]];
+    for words in commands {
+        let refused = quick(&dir, words);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+        let message = "with axis `a0` the axes would have more than 1000000 values together";
+        assert!(said(&refused).contains(message), "{}", said(&refused));
+    }
+}
+
+#[test]
+fn a_variant_with_more_than_a_million_points_is_refused_at_once() {
+    let own: String = (0..16).map(|i| format!("{{v{i}}}_")).collect::<Vec<_>>().concat();
+    let axes: String = (0..16).map(|i| format!("v{i} = {{ range = [1, 10000] }}\n")).collect::<Vec<_>>().concat();
+    let variant = format!(
+        "[[variant]]\nname = \"{own}\"\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [1]\nblock = [4]\nargs = \
+         [\"data\"]\n[variant.axes]\n{axes}"
+    );
+    let dir = project("", "", &variant);
+    assert!(quick(&dir, &["check", "x.toml"]).status.success());
+    let commands: [&[&str]; 2] = [&["list", "x.toml"], &["plan", "x.toml", "--backend", "sim"]];
+    for words in commands {
+        let refused = quick(&dir, words);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+        assert!(said(&refused).contains("there are more than 1000000 variants"), "{}", said(&refused));
+    }
+}
+
+#[test]
 fn a_second_interrupt_ends_planning() {
     let axes = million();
     let dir = project(&axes, "", "");

@@ -10,7 +10,7 @@ use crate::npy;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
 use crate::read::{At, Named};
 
-/// Most values of an axis. A longer list is a mistake and would only fill memory.
+/// Most values of all axes together. More are a mistake and would only fill memory: a plan has at most as many cells.
 const MOST_VALUES: i64 = 1_000_000;
 
 /// The axes of a table, in the order of the file.
@@ -30,6 +30,7 @@ fn axis(ctx: &mut Context, name: &At<String>, raw: &At<RawAxis>) -> Axis {
                 .label("makes the matrix empty"),
         );
     }
+    ctx.axis_values += values.len() as i64;
     one_kind(ctx, &name.value, &values);
     distinct(ctx, &name.value, &values);
     Axis {
@@ -146,8 +147,8 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
         Some(format!("the step of axis `{name}` must be at least 1, not {step}"))
     } else if first > last {
         Some(format!("axis `{name}` is empty: its first value {first} is greater than its last {last}"))
-    } else if last.checked_sub(first).is_none_or(|extent| extent / step >= MOST_VALUES) {
-        Some(format!("axis `{name}` would have more than {MOST_VALUES} values"))
+    } else if last.checked_sub(first).is_none_or(|extent| extent / step >= MOST_VALUES - ctx.axis_values) {
+        Some(format!("with axis `{name}` the axes would have more than {MOST_VALUES} values together"))
     } else {
         None
     };

@@ -40,11 +40,13 @@ pub struct Context {
     found: Findings,
     /// Names already reported as undefined. Faults that follow from them are not reported.
     undefined: BTreeSet<String>,
+    /// How many values the axes so far have.
+    pub axis_values: i64,
 }
 
 impl Context {
     pub fn new(folder: &Path, project: Project, found: Findings) -> Self {
-        Self { files: Files::new(folder, project), found, undefined: BTreeSet::new() }
+        Self { files: Files::new(folder, project), found, undefined: BTreeSet::new(), axis_values: 0 }
     }
 
     pub fn fault(&mut self, fault: Diagnostic) {
