@@ -3,12 +3,17 @@
 //! Everything that must survive a crash during the write is written through here. This module chooses no names and
 //! keeps no old versions.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Prefix of an unfinished file. One that a killed process left may be removed by the owner of the folder.
+use rustix::fs::{AtFlags, CWD};
+use tempfile::{NamedTempFile, TempPath};
+
+/// Prefix of a file that is about to replace another. One that a killed process left may be removed by the owner of the
+/// folder.
 pub const UNFINISHED: &str = ".writing-";
 
 /// Why a file was not replaced. The old one, if any, is unchanged.
@@ -23,8 +28,9 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Replaces the file at `path`: writes a new one beside it, syncs it and renames it. Readers see the old bytes or the
-/// new, even after a crash of the machine.
+/// Replaces the file at `path`: writes a new one, syncs it and gives it this name. Readers see the old bytes or the new,
+/// even after a crash of the machine. The new file has no name until it is complete, so that nothing is left of it if the
+/// process is killed.
 ///
 /// A link, a pipe or a device in its place is replaced and not written to. Creates the folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
@@ -34,19 +40,34 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_folder(dir)?;
     let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
-    // Writes to the inner file: errors of the temporary file would end with its generated name.
-    file.as_file_mut().write_all(bytes).map_err(failed("write", path))?;
-    file.as_file().sync_all().map_err(failed("sync", path))?;
+    builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666));
+    // On some file systems every file has a name. Other errors occur again.
+    let file = written_without_name(bytes, dir, &builder).or_else(|_| {
+        let file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
+        // Writes to the inner file: errors of the temporary file would end with its generated name.
+        fill(file.as_file(), bytes).map_err(failed("write", path))?;
+        Ok(file.into_temp_path())
+    })?;
     file.persist(path).map_err(|e| failed("replace", path)(e.error))?;
     // The rename is durable once the folder is synced. Not every file system supports that, so errors are ignored.
     if let Ok(folder) = File::open(dir) {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Writes a file that has no name, and gives it one when it is complete.
+fn written_without_name(bytes: &[u8], dir: &Path, builder: &tempfile::Builder<'_, '_>) -> io::Result<TempPath> {
+    let file = OpenOptions::new().write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(dir)?;
+    fill(&file, bytes)?;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |name: &Path| Ok(rustix::fs::linkat(CWD, &unnamed, CWD, name, AtFlags::SYMLINK_FOLLOW)?);
+    builder.make_in(dir, link).map(NamedTempFile::into_temp_path)
+}
+
+fn fill(mut file: &File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// Writes to the file that the user names: a terminal, a pipe or `/dev/null` is written to, any other is replaced.
@@ -112,6 +133,10 @@ pub fn report_full_files() {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::{UNFINISHED, remove_unfinished, write, write_named};
 
     #[test]
@@ -158,6 +183,31 @@ mod tests {
         assert!(device.is_symlink(), "a device that the user names is written to");
         write(&device, b"kept").unwrap();
         assert_eq!(std::fs::read(&device).unwrap(), b"kept");
+    }
+
+    /// The folder is watched while a long file is written, so that one which has a name before it is complete is seen.
+    #[test]
+    fn a_file_has_no_name_until_it_is_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        if OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(dir.path()).is_err() {
+            return; // Every file of this file system has a name.
+        }
+        let bytes = vec![b'x'; 32 << 20];
+        let is_written = AtomicBool::new(false);
+        let lengths = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                let mut lengths = Vec::new();
+                while !is_written.load(Ordering::Relaxed) {
+                    let entries = std::fs::read_dir(dir.path()).unwrap().flatten();
+                    lengths.extend(entries.filter_map(|entry| Some(entry.metadata().ok()?.len())));
+                }
+                lengths
+            });
+            write(&dir.path().join("history.html"), &bytes).unwrap();
+            is_written.store(true, Ordering::Relaxed);
+            watcher.join().unwrap()
+        });
+        assert!(lengths.iter().all(|length| *length == bytes.len() as u64), "{lengths:?}");
     }
 
     #[test]
