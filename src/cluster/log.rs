@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
+use crate::model::calendar_time;
 
 /// What an attempt did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +69,7 @@ impl TaskLog {
 
     /// Appends a line.
     pub fn write(&self, event: TaskEvent) -> io::Result<()> {
-        let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let at = humantime::format_rfc3339_millis(calendar_time(SystemTime::now())).to_string();
         let line = serde_json::to_string(&Attempt { at, event })? + "\n";
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use super::JournalError;
 use crate::atomic;
+use crate::model::calendar_time;
 
 /// The lock's name in the folder of a report; it stays behind, unlocked, and is not for git.
 pub const LOCK_FILE: &str = "journal.lock";
@@ -50,7 +51,7 @@ impl FolderLock {
         let holder = format!(
             "process {}, which began at {}\n",
             std::process::id(),
-            humantime::format_rfc3339_seconds(SystemTime::now())
+            humantime::format_rfc3339_seconds(calendar_time(SystemTime::now()))
         );
         file.set_len(0)
             .and_then(|()| file.rewind())

@@ -15,7 +15,7 @@ use super::lock::FolderLock;
 use super::parse::{Line, parse};
 use super::{Contents, JournalError, read, seal};
 use crate::atomic;
-use crate::model::Event;
+use crate::model::{Event, calendar_time};
 use crate::regular;
 
 /// Events that are written at a time.
@@ -160,7 +160,7 @@ impl Journal {
 
 /// Appends the line of an event that happens now.
 pub(super) fn append(text: &mut Vec<u8>, event: &Event, seq: u64) -> serde_json::Result<()> {
-    let t = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+    let t = humantime::format_rfc3339_micros(calendar_time(SystemTime::now())).to_string();
     let start = text.len();
     serde_json::to_writer(&mut *text, &LineOut { v: JOURNAL_VERSION, t, seq, event })?;
     seal::close(text, start);

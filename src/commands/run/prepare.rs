@@ -21,7 +21,7 @@ use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
     BackendKind, CaseKey, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, KernelCompiler,
-    Machine, PageTemplate, Phase, RunContext, RunHeader,
+    Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -319,7 +319,7 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
     RunContext {
         host,
         revision: revision::of(dir, &Programs::of_this_machine()),
-        started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
+        started: humantime::format_rfc3339_micros(calendar_time(SystemTime::now())).to_string(),
         arguments: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         device_uuid,
         shard: args.shard,

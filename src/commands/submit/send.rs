@@ -9,6 +9,7 @@ use crate::cluster::others::{self, Part, Rendered};
 use crate::cluster::slurm::{self, SlurmError};
 use crate::cluster::{Array, Job, JobError, Scheduler, Scripts, Submission, Work};
 use crate::commands::{Console, Failure};
+use crate::model::calendar_time;
 
 /// Most elements of an array of a scheduler that is not asked for its limit.
 const MAX_ARRAY: u32 = 1000;
@@ -53,7 +54,7 @@ pub fn send(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: 
     atomic::create_folder(&dir.join("logs")).map_err(written)?;
     atomic::write(&task_script(dir, number), scripts.task.as_bytes()).map_err(written)?;
     atomic::write(&collect_script(dir, number), scripts.collect.as_bytes()).map_err(written)?;
-    let submitted = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let submitted = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
     let count = tasks.len();
     let mut submission = Submission { number, submitted, tasks, arrays: Vec::new(), collect: None };
     // The tasks read it, and each id is kept as soon as there is one.
@@ -83,7 +84,7 @@ fn write(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: &mu
         atomic::write(&dir.join(&script.file), script.text.as_bytes())
             .map_err(|e| Failure::environment(e.to_string()))?;
     }
-    let submitted = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let submitted = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
     let submission = Submission { number, submitted, tasks, arrays: Vec::new(), collect: None };
     submission.write(dir).map_err(failure)?;
     let commands: Vec<&str> = rendered.iter().map(|script| script.command.as_str()).collect();

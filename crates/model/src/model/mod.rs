@@ -4,6 +4,7 @@
 //! valid. They read no file, use no device and format nothing beyond `Display` of a name.
 
 mod buffer;
+mod calendar;
 mod case;
 mod claim;
 mod commit;
@@ -35,6 +36,7 @@ mod value;
 mod whole;
 
 pub use buffer::{Access, Allocation, Vary};
+pub use calendar::calendar_time;
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
 pub use claim::Claim;
 pub use commit::Commit;

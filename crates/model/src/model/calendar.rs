@@ -1,0 +1,25 @@
+//! Times that can be written with a year of four digits.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The last second of the year 9999, after the beginning of 1970.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// The time, or the nearest between 1970 and 9999: the clock of a machine may be wrong, and other years have no RFC 3339.
+pub fn calendar_time(time: SystemTime) -> SystemTime {
+    time.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(LAST_SECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_before_1970_or_after_9999_is_the_nearest_that_can_be_written() {
+        let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
+        assert_eq!(calendar_time(UNIX_EPOCH - Duration::from_secs(1)), UNIX_EPOCH);
+        assert_eq!(calendar_time(at(1_700_000_000)), at(1_700_000_000));
+        // `date -u -d @253402300799` is 9999-12-31 23:59:59.
+        assert_eq!(calendar_time(at(253_402_300_800)), at(253_402_300_799));
+    }
+}
