@@ -1,6 +1,6 @@
 //! `runner merge`: one journal and one report of the journals of shards.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
@@ -85,13 +85,29 @@ fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
     };
     let (plain, by_driver) = (named(false), named(true));
     let is_unique = |all: &[PathBuf], one: &PathBuf| all.iter().filter(|other| *other == one).count() == 1;
-    let mut used: HashMap<PathBuf, usize> = HashMap::new();
-    let chosen = plain.iter().zip(&by_driver).map(|(plain_name, with_driver)| {
-        let name = if is_unique(&plain, plain_name) { plain_name } else { with_driver };
-        let number = used.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
-        if *number == 1 { name.clone() } else { PathBuf::from(format!("{}-{number}", name.display())) }
-    });
-    chosen.collect()
+    let chosen = plain.iter().zip(&by_driver);
+    number_equal(chosen.map(
+        |(plain_name, with_driver)| {
+            if is_unique(&plain, plain_name) { plain_name } else { with_driver }
+        },
+    ))
+}
+
+/// Adds a number to each folder that was named before, by which it differs from every other one.
+fn number_equal<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    let mut used = HashSet::new();
+    let number = |folder: &PathBuf| {
+        let mut numbered = folder.clone();
+        let mut number = 1;
+        while !used.insert(numbered.clone()) {
+            number += 1;
+            let mut name = folder.clone().into_os_string();
+            name.push(format!("-{number}"));
+            numbered = name.into();
+        }
+        numbered
+    };
+    folders.map(number).collect()
 }
 
 /// Writes the journal and everything that is made from it, and returns the records.
@@ -137,4 +153,15 @@ fn lacking(missing: &Missing) -> Vec<String> {
 
 fn rest(count: usize) -> String {
     if count > MOST_NAMES { format!(" and {} more", count - MOST_NAMES) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_reports_have_one_folder() {
+        let folders = ["a", "a", "a-2", "a", "b"].map(PathBuf::from);
+        assert_eq!(number_equal(folders.iter()), ["a", "a-2", "a-2-2", "a-3", "b"].map(PathBuf::from));
+    }
 }
