@@ -5,9 +5,11 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use runner::journal::{self, Contents, JOURNAL_FILE, Journal};
+use runner::model::Event;
 use runner::render::Screen;
 use runner::{analyse, render};
 use serde_json::{Value, json};
@@ -116,4 +118,45 @@ fn an_edited_journal_is_refused_or_reported() {
             let _ = render::files(&records);
         }
     }));
+}
+
+/// Every file below a folder.
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect();
+    files.sort();
+    files
+}
+
+/// The journal and the records are as this version writes them, with checksums, except for the name.
+#[test]
+fn a_name_that_no_manifest_may_have_is_refused_by_every_command_that_reads_it() {
+    for name in ["../../ESCAPED", "/tmp/ESCAPED", "..", "a/b", "a b", ""] {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path().join("some/where/deep");
+        let theirs = work.join("theirs");
+        let mut events = fixture::sum_matrix().events;
+        for event in &mut events {
+            if let Event::RunStarted { header, .. } = event {
+                name.clone_into(&mut header.experiment);
+            }
+        }
+        Journal::create(&theirs).unwrap().record_all(&events).unwrap();
+        let records = journal::records_text(&analyse::records(&events).unwrap()).unwrap();
+        fs::write(theirs.join("records.jsonl"), records).unwrap();
+        let before = files_below(root.path());
+        let commands = ["merge theirs", "report theirs --from-journal", "report theirs", "compare theirs theirs"];
+        for words in commands.map(|command| command.split(' ')) {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+            let output = command.current_dir(&work).args(words).output().unwrap();
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(3), "{command:?}: {error}");
+            assert!(error.contains(&format!("`{name}` cannot name an experiment")), "{command:?}: {error}");
+            let new: Vec<PathBuf> =
+                files_below(root.path()).into_iter().filter(|path| !before.contains(path)).collect();
+            let is_lock = |path: &PathBuf| path.starts_with(&theirs) && path.extension() == Some("lock".as_ref());
+            assert!(new.iter().all(is_lock), "{command:?} wrote {new:?}");
+        }
+    }
 }

@@ -32,7 +32,7 @@ use sha2::{Digest, Sha256};
 use super::raw::{RawExperiment, RawManifest};
 use super::read::{At, Findings};
 use crate::experiment::Manifest;
-use crate::model::{Diagnostic, SourceText, Span};
+use crate::model::{Diagnostic, SourceText, Span, can_name_experiment};
 use crate::project::Project;
 use context::Context;
 
@@ -121,8 +121,8 @@ fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
 
 fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {
     let name = raw.name.0.clone().unwrap_or_default();
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !name.value.chars().all(plain) {
+    // A name that is missing was reported when it was read.
+    if raw.name.0.is_some() && !can_name_experiment(&name.value) {
         ctx.fault(
             Diagnostic::at(name.span.clone(), format!("`{}` cannot name an experiment", name.value))
                 .hint("the name is also a folder of reports: use letters, digits, `-` and `_`"),

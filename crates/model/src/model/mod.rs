@@ -71,7 +71,7 @@ pub use persist::Persist;
 pub use real::Real;
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,
-    RunHeader, SmClock,
+    RunHeader, SmClock, can_name_experiment,
 };
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
     BackendKind, Case, CaseHashes, Claim, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources,
@@ -36,10 +37,25 @@ impl Records {
     }
 }
 
+/// Whether a text can name an experiment, which is also a folder of reports: letters, digits, `-` and `_`.
+pub fn can_name_experiment(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// The name of an experiment in a file that others may have written.
+fn experiment_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if can_name_experiment(&name) {
+        return Ok(name);
+    }
+    Err(D::Error::custom(format!("`{name}` cannot name an experiment: only letters, digits, `-` and `_` can")))
+}
+
 /// What a reader needs to know before the first case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
     /// The experiment's name in the manifest.
+    #[serde(deserialize_with = "experiment_name")]
     pub experiment: String,
     /// The heading of the report.
     pub title: String,

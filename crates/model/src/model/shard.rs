@@ -5,13 +5,38 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// The most shards of a plan: each may have a folder, and a merge names those that it lacks.
+const MOST_SHARDS: u32 = 1_000_000;
+
 /// One of several shards, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Numbers")]
 pub struct Shard {
     /// From 1 to `of`.
     pub index: u32,
     /// How many there are.
     pub of: u32,
+}
+
+/// The numbers of a shard in a file that others may have written.
+#[derive(Deserialize)]
+struct Numbers {
+    index: u32,
+    of: u32,
+}
+
+impl TryFrom<Numbers> for Shard {
+    type Error = String;
+
+    fn try_from(Numbers { index, of }: Numbers) -> Result<Self, String> {
+        if of > MOST_SHARDS {
+            return Err(format!("a plan has at most {MOST_SHARDS} shards, not {of}"));
+        }
+        if !(1..=of).contains(&index) {
+            return Err("the shards of I/N are numbered from 1 to N".to_owned());
+        }
+        Ok(Self { index, of })
+    }
 }
 
 impl Shard {
@@ -34,11 +59,8 @@ impl FromStr for Shard {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parsed = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
-        match parsed {
-            Some((index, of)) if 1 <= index && index <= of => Ok(Self { index, of }),
-            Some(_) => Err("the shards of I/N are numbered from 1 to N".to_owned()),
-            None => Err("write I/N, for example 3/40".to_owned()),
-        }
+        let (index, of) = parsed.ok_or("write I/N, for example 3/40")?;
+        Numbers { index, of }.try_into()
     }
 }
 
@@ -51,8 +73,17 @@ mod tests {
         assert_eq!("3/40".parse(), Ok(Shard { index: 3, of: 40 }));
         assert_eq!(Shard { index: 3, of: 40 }.folder(), "03-of-40");
         assert_eq!(Shard { index: 3, of: 40 }.to_string(), "3/40");
-        for wrong in ["0/4", "5/4", "3", "a/b", "-1/4", "1/0"] {
+        for wrong in ["0/4", "5/4", "3", "a/b", "-1/4", "1/0", "1/1000001"] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_shard_in_a_file_is_checked_as_one_on_the_command_line() {
+        let read = |text: &str| serde_json::from_str::<Shard>(text).map_err(|error| error.to_string());
+        assert_eq!(read(r#"{"index":3,"of":40}"#), Ok(Shard { index: 3, of: 40 }));
+        for (index, of) in [(0, 4), (5, 4), (1, 4_000_000_000_u32)] {
+            assert!(read(&format!(r#"{{"index":{index},"of":{of}}}"#)).is_err(), "{index}/{of}");
         }
     }
 }
