@@ -29,17 +29,17 @@ impl Files {
         }
         let mut is_manifest = true;
         while !reached.is_empty() {
-            let contents = self.read(&reached)?;
             let mut names = HashSet::new();
-            for (file, content) in reached.drain(..).zip(contents) {
+            self.read(&std::mem::take(&mut reached), |file, content| {
                 write(&folder.join(&file.path), &content)?;
-                let Ok(text) = std::str::from_utf8(&content) else { continue };
+                let Ok(text) = std::str::from_utf8(&content) else { return Ok(()) };
                 names.extend(rest.keys().filter(|name| name.contains(char::is_whitespace) && text.contains(*name)));
                 names.extend(named(text, &rest));
                 if is_manifest {
                     names.extend(rest.keys().filter(|name| patterns(text).iter().any(|pattern| fits(name, pattern))));
                 }
-            }
+                Ok::<_, RevisionError>(())
+            })?;
             let names: Vec<String> = names.into_iter().cloned().collect();
             reached.extend(names.iter().filter_map(|name| rest.remove(name)).flatten());
             is_manifest = false;

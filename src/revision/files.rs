@@ -1,8 +1,8 @@
 //! The files of a revision, read from git's objects.
 
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, BufRead, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -97,16 +97,45 @@ impl Files {
         RevisionError::NoPath { revision: self.revision.clone(), path: path.to_owned() }
     }
 
-    /// The contents of files, in the same order, by one call of git.
-    pub fn read(&self, files: &[File]) -> Result<Vec<Vec<u8>>, RevisionError> {
-        let contents = contents(self, files.iter().map(|file| file.object.clone()))?;
-        let of = |(file, content): (&File, Option<Vec<u8>>)| content.ok_or_else(|| self.unreadable(file));
-        files.iter().zip(contents).map(of).collect()
+    /// Hands the content of each file to `take`, in order and one at a time, by one call of git.
+    pub fn read<E: From<RevisionError>>(
+        &self,
+        files: &[File],
+        mut take: impl FnMut(&File, Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut git, mut output) = self.start_reading(files).map_err(RevisionError::from)?;
+        let taken = files.iter().try_for_each(|file| take(file, self.next_content(&mut output, file)?));
+        // It may still be writing a file that was not taken.
+        let _ = git.kill();
+        git.wait().map_err(RevisionError::from)?;
+        taken
     }
 
-    fn unreadable(&self, file: &File) -> RevisionError {
-        let said = format!("git does not have the contents of {}; fetch them first", file.path);
-        RevisionError::Git { revision: self.revision.clone(), said }
+    /// Starts git, which writes the contents of files.
+    fn start_reading(&self, files: &[File]) -> io::Result<(Child, BufReader<ChildStdout>)> {
+        let mut names = tempfile::tempfile()?;
+        for file in files {
+            writeln!(names, "{}", file.object)?;
+        }
+        names.rewind()?;
+        let mut command = self.command(&["cat-file", "--batch"]);
+        let mut git = command.stdin(names).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let output = git.stdout.take().ok_or_else(|| io::Error::other("git has no output"))?;
+        Ok((git, BufReader::new(output)))
+    }
+
+    /// Takes a file off the output of `cat-file --batch`: `OBJECT blob SIZE\nCONTENT\n`, or `OBJECT missing\n`.
+    fn next_content(&self, output: &mut impl BufRead, file: &File) -> Result<Vec<u8>, RevisionError> {
+        let mut head = String::new();
+        output.read_line(&mut head)?;
+        let Some(size) = head.trim_end().split(' ').nth(2).and_then(|size| size.parse::<usize>().ok()) else {
+            let said = format!("git does not have the contents of {}; fetch them first", file.path);
+            return Err(RevisionError::Git { revision: self.revision.clone(), said });
+        };
+        let mut content = vec![0; size];
+        output.read_exact(&mut content)?;
+        output.read_exact(&mut [0])?;
+        Ok(content)
     }
 
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
@@ -131,35 +160,6 @@ impl Files {
 pub struct File {
     /// From the root of the repository, with `/`.
     pub path: String,
-    object: String,
-}
-
-/// The contents of objects by their names, in order, by one call of git; `None` for one that is missing.
-pub(super) fn contents(
-    files: &Files,
-    objects: impl Iterator<Item = String>,
-) -> Result<Vec<Option<Vec<u8>>>, RevisionError> {
-    let mut names = tempfile::tempfile()?;
-    let mut count = 0;
-    for object in objects {
-        writeln!(names, "{object}")?;
-        count += 1;
-    }
-    names.rewind()?;
-    let mut command = files.command(&["cat-file", "--batch"]);
-    command.stdin(Stdio::from(names));
-    let output = files.run(command)?;
-    let mut rest = output.as_slice();
-    Ok((0..count).map(|_| next_object(&mut rest)).collect())
-}
-
-/// Takes an object off the output of `cat-file --batch`: `OBJECT blob SIZE\nCONTENT\n`. `None` for one that is missing.
-fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
-    let end = rest.iter().position(|byte| *byte == b'\n')?;
-    let (head, after) = (std::str::from_utf8(&rest[..end]).ok()?, &rest[end + 1..]);
-    *rest = after;
-    let size: usize = head.split(' ').nth(2)?.parse().ok()?;
-    let content = after.get(..size)?.to_vec();
-    *rest = after.get(size + 1..)?;
-    Some(content)
+    /// The name of its content.
+    pub(super) object: String,
 }

@@ -2,25 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use super::files::{Files, RevisionError, contents};
+use super::files::{File, Files, RevisionError};
 use crate::model::Commit;
+
+/// A commit that changed a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    pub commit: Commit,
+    /// The file after it; `None` if it was removed.
+    pub file: Option<File>,
+}
 
 impl Files {
     /// The commits up to this one that changed a file, the oldest first. Of a merge only the first parent counts, so
     /// that they are the states which this branch had. `since` and what is before it are left out.
-    pub fn changes(&self, since: Option<&Self>, path: &str) -> Result<Vec<Commit>, RevisionError> {
+    pub fn changes(&self, since: Option<&Self>, path: &str) -> Result<Vec<Change>, RevisionError> {
         let range = since.map_or(self.commit().to_owned(), |since| format!("{}..{}", since.commit(), self.commit()));
         self.refuse_shallow(&range)?;
-        let log =
-            ["--literal-pathspecs", "log", "--first-parent", "--reverse", "--format=%H%x09%cs%x09%s", &range, "--"];
-        let mut command = self.command(&log);
-        command.arg(path);
-        let listed = self.run(command)?;
-        let commit = |line: &str| {
-            let mut parts = line.splitn(3, '\t').map(str::to_owned);
-            Some(Commit { id: parts.next()?, date: parts.next()?, subject: parts.next()? })
-        };
-        Ok(String::from_utf8_lossy(&listed).lines().filter_map(commit).collect())
+        let form = ["-z", "--raw", "--no-abbrev", "--no-renames", "--format=%H%x09%cs%x09%s"];
+        let mut command = self.command(&["--literal-pathspecs", "log", "--first-parent", "-m", "--reverse"]);
+        command.args(form).args([&range, "--", path]);
+        Ok(parse_log(&self.run(command)?, path))
     }
 
     /// A commit whose parents were not fetched seems to add all files.
@@ -33,9 +35,25 @@ impl Files {
         let reached = String::from_utf8_lossy(&walked).lines().any(|commit| ends.contains(commit));
         if reached { Err(RevisionError::Shallow) } else { Ok(()) }
     }
+}
 
-    /// A file after each of these commits; `None` where it was removed.
-    pub fn versions(&self, path: &str, commits: &[Commit]) -> Result<Vec<Option<Vec<u8>>>, RevisionError> {
-        contents(self, commits.iter().map(|commit| format!("{}:{path}", commit.id)))
+/// Reads `HASH\tDATE\tSUBJECT`, and after each commit `:MODE MODE OBJECT OBJECT STATUS` and the path, which git ends with
+/// a zero byte each, so that a path may contain any character.
+fn parse_log(listed: &[u8], path: &str) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
+    let mut parts = listed.split(|byte| *byte == 0);
+    while let Some(part) = parts.next() {
+        let text = String::from_utf8_lossy(part);
+        if let Some(facts) = text.trim_start().strip_prefix(':') {
+            let [_, mode, _, object, _] = facts.split(' ').collect::<Vec<_>>()[..] else { continue };
+            let is_file = parts.next() == Some(path.as_bytes()) && mode.starts_with("100");
+            if let Some(change) = changes.last_mut().filter(|_| is_file) {
+                change.file = Some(File { path: path.to_owned(), object: object.to_owned() });
+            }
+        } else if let [id, date, subject] = text.splitn(3, '\t').collect::<Vec<_>>()[..] {
+            let commit = Commit { id: id.to_owned(), date: date.to_owned(), subject: subject.to_owned() };
+            changes.push(Change { commit, file: None });
+        }
     }
+    changes
 }

@@ -6,7 +6,7 @@ use super::{ReadError, Source};
 use crate::journal::{RECORDS_FILE, parse_records};
 use crate::model::{Commit, Records};
 use crate::programs::Programs;
-use crate::revision::{Files, RevisionError};
+use crate::revision::{File, Files, RevisionError};
 
 /// Which revisions are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,18 +74,21 @@ pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> R
 }
 
 fn of_report(files: &Files, since: Option<&Files>, path: &str) -> Result<History, ReadError> {
-    let commits = files.changes(since, path)?;
-    let contents = files.versions(path, &commits)?;
+    // A commit that removed the report has no version of it.
+    let changes = files.changes(since, path)?.into_iter().filter_map(|change| Some((change.commit, change.file?)));
+    let (commits, versions): (Vec<Commit>, Vec<File>) = changes.unzip();
     let place = path.strip_suffix(RECORDS_FILE).unwrap_or(path).trim_end_matches('/').to_owned();
     let mut history = History { place, versions: Vec::new(), warnings: Vec::new() };
-    for (commit, content) in commits.into_iter().zip(contents) {
-        let Some(content) = content else { continue };
+    let mut commits = commits.into_iter();
+    files.read(&versions, |_, content| {
+        let Some(commit) = commits.next() else { return Ok(()) };
         let name = format!("{}:{path}", commit.short());
         match parse_records(&String::from_utf8_lossy(&content), Path::new(&name)) {
             Ok(records) => history.versions.push(Version { commit, records }),
             Err(error) => history.warnings.push(format!("{error}; this revision is left out")),
         }
-    }
+        Ok::<_, ReadError>(())
+    })?;
     Ok(history)
 }
 

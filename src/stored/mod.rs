@@ -121,16 +121,16 @@ pub fn read(source: &Source, dir: &Path, programs: &Programs) -> Result<Vec<Stor
 fn of_revision(files: &Files, revision: &str, path: &str) -> Result<Vec<Stored>, ReadError> {
     let is_records = |file: &File| file.path == path || Path::new(&file.path).ends_with(RECORDS_FILE);
     let listed: Vec<File> = files.list(path)?.into_iter().filter(is_records).collect();
-    let contents = files.read(&listed)?;
-    let report = |(file, content): (&File, Vec<u8>)| {
+    let mut found = Vec::with_capacity(listed.len());
+    files.read(&listed, |file, content| {
         let place = format!("{revision}:{}", file.path);
-        let text = String::from_utf8_lossy(&content);
-        let records = crate::journal::parse_records(&text, Path::new(&place))?;
+        let records = crate::journal::parse_records(&String::from_utf8_lossy(&content), Path::new(&place))?;
         let folder = folder_of(Path::new(&file.path));
         let place = place.strip_suffix(&format!("/{RECORDS_FILE}")).unwrap_or(&place).to_owned();
-        Ok(Stored { place, folder, records, warnings: Vec::new() })
-    };
-    listed.iter().zip(contents).map(report).collect()
+        found.push(Stored { place, folder, records, warnings: Vec::new() });
+        Ok::<_, ReadError>(())
+    })?;
+    Ok(found)
 }
 
 /// The name of the folder that a file is in.

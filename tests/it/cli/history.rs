@@ -31,17 +31,22 @@ impl Repository {
     }
 
     /// The same records every time make the same commit, so that snapshots can name it.
-    fn git(&self, arguments: &[&str]) {
+    fn git(&self, arguments: &[&str]) -> String {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
         let date = "2026-03-04T05:06:07+0000";
         let mut command = Command::new("git");
         command.current_dir(self.dir.path()).args(identity).args(arguments);
         let output = command.env("GIT_AUTHOR_DATE", date).env("GIT_COMMITTER_DATE", date).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn commit(&self, subject: &str, records: &Records) {
-        let folder = self.dir.path().join(REPORT);
+        self.commit_in(REPORT, subject, records);
+    }
+
+    fn commit_in(&self, report: &str, subject: &str, records: &Records) {
+        let folder = self.dir.path().join(report);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("records.jsonl"), journal::records_text(records).unwrap()).unwrap();
         self.git(&["add", "-A"]);
@@ -240,6 +245,28 @@ fn a_shallow_clone_is_refused_where_history_is_missing() {
     let (code, text, error) = history(clone.path(), &[REPORT, "HEAD~2.."]);
     assert_eq!(code, Some(0), "{error}");
     assert!(text.contains("2 revisions"), "{text}");
+}
+
+#[test]
+fn a_report_has_its_history_whatever_its_folder_is_called() {
+    for name in ["my run 3000 x", "tab\tand\nline", "blob 7", "missing", "\"quoted\"", "-z", ":3 d"] {
+        let repository = Repository::new();
+        let report = format!("reports/{name}");
+        for revision in 0..4 {
+            let mut records = RECORDS.clone();
+            for record in &mut records.cases {
+                scale(&mut record.result.as_mut().unwrap().time, 1.0 + 1e-4 * f64::from(revision));
+            }
+            repository.commit_in(&report, &format!("Rerun\t{revision}"), &records);
+            repository.git(&["rm", "-rq", "--", "reports"]);
+            repository.git(&["commit", "-qm", "Remove the report"]);
+        }
+        repository.commit_in(&report, "Restore it", &RECORDS);
+        let (code, text, error) = repository.history(&["./reports"]);
+        assert_eq!(code, Some(0), "{name}: {error}");
+        assert_eq!(error, "", "{name}");
+        assert!(text.contains("5 revisions changed its records"), "{name}: {text}");
+    }
 }
 
 #[test]
