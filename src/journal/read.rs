@@ -66,8 +66,18 @@ pub struct Damaged {
     pub message: String,
 }
 
-/// Lines that are parsed at a time: a journal is in memory only as events.
+/// The longest journal that is read if the user allows no more, bytes.
+pub(super) const LONGEST_JOURNAL: u64 = 8 << 30;
+
+/// The longest line, bytes: the plan of a run is the longest.
+pub(super) const LONGEST_LINE: u64 = 1 << 30;
+
+/// The number of damaged lines from which on a file is no journal.
+const MOST_DAMAGED: usize = 1000;
+
+/// Lines that are parsed at a time, and bytes from which on there are fewer: a journal is in memory only as events.
 const CHUNK: usize = 4096;
+const CHUNK_BYTES: u64 = 64 << 20;
 
 /// How much of a journal is read at once, in bytes.
 const BUFFER: usize = 1 << 20;
@@ -78,7 +88,7 @@ const BUFFER: usize = 1 << 20;
 /// [`Contents::torn`]. The same in the middle is damage, as are lines that are missing, doubled or in another place, and
 /// is reported in [`Contents::damaged`]. A line of another version is an error.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
-    let file = regular::open(path).map_err(JournalError::io("read", path))?;
+    let file = regular::open_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))?;
     let mut reader = Reader { file: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };
     let of_some = |some: Vec<(Place, Vec<u8>)>| -> Vec<_> {
         some.into_par_iter().map(|(place, line)| (place, parse(line.trim_ascii_end()))).collect()
@@ -93,7 +103,7 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
 /// Where a line is.
 pub(super) struct Place {
     /// Bytes into the file.
-    pub offset: usize,
+    pub offset: u64,
     /// Whether it has its end.
     pub is_ended: bool,
     /// Whether nothing follows it.
@@ -103,7 +113,7 @@ pub(super) struct Place {
 /// Reads the lines of a file, with their ends.
 struct Reader {
     file: BufReader<File>,
-    offset: usize,
+    offset: u64,
     /// Why it stopped before the end.
     error: Option<io::Error>,
 }
@@ -111,8 +121,8 @@ struct Reader {
 impl Reader {
     /// The next lines; `None` after the last one.
     fn some(&mut self) -> Option<Vec<(Place, Vec<u8>)>> {
-        let mut some = Vec::new();
-        while some.len() < CHUNK {
+        let (mut some, begin) = (Vec::new(), self.offset);
+        while some.len() < CHUNK && self.offset - begin < CHUNK_BYTES {
             match self.line() {
                 Ok(Some(line)) => some.push(line),
                 Ok(None) => break,
@@ -127,18 +137,22 @@ impl Reader {
 
     fn line(&mut self) -> io::Result<Option<(Place, Vec<u8>)>> {
         let mut line = Vec::new();
-        if self.error.is_some() || self.file.read_until(b'\n', &mut line)? == 0 {
+        if self.error.is_some() || self.file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
+        }
+        if line.len() as u64 == LONGEST_LINE && !line.ends_with(b"\n") {
+            let message = format!("it has a line of more than {} MB, so it is no journal", LONGEST_LINE >> 20);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let is_last = self.file.fill_buf()?.is_empty();
         let place = Place { offset: self.offset, is_ended: line.ends_with(b"\n"), is_last };
-        self.offset += line.len();
+        self.offset += line.len() as u64;
         Ok(Some((place, line)))
     }
 }
 
 pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
-    regular::read_up_to(path, u64::MAX).map_err(JournalError::io("read", path))
+    regular::read_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))
 }
 
 /// The lines with their ends, and where each begins.
@@ -186,7 +200,7 @@ pub(super) fn in_order<T>(
     parsed: impl Iterator<Item = (Place, Result<Line<T>, Fault>)>,
 ) -> Result<Lines<T>, JournalError> {
     let mut each: Vec<Result<T, Damaged>> = Vec::with_capacity(parsed.size_hint().0);
-    let mut torn = None;
+    let (mut torn, mut damaged) = (None, 0);
     let mut order = Order::default();
     for (i, (Place { offset, is_ended, is_last }, parsed)) in parsed.enumerate() {
         match parsed {
@@ -197,9 +211,14 @@ pub(super) fn in_order<T>(
             }
             Err(Fault::Damage(message)) if !is_last => {
                 order.unread += 1;
+                damaged += 1;
+                if damaged > MOST_DAMAGED {
+                    let message = format!("it and {MOST_DAMAGED} lines before it cannot be read");
+                    return Err(JournalError::Corrupt { path: path.to_owned(), line: i + 1, message });
+                }
                 each.push(Err(Damaged { line: i + 1, message }));
             }
-            Ok(_) | Err(Fault::Damage(_)) => torn = Some(Torn { line: i + 1, offset: offset as u64 }),
+            Ok(_) | Err(Fault::Damage(_)) => torn = Some(Torn { line: i + 1, offset }),
         }
     }
     Ok(Lines { each, torn, last: order.last + order.unread })

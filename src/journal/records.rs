@@ -1,6 +1,6 @@
 //! `records.jsonl` and `environment.json`: what goes to git.
 
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -99,7 +99,7 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
 /// Reads `records.jsonl`. Since it is written whole or not at all, a line is damage that does not parse, that does not have
 /// its checksum, or that is missing, doubled or in another place.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
-    let bytes = regular::read_up_to(path, u64::MAX).map_err(JournalError::io("read", path))?;
+    let bytes = regular::read_data(path, regular::LONGEST_DATA).map_err(JournalError::io("read", path))?;
     let text = String::from_utf8(bytes)
         .map_err(|error| JournalError::io("read", path)(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     parse_records(&text, path)
@@ -151,7 +151,7 @@ fn digest<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     let mut first = String::new();
     let file = regular::open(path).map_err(JournalError::io("read", path))?;
-    BufReader::new(file).read_line(&mut first).map_err(JournalError::io("read", path))?;
+    BufReader::new(file.take(regular::LONGEST_TEXT)).read_line(&mut first).map_err(JournalError::io("read", path))?;
     Ok(header(path, first.trim_end())?.0.header.experiment)
 }
 

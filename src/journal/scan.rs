@@ -117,7 +117,7 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     let mut keys = Keys::default();
     let scanned = lines.iter().map(|&(offset, line)| {
         let is_last = offset + line.len() == bytes.len();
-        let place = Place { offset, is_ended: line.ends_with(b"\n"), is_last };
+        let place = Place { offset: offset as u64, is_ended: line.ends_with(b"\n"), is_last };
         (place, scan_line(line.trim_ascii_end(), offset, &mut keys))
     });
     let lines = in_order(path, scanned)?;

@@ -1,7 +1,7 @@
 //! Appends events as they happen.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FILE};
 use super::lock::FolderLock;
 use super::parse::{Line, parse};
+use super::read::{LONGEST_JOURNAL, LONGEST_LINE};
 use super::{Contents, JournalError, read, seal};
 use crate::atomic;
 use crate::model::{Event, calendar_time};
@@ -188,16 +189,17 @@ pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> 
 
 /// Whether a journal has a settled case, or something that this version cannot read. Reads no further than it must.
 fn is_worth_keeping(path: &Path) -> bool {
-    let mut file = match regular::open(path) {
+    let mut file = match regular::open_data(path, LONGEST_JOURNAL) {
         Ok(file) => BufReader::new(file),
         Err(error) => return error.kind() != ErrorKind::NotFound,
     };
     let mut line = Vec::new();
     loop {
         line.clear();
-        match file.read_until(b'\n', &mut line) {
+        match file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
             Ok(0) => return false,
-            Ok(_) if !line.ends_with(b"\n") => return false,
+            // A last line that was cut off, unless it is too long to be one.
+            Ok(length) if !line.ends_with(b"\n") => return length as u64 == LONGEST_LINE,
             Ok(_) => {}
             Err(_) => return true,
         }

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::checkout::Checkout;
 use crate::programs::Programs;
+use crate::regular::{self, LONGEST_VARIABLE};
 
 /// Why files of a revision cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,8 @@ pub enum RevisionError {
     Shallow,
     #[error("cannot read revision `{revision}`: {said}")]
     Git { revision: String, said: String },
+    #[error("`{path}` (object {object} of git) has {} MB, more than {} MB; {LONGEST_VARIABLE}=MB allows more", size >> 20, most >> 20)]
+    TooLong { path: String, object: String, size: u64, most: u64 },
     #[error("cannot run git: {0}")]
     Io(#[from] io::Error),
 }
@@ -103,9 +106,10 @@ impl Files {
         files: &[File],
         mut take: impl FnMut(&File, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let most = regular::longest(regular::LONGEST_DATA).map_err(RevisionError::from)?;
         let (mut git, mut output) = self.start_reading(files).map_err(RevisionError::from)?;
-        let taken = files.iter().try_for_each(|file| take(file, self.next_content(&mut output, file)?));
-        // It may still be writing a file that was not taken.
+        let taken = files.iter().try_for_each(|file| take(file, self.next_content(&mut output, file, most)?));
+        // It may still be writing a file that is too long.
         let _ = git.kill();
         git.wait().map_err(RevisionError::from)?;
         taken
@@ -125,14 +129,18 @@ impl Files {
     }
 
     /// Takes a file off the output of `cat-file --batch`: `OBJECT blob SIZE\nCONTENT\n`, or `OBJECT missing\n`.
-    fn next_content(&self, output: &mut impl BufRead, file: &File) -> Result<Vec<u8>, RevisionError> {
+    fn next_content(&self, output: &mut impl BufRead, file: &File, most: u64) -> Result<Vec<u8>, RevisionError> {
         let mut head = String::new();
         output.read_line(&mut head)?;
-        let Some(size) = head.trim_end().split(' ').nth(2).and_then(|size| size.parse::<usize>().ok()) else {
+        let Some(size) = head.trim_end().split(' ').nth(2).and_then(|size| size.parse::<u64>().ok()) else {
             let said = format!("git does not have the contents of {}; fetch them first", file.path);
             return Err(RevisionError::Git { revision: self.revision.clone(), said });
         };
-        let mut content = vec![0; size];
+        if size > most {
+            let (path, object) = (file.path.clone(), file.object.clone());
+            return Err(RevisionError::TooLong { path, object, size, most });
+        }
+        let mut content = vec![0; size as usize];
         output.read_exact(&mut content)?;
         output.read_exact(&mut [0])?;
         Ok(content)

@@ -22,7 +22,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("stdout", &[]),
     ("programs", &[]),
-    ("revision", &["programs", "model"]),
+    ("revision", &["programs", "regular", "model"]),
 ];
 
 /// The same for the crate of what all stages share.

@@ -8,6 +8,12 @@ use std::path::Path;
 /// The longest text that is read at once, bytes: sources, manifests and templates are much shorter.
 pub const LONGEST_TEXT: u64 = 64 << 20;
 
+/// The longest data that is read if the user allows no more, bytes: records, and files of a revision.
+pub const LONGEST_DATA: u64 = 1 << 30;
+
+/// The variable by which the user allows longer data, in MB.
+pub const LONGEST_VARIABLE: &str = "RUNNER_LONGEST_FILE";
+
 /// Opening a pipe does not wait for its other end.
 const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
@@ -51,6 +57,51 @@ pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let message = format!("it has more than {} MB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
+    Ok(bytes)
+}
+
+/// The longest data to read, in bytes: what the user allows, or else `most`.
+///
+/// # Errors
+///
+/// If [`LONGEST_VARIABLE`] is no number.
+pub fn longest(most: u64) -> io::Result<u64> {
+    let Some(allowed) = std::env::var_os(LONGEST_VARIABLE).filter(|allowed| !allowed.is_empty()) else {
+        return Ok(most);
+    };
+    let megabytes = allowed.to_str().and_then(|text| text.parse::<u64>().ok());
+    let megabytes = megabytes.ok_or_else(|| {
+        let message = format!("{LONGEST_VARIABLE} is `{}`, not a number of megabytes", allowed.display());
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })?;
+    Ok(megabytes.saturating_mul(1 << 20))
+}
+
+/// Opens data of at most `most` bytes, unless the user allows more.
+///
+/// # Errors
+///
+/// As [`open`], or if the file is longer.
+pub fn open_data(path: &Path, most: u64) -> io::Result<File> {
+    let (file, most) = (open(path)?, longest(most)?);
+    if file.metadata()?.len() > most {
+        let message = format!("it has more than {} MB; {LONGEST_VARIABLE}=MB allows more", most >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(file)
+}
+
+/// Reads data of at most `most` bytes, unless the user allows more.
+///
+/// # Errors
+///
+/// As [`open_data`].
+pub fn read_data(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_data(path, most)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::with_capacity(length as usize);
+    // A file that grows meanwhile is read as far as it was.
+    file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

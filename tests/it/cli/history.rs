@@ -269,6 +269,29 @@ fn a_report_has_its_history_whatever_its_folder_is_called() {
     }
 }
 
+/// Files of two megabytes where one is allowed: refused as soon as their size is known.
+#[test]
+fn files_of_a_revision_that_are_too_long_are_refused() {
+    let repository = broken_history();
+    let file = repository.dir.path().join(REPORT).join("records.jsonl");
+    fs::File::create(&file).unwrap().set_len(2 << 20).unwrap();
+    repository.git(&["commit", "-qam", "Swell"]);
+    let base = format!("HEAD:{REPORT}");
+    for words in [&["history", REPORT][..], &["compare", &base, REPORT]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        command.current_dir(repository.dir.path()).args(words);
+        let output = command.env("RUNNER_LONGEST_FILE", "1").output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {error}");
+        let object = repository.git(&["rev-parse", &format!("{base}/records.jsonl")]);
+        let expected = format!(
+            "records.jsonl` (object {} of git) has 2 MB, more than 1 MB; RUNNER_LONGEST_FILE=MB allows more",
+            object.trim()
+        );
+        assert!(error.contains(&expected), "{words:?}: {error}");
+    }
+}
+
 #[test]
 fn a_revision_that_cannot_be_read_is_left_out_with_a_warning() {
     let repository = broken_history();

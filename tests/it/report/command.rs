@@ -86,6 +86,25 @@ fn records_without_a_line_are_refused_by_every_command_that_reads_them() {
     assert!(fs::read(dir.path().join("report.md")).unwrap() == page, "nothing is written");
 }
 
+/// The files have no content on the disk.
+#[test]
+fn records_and_journals_that_are_too_long_are_refused_before_they_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let sizes = [("records.jsonl", 1 << 30, "1024 MB"), ("journal.jsonl", 8 << 30, "8192 MB")];
+    for (name, size, most) in sizes {
+        let file = fs::File::create(dir.path().join(name)).unwrap();
+        file.set_len(size + 1).unwrap();
+        let options: &[&str] = if name == "journal.jsonl" { &["--from-journal"] } else { &[] };
+        let output = report(dir.path(), options);
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        let expected = format!("{name}: it has more than {most}; RUNNER_LONGEST_FILE=MB allows more");
+        assert!(said(&output).contains(&expected), "{}", said(&output));
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    let output = command.arg("report").arg(dir.path()).env("RUNNER_LONGEST_FILE", "1 GB").output().unwrap();
+    assert!(said(&output).contains("RUNNER_LONGEST_FILE is `1 GB`, not a number of megabytes"), "{}", said(&output));
+}
+
 #[test]
 fn records_that_were_edited_by_hand_are_refused_with_the_line() {
     let dir = tempfile::tempdir().unwrap();

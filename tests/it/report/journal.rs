@@ -231,6 +231,19 @@ fn a_line_that_says_another_version_is_damaged_and_its_checksum_is_still_checked
 }
 
 #[test]
+fn a_file_with_thousands_of_damaged_lines_is_no_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &planned().events);
+    let path = dir.path().join(JOURNAL_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    let lines = text.lines().count();
+    fs::write(&path, text + &"x\n".repeat(3000)).unwrap();
+    let error = journal::read(&path).unwrap_err().to_string();
+    let expected = format!("journal.jsonl:{}: it and 1000 lines before it cannot be read", lines + 1001);
+    assert!(error.contains(&expected), "{error}");
+}
+
+#[test]
 fn continuing_cuts_the_torn_line_off_and_appends_behind_it() {
     let dir = tempfile::tempdir().unwrap();
     let events = fixture::simulated().events;
