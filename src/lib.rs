@@ -27,6 +27,7 @@ pub mod analyse;
 pub mod journal;
 
 pub mod atomic;
+pub mod host_lock;
 pub mod programs;
 pub mod revision;
 pub mod stats;

@@ -10,7 +10,8 @@ use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
 use crate::compile;
 use crate::dispatch::cores::Cores;
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
-use crate::model::BackendKind;
+use crate::host_lock::HostLock;
+use crate::model::{BackendKind, Event, GroupJob};
 use crate::profiler::memcheck::Memcheck;
 use crate::profiler::{ProfilerError, Session};
 use crate::{execute, machine};
@@ -52,7 +53,12 @@ pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console)
 }
 
 /// Starts a worker on its own cores, beside those of other devices; on all cores if there are none.
-pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Interrupt) -> Result<Worker, Failure> {
+pub fn start_on(
+    target: &Target,
+    sanitize: bool,
+    (cores, host): (&Cores, &HostLock),
+    interrupt: &Interrupt,
+) -> Result<Worker, Failure> {
     let mut words = match target {
         Target::Simulator(name) => simulator_words(name.as_deref(), sanitize),
         Target::Auto | Target::Gpu(_) => gpu_words(target.ordinal()),
@@ -60,6 +66,7 @@ pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Inte
     if !cores.is_empty() {
         words.extend(["--cores".into(), cores.to_string().into()]);
     }
+    words.extend(host.path().into_iter().flat_map(|path| ["--host-lock".into(), path.into()]));
     let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt).map_err(|error| failure(&error))?;
     Ok(Worker { pool, ready })
 }
@@ -125,8 +132,11 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
             gpu(backend, args.target.device)
         }
     };
-    dispatch::worker::serve(open, execute::run_group, machine::survey)
-        .map_err(|e| Failure::environment(e.to_string()))?;
+    let host = args.host_lock.clone().map_or_else(HostLock::default, HostLock::at);
+    let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
+        execute::run_group_beside_others(device, job, &host, emit)
+    };
+    dispatch::worker::serve(open, run_group, machine::survey).map_err(|e| Failure::environment(e.to_string()))?;
     Ok(Exit::Success)
 }
 

@@ -6,14 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::model::{
-    BodyPlan, Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, Outcome, Regime,
-};
+use crate::model::{Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, Outcome};
 use crate::plan::link::{CompiledUnits, link};
-
-/// Launches of a body that certainly fit behind a gate, with the events between them. A longer body may wait for the
-/// host.
-const GATED_LAUNCHES: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -181,17 +175,7 @@ impl Pending {
     }
 }
 
-/// Whether the host's speed affects the times of a group: the host's clock takes them, or queued launches may wait for
-/// the host. For a host function this is not known before it has run.
-pub fn depends_on_host(group: &GroupJob) -> bool {
-    group.cases.iter().any(|case| {
-        let steps = case.steps.as_ref();
-        case.measure.regimes.contains(&Regime::Host)
-            || steps.is_some_and(|plan| plan.has_loop() || plan.steps.len() > GATED_LAUNCHES)
-            || match &case.body {
-                BodyPlan::Cpu(_) | BodyPlan::Host(_) => true,
-                BodyPlan::Launches(launches) => launches.len() > GATED_LAUNCHES,
-                BodyPlan::Memcpy(copies) => copies.len() > GATED_LAUNCHES,
-            }
-    })
+/// Whether compilers would disturb the times of a group.
+pub fn needs_quiet(group: &GroupJob) -> bool {
+    group.needs_host() || group.times_host()
 }

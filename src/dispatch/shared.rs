@@ -4,7 +4,6 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::GroupSource;
-use super::pending::depends_on_host;
 use super::queue::Queue;
 use crate::model::GroupJob;
 
@@ -53,7 +52,7 @@ impl<T, F: FnMut(&T) -> Option<GroupJob>> GroupSource for Shared<'_, T, F> {
                 continue;
             };
             self.running = Some(work);
-            self.held = Some(if depends_on_host(&job) {
+            self.held = Some(if job.needs_host() {
                 Held::Alone { _guard: self.host.write().unwrap_or_else(PoisonError::into_inner) }
             } else {
                 Held::WithOthers { _guard: self.host.read().unwrap_or_else(PoisonError::into_inner) }
@@ -117,7 +116,7 @@ mod tests {
             while let Some(job) = groups.next() {
                 let beside = running.fetch_add(1, Ordering::SeqCst);
                 most.fetch_max(beside + 1, Ordering::SeqCst);
-                let on_host = usize::from(depends_on_host(&job));
+                let on_host = usize::from(job.needs_host());
                 assert!(alone.fetch_add(on_host, Ordering::SeqCst) == 0, "beside a group that needs the host");
                 assert!(on_host == 0 || beside == 0, "group {} is not alone", job.ordinal);
                 thread::sleep(Duration::from_millis(2));

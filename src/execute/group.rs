@@ -9,17 +9,22 @@ use super::buffers::{Slot, Store};
 use super::expected::Expected;
 use super::function::called;
 use super::host::HostBody;
+use super::host_timing::POLL;
 use super::inputs;
 use super::launch::Modules;
 use super::operand::Operand;
 use super::stop::{Lost, Stop};
 use crate::backend::{Device, ModuleId, Step};
+use crate::host_lock::{HostLock, Share};
 use crate::model::{
     Activity, CaseJob, Event, ExpectPlan, GroupJob, LaunchRecord, Note, Outcome, Phase, RefExpr, Verdict,
 };
 
 /// Seconds that a device gets to end a kernel itself.
 const GRACE: f64 = 5.0;
+
+/// Seconds that the first step of a group may wait for the host between two looks.
+const WAIT_LIMIT: f64 = 60.0;
 
 /// A group at work.
 pub struct Group<'a> {
@@ -33,6 +38,11 @@ pub struct Group<'a> {
     /// Decides what no kernel may know: when inputs change, and which launches are checked.
     pub secret: ChaCha8Rng,
     clock: Stopwatch,
+    /// Kept while this group works on many cores of the host.
+    pub host: HostLock,
+    share: Option<Share>,
+    /// The step that was announced last.
+    step: Option<(usize, Activity, f64)>,
 }
 
 /// One case of the group.
@@ -116,7 +126,7 @@ impl Member<'_> {
 }
 
 impl<'a> Group<'a> {
-    pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, emit: &'a mut dyn FnMut(Event)) -> Self {
+    pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, host: HostLock, emit: &'a mut dyn FnMut(Event)) -> Self {
         let member = |job| Member {
             job,
             body: None,
@@ -144,11 +154,15 @@ impl<'a> Group<'a> {
             members: job.cases.iter().map(member).collect(),
             secret: ChaCha8Rng::seed_from_u64(inputs::secret()),
             clock: Stopwatch::new(),
+            host,
+            share: None,
+            step: None,
         }
     }
 
     /// Runs the group from preparation to the outcomes.
     pub fn run(&mut self) -> Result<(), Lost> {
+        self.spend(Phase::Transfer);
         self.prepare_all()?;
         self.check_and_measure()?;
         self.run_deferred()
@@ -196,15 +210,34 @@ impl<'a> Group<'a> {
     /// Announces a step that must end within `limit` seconds, also to the device: a device that ends a kernel itself can
     /// report where the kernel was.
     pub fn active(&mut self, member: usize, activity: Activity, limit: f64) {
+        self.step = Some((member, activity, limit));
         let case = self.members[member].job.case.clone();
         let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
         let limit = if self.device.set_time_limit(span) { limit + GRACE } else { limit };
         self.say(Event::CaseActive { case, activity, limit });
     }
 
-    /// Attributes the time from now on to a phase; returns the previous one.
+    /// Attributes the time from now on to a phase; returns the previous one. A phase in which the host works on many
+    /// cores begins when no other worker times the host.
     pub fn spend(&mut self, phase: Phase) -> Phase {
+        if matches!(phase, Phase::Transfer | Phase::Check) {
+            self.share_host();
+        } else {
+            self.share = None;
+        }
         self.clock.switch(phase)
+    }
+
+    fn share_host(&mut self) {
+        while self.share.is_none() {
+            self.share = self.host.try_share();
+            if self.share.is_none() {
+                std::thread::sleep(POLL);
+                // The limit of the step counts from the end of the wait.
+                let (member, activity, limit) = self.step.unwrap_or((0, Activity::Preparing, WAIT_LIMIT));
+                self.active(member, activity, limit);
+            }
+        }
     }
 
     /// Ends a case, unless it may succeed alone.

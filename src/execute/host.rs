@@ -15,7 +15,7 @@ use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{ElementType, Map, Reduction, RefFunction, RefKind};
 
 /// A function of the host, ready to run.
-pub trait HostBody {
+pub trait HostBody: Send {
     /// Runs it once; how long it took.
     fn run(&mut self) -> Duration;
 
@@ -109,7 +109,7 @@ struct TimedReduction<T, A> {
     number: fn(A) -> Number,
 }
 
-impl<T, A: Copy> HostBody for TimedReduction<T, A> {
+impl<T: Send, A: Copy + Send> HostBody for TimedReduction<T, A> {
     fn run(&mut self) -> Duration {
         let start = Instant::now();
         self.value = black_box((self.run)(black_box(&self.inputs)));
@@ -130,7 +130,7 @@ struct TimedMap<T> {
     out: Vec<T>,
 }
 
-impl<T: Typed> HostBody for TimedMap<T> {
+impl<T: Typed + Send> HostBody for TimedMap<T> {
     fn run(&mut self) -> Duration {
         let start = Instant::now();
         (self.run)(black_box(&self.inputs), &self.sizes, black_box(&mut self.out));

@@ -13,7 +13,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::buffers::Poison;
 use super::fill::below;
-use super::group::{Body, Group, Placement, host_allowance};
+use super::group::{Group, Placement, host_allowance};
 use super::inputs::FIRST;
 use super::launch::Variable;
 use super::rounds::{Changes, Rounds};
@@ -21,7 +21,7 @@ use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
 use crate::backend::{Batch, ModuleId, Prepare, Samples, Series, TimedBatch, Timing};
-use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Unit, Verdict};
+use crate::model::{Activity, Event, MeasurePlan, Measurement, Outcome, Phase, Regime, Verdict};
 
 impl Group<'_> {
     /// Times every case that is right, and settles all that are left.
@@ -44,7 +44,26 @@ impl Group<'_> {
         Ok(())
     }
 
+    /// Measures the device, and the host's functions at the same time unless they would disturb it.
     fn measure_once(&mut self, tracks: &mut Vec<Track>) -> Result<Rounds, Lost> {
+        let early = (!self.job.needs_host()).then(|| self.begin_host());
+        let rounds = self.measure_device(tracks)?;
+        let timing = early.unwrap_or_else(|| self.begin_host());
+        let host = self.end_host(timing);
+        if rounds == Rounds::Spoiled {
+            return Ok(rounds);
+        }
+        for track in host {
+            let member = track.member;
+            tracks.push(track);
+            if self.check_again(member)? == Rounds::Spoiled {
+                return Ok(Rounds::Spoiled);
+            }
+        }
+        Ok(Rounds::Sound)
+    }
+
+    fn measure_device(&mut self, tracks: &mut Vec<Track>) -> Result<Rounds, Lost> {
         for regime in self.regimes() {
             let mut of_regime = Vec::new();
             let rounds = self.measure_in(regime, &mut of_regime)?;
@@ -53,10 +72,7 @@ impl Group<'_> {
                 return Ok(rounds);
             }
         }
-        if self.look_at_inputs()? == Rounds::Spoiled {
-            return Ok(Rounds::Spoiled);
-        }
-        self.measure_host(tracks)
+        self.look_at_inputs()
     }
 
     /// Every regime that a case asks for, in their order.
@@ -260,33 +276,6 @@ impl Group<'_> {
             Some(Verdict::Mismatch(found)) => self.attribute(&found, None).map(|()| Rounds::Spoiled),
             _ => Ok(Rounds::Sound),
         }
-    }
-
-    /// The host's functions, one after the other: the device waits meanwhile.
-    fn measure_host(&mut self, tracks: &mut Vec<Track>) -> Result<Rounds, Lost> {
-        for member in 0..self.members.len() {
-            let is_host = matches!(self.members[member].body, Some(Body::Host(_)));
-            if !is_host || !self.members[member].is_right() {
-                continue;
-            }
-            let plan = &self.members[member].job.measure;
-            let regime = plan.regimes.first().copied().unwrap_or(Regime::Cold);
-            let mut track = Track::new(member, regime, Unit::HostNanoseconds, Series::default());
-            while !track.done {
-                self.active(member, Activity::Measuring, plan.timeout);
-                let Some(Body::Host(body)) = &mut self.members[member].body else { break };
-                let whole = body.run().as_secs_f64() * 1e9;
-                track.record((track.rounds.len() as u32, 0), Timing { whole, each: Vec::new() }, 0.0);
-                if track.is_enough(plan, None) {
-                    track.close();
-                }
-            }
-            if self.check_again(member)? == Rounds::Spoiled {
-                return Ok(Rounds::Spoiled);
-            }
-            tracks.push(track);
-        }
-        Ok(Rounds::Sound)
     }
 
     fn finish(&mut self, member: usize, tracks: &mut Vec<Track>) {

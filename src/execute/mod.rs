@@ -19,6 +19,7 @@ mod fill;
 mod function;
 mod group;
 mod host;
+mod host_timing;
 mod inputs;
 mod kernels;
 mod launch;
@@ -48,6 +49,7 @@ mod whole;
 pub use stop::Lost;
 
 use crate::backend::Device;
+use crate::host_lock::HostLock;
 use crate::model::{Event, GroupJob};
 use group::Group;
 
@@ -61,8 +63,22 @@ use group::Group;
 /// [`Lost`] if a kernel destroyed the device's context. Its case is settled as a launch error; other cases may have no
 /// outcome and have to be run again as a group, in another process.
 pub fn run_group(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
+    run_group_beside_others(device, job, &HostLock::default(), emit)
+}
+
+/// As [`run_group`], on a host that other workers use, too.
+///
+/// # Errors
+///
+/// As [`run_group`].
+pub fn run_group_beside_others(
+    device: &mut dyn Device,
+    job: &GroupJob,
+    host: &HostLock,
+    emit: &mut dyn FnMut(Event),
+) -> Result<(), Lost> {
     emit(Event::GroupStarted { ordinal: job.ordinal, key: job.key.clone(), cases: job.cases.len() as u32 });
-    let mut group = Group::new(device, job, emit);
+    let mut group = Group::new(device, job, host.clone(), emit);
     let done = group.run();
     group.close(done.is_err());
     done?;

@@ -24,6 +24,7 @@ use crate::dispatch::queue::Queue;
 use crate::dispatch::shared::Shared;
 use crate::dispatch::{Interrupt, RunEnd, Urgency};
 use crate::format::{plural, seconds};
+use crate::host_lock::HostLock;
 use experiment::{Experiment, Unit};
 use gpu::Gpu;
 use session::Sessions;
@@ -33,7 +34,9 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let gpus = gpu::select(args, named)?;
     let manifests = load_all(&args.manifests, &args.trust.reach, console)?;
     let interrupt = interrupt()?;
-    let first = worker::start_on(&gpus[0].target, !args.no_sanitize, &gpus[0].cores, &interrupt)?;
+    let (host, _host_file) =
+        HostLock::create().map_err(|e| Failure::environment(format!("no lock of the host: {e}")))?;
+    let first = worker::start_on(&gpus[0].target, !args.no_sanitize, (&gpus[0].cores, &host), &interrupt)?;
     let experiments = manifests
         .into_iter()
         .map(|(path, manifest)| Experiment::prepare(args, (path, manifest), (gpus[0].number, &first), console))
@@ -45,7 +48,8 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
         experiments: &experiments,
         sanitize: !args.no_sanitize,
         interrupt: &interrupt,
-        host: RwLock::new(()),
+        groups: RwLock::new(()),
+        host,
         lost: AtomicUsize::new(0),
         console: Mutex::new(console),
         times: Mutex::default(),
@@ -79,7 +83,9 @@ struct Run<'a> {
     sanitize: bool,
     interrupt: &'a Interrupt,
     /// Locked by groups whose times depend on the host.
-    host: RwLock<()>,
+    groups: RwLock<()>,
+    /// Locked by workers while they time the host.
+    host: HostLock,
     /// How many GPUs were lost.
     lost: AtomicUsize,
     console: Mutex<&'a mut Console>,
@@ -90,8 +96,8 @@ impl Run<'_> {
     /// Runs groups on one GPU until none is left or the GPU is lost.
     fn serve(&self, gpu: &Gpu, worker: Option<Worker>) {
         let is_first = worker.is_some();
-        let started =
-            worker.map_or_else(|| worker::start_on(&gpu.target, self.sanitize, &gpu.cores, self.interrupt), Ok);
+        let started = worker
+            .map_or_else(|| worker::start_on(&gpu.target, self.sanitize, (&gpu.cores, &self.host), self.interrupt), Ok);
         let Worker { mut pool, ready } = match started {
             Ok(worker) => worker,
             Err(failure) => return self.lose(gpu, &failure),
@@ -106,7 +112,7 @@ impl Run<'_> {
         if is_first && self.experiments.iter().any(|experiment| experiment.options.resume) {
             sessions.open_all();
         }
-        let mut groups = Shared::new(&self.queue, &self.host, |unit: &Unit| sessions.begin(unit));
+        let mut groups = Shared::new(&self.queue, &self.groups, |unit: &Unit| sessions.begin(unit));
         let end = pool.run_supplied(&mut groups, &mut |event| sessions.emit(&event), self.interrupt);
         if self.interrupt.urgency() > Urgency::None {
             self.queue.close();

@@ -15,7 +15,7 @@ use crate::commands::worker::Worker;
 use crate::commands::{Console, Failure, templates};
 use crate::compile::{self, Cache, CompileOptions, Installed, Target, Toolkit, Want};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
-use crate::dispatch::pending::depends_on_host;
+use crate::dispatch::pending;
 use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
@@ -434,7 +434,7 @@ impl Compiler {
 
     /// Which groups start only after everything is compiled.
     fn needs_quiet(&self) -> fn(&GroupJob) -> bool {
-        if self.overlap { depends_on_host } else { |_| true }
+        if self.overlap { pending::needs_quiet } else { |_| true }
     }
 
     fn compile(&self, units: &[CompileUnit], on_compiled: OnCompiled<'_>) -> CompiledUnits {

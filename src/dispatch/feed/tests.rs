@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::fixture::{compiled, environment, failure, group, unit};
 use super::*;
-use crate::dispatch::pending::depends_on_host;
+use crate::dispatch::pending;
 use crate::model::Regime;
 
 /// Longer than anything here takes.
@@ -25,7 +25,7 @@ fn feed(
 ) -> (Ran, Vec<Event>) {
     let (environment, held, stop, fault) = (environment(), Held::default(), AtomicBool::new(false), OnceLock::new());
     let groups = groups.into_iter().map(resolved).collect();
-    let (environment, held, needs_quiet) = (&environment, &held, depends_on_host);
+    let (environment, held, needs_quiet) = (&environment, &held, pending::needs_quiet);
     let work = Work { groups, environment, held, needs_quiet, stop: &stop, fault: &fault };
     let mut events = Vec::new();
     let ran = run(work, compile, |feed, _| consume(feed), &mut |event| events.push(event), interrupt);

@@ -1,15 +1,17 @@
 //! Rounds, and the ways in which a device ends a case.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::rig::{N, Said, buffer, call, case, copies, device, group, kernel, launch, right, run};
+use super::rig::{N, Said, buffer, call, case, copies, device, group, kernel, launch, right, run, run_beside};
 use crate::backend::DeviceError;
 use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::Lost;
+use crate::host_lock::{HostLock, Share};
 use crate::model::{
-    Access, BlockPlan, BodyPlan, Capabilities, CaseJob, Counters, Dim3, ElementType, Event, ExpectPlan, FillPlan,
-    GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Note, Outcome, RefExpr, RefFunction,
-    Regime, Unit, Value, Verdict,
+    Access, Activity, BlockPlan, BodyPlan, Capabilities, CaseJob, Counters, Dim3, ElementType, Event, ExpectPlan,
+    FillPlan, GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Note, Outcome, RefExpr,
+    RefFunction, Regime, Unit, Value, Verdict,
 };
 
 pub fn copy(name: &str) -> CaseJob {
@@ -149,6 +151,51 @@ fn a_function_of_the_host_is_timed_on_the_hosts_clock_and_checked() {
     assert!(measurement.rounds.iter().all(|round| round.whole > 0.0 && round.whole < 1e9));
     assert!(matches!(said.outcome("cpu"), Outcome::Measured | Outcome::Unstable { .. }));
     assert!(said.device.launched().is_empty());
+}
+
+/// Runs a kernel and a function of the host while another worker has `held`, until the third announcement of `step`.
+/// Returns how often the kernel had run by then.
+fn run_until_free(lock: &HostLock, held: Share, step: (&str, Activity)) -> (Said, usize) {
+    let launches = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&launches);
+    let kernel = kernel(move |call| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        right(call)
+    });
+    let (mut held, mut seen, mut before) = (Some(held), 0, 0);
+    let cases = vec![copy("it"), on_the_host(RefFunction::Sum)];
+    let said = run_beside(device(vec![("it", kernel)]), &group(cases), lock, |event| {
+        if let Event::CaseActive { case, activity, .. } = event
+            && (case.key.variant.as_str(), *activity) == step
+        {
+            seen += 1;
+            if seen == 3 && held.take().is_some() {
+                before = launches.load(Ordering::Relaxed);
+            }
+        }
+    });
+    assert!(held.is_none(), "the step was announced {seen} times");
+    for variant in ["it", "cpu"] {
+        assert_eq!(said.verdict(variant), Some(&Verdict::Pass));
+        assert!(said.measurement(variant).is_some());
+    }
+    (said, before)
+}
+
+#[test]
+fn the_device_is_measured_while_a_function_of_the_host_waits_for_a_quiet_host() {
+    let (lock, _file) = HostLock::create().unwrap();
+    let held = lock.try_share().unwrap();
+    let (said, before) = run_until_free(&lock, held, ("cpu", Activity::Measuring));
+    assert_eq!(before, said.device.launched().len(), "every launch was before the host was quiet");
+}
+
+#[test]
+fn work_on_the_host_waits_while_another_worker_times_it() {
+    let (lock, _file) = HostLock::create().unwrap();
+    let held = lock.try_alone().unwrap();
+    let (_, before) = run_until_free(&lock, held, ("it", Activity::Preparing));
+    assert_eq!(before, 0);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::backend::DeviceError;
 use crate::backend::fake::{self, Call, FakeDevice, FakeKernel, device_info};
-use crate::execute::{Lost, run_group};
+use crate::execute::{Lost, run_group_beside_others};
+use crate::host_lock::HostLock;
 use crate::model::{
     Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileUnit,
     Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, LaunchSettings,
@@ -73,9 +74,17 @@ impl Said {
     }
 }
 
-pub fn run(mut device: FakeDevice, job: &GroupJob) -> Said {
+pub fn run(device: FakeDevice, job: &GroupJob) -> Said {
+    run_beside(device, job, &HostLock::default(), |_| ())
+}
+
+/// Runs a group on a host with other workers; `see` gets each event.
+pub fn run_beside(mut device: FakeDevice, job: &GroupJob, host: &HostLock, mut see: impl FnMut(&Event)) -> Said {
     let mut events = Vec::new();
-    let result = run_group(&mut device, job, &mut |event| events.push(event));
+    let result = run_group_beside_others(&mut device, job, host, &mut |event| {
+        see(&event);
+        events.push(event);
+    });
     Said { events, device, result }
 }
 

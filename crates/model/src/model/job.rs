@@ -69,6 +69,33 @@ pub struct GroupJob {
     pub seed: u64,
 }
 
+/// Launches of a body that certainly fit behind a gate, with the events between them. A longer body may wait for the
+/// host.
+const GATED_LAUNCHES: usize = 64;
+
+impl GroupJob {
+    /// Whether the host's speed affects the times of the device: the host's clock takes them, or queued launches may wait
+    /// for the host. For a host function this is not known before it has run.
+    pub fn needs_host(&self) -> bool {
+        self.cases.iter().any(|case| {
+            let steps = case.steps.as_ref();
+            case.measure.regimes.contains(&Regime::Host)
+                || steps.is_some_and(|plan| plan.has_loop() || plan.steps.len() > GATED_LAUNCHES)
+                || match &case.body {
+                    BodyPlan::Cpu(_) => false,
+                    BodyPlan::Host(_) => true,
+                    BodyPlan::Launches(launches) => launches.len() > GATED_LAUNCHES,
+                    BodyPlan::Memcpy(copies) => copies.len() > GATED_LAUNCHES,
+                }
+        })
+    }
+
+    /// Whether functions of the host are timed.
+    pub fn times_host(&self) -> bool {
+        self.cases.iter().any(|case| matches!(case.body, BodyPlan::Cpu(_)))
+    }
+}
+
 /// A case plus its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseJob {

@@ -14,7 +14,6 @@ use crate::commands::options::RunOptions;
 use crate::commands::worker::Worker;
 use crate::commands::{Console, Exit, Failure, merge};
 use crate::compile::Toolkit;
-use crate::dispatch::pending::depends_on_host;
 use crate::dispatch::{Interrupt, Urgency};
 use crate::experiment::Manifest;
 use crate::journal::{self, Held, History, JOURNAL_FILE};
@@ -122,7 +121,7 @@ pub fn in_order(experiments: &[Experiment]) -> Vec<Unit> {
     let mut units = Vec::new();
     for (experiment, Experiment { ahead, .. }) in experiments.iter().enumerate() {
         for (group, resolved) in ahead.groups.iter().enumerate() {
-            let alone = depends_on_host(&resolved.job);
+            let alone = resolved.job.needs_host();
             let seconds = GroupCost::of(&resolved.job, ahead.plan.backend(), Some(&ahead.device)).seconds;
             units.push(Unit { experiment, group, alone, seconds });
         }
