@@ -317,10 +317,15 @@ fn a_program_that_is_no_worker_is_refused_with_what_it_said() {
 
 #[test]
 fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
-    // JSON has no infinity: the worker finds `null` where a number must be.
-    let mut unsayable = group(0, &["a", "b"]);
-    unsayable.cases[1].measure.timeout = f64::INFINITY;
-    let run = run(vec![unsayable, group(1, &["c"])]);
+    // What the worker reads of the first group has no job.
+    let garbled = |folder: &Path| {
+        let mut spec = spec(folder);
+        let garble = r#"sed -u 's/.*"variant":"b".*/{"request":"group","job":null}/' | "#;
+        let script = format!("{garble}{}", spec.args[1].to_string_lossy().replace("exec ", ""));
+        spec.args[1] = script.into();
+        spec
+    };
+    let run = run_with(vec![group(0, &["a", "b"]), group(1, &["c"])], |_, _| {}, garbled);
     assert_eq!(run.names(), [("a", "crashed"), ("b", "crashed"), ("c", "measured")]);
     let text = message(run.outcome("a"));
     assert!(
