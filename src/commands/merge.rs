@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
-use super::{Console, Exit, Failure, stays_here};
+use super::{Console, Exit, Failure, stays_here, templates};
 use crate::analyse;
 use crate::format::{plural, slug};
 use crate::journal::{self, History, Merged, Missing, RECORDS_FILE};
@@ -126,7 +126,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     let lock = journal.close();
     let records = analyse::records_of_groups(part.into_run_events(), groups);
     let records = records.map_err(|e| Failure::environment(e.to_string()))?;
-    render::write_all(dir, &lock, &records).map_err(|e| failed(&e))?;
+    templates::watched(&records, || render::write_all(dir, &lock, &records))?.map_err(|e| failed(&e))?;
     Ok(records)
 }
 

@@ -49,8 +49,9 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
             records.header.template = Some(template.clone());
         }
         let screen = console.screen();
-        let (written, table) =
-            rayon::join(|| render::write_all(dir, &lock, &records), || render::terminal(&records, screen));
+        let (written, table) = templates::watched(&records, || {
+            rayon::join(|| render::write_all(dir, &lock, &records), || render::terminal(&records, screen))
+        })?;
         written.map_err(|error| failure(&error))?;
         console.print(&table)?;
         console.say(&format!("wrote {}", dir.join(render::REPORT_FILE).display()));
@@ -71,7 +72,8 @@ fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
         if !dir.is_dir() {
             return Err(Failure::usage(format!("{} is a file: name the folder of a report", report.place)));
         }
-        render::deviations(dir, &report.records).map_err(|error| failure(&error))
+        templates::watched(&report.records, || render::deviations(dir, &report.records))?
+            .map_err(|error| failure(&error))
     };
     let found: Vec<Result<Vec<Deviation>, Failure>> = reports.par_iter().map(deviations).collect();
     let found: Vec<Vec<Deviation>> = found.into_iter().collect::<Result<_, Failure>>()?;

@@ -1,19 +1,34 @@
 //! `runner templates`: lists and exports the templates of pages; and reads that of a manifest.
 
-use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
 
 use super::cli::{TemplatesAction, TemplatesArgs};
 use super::{Console, Exit, Failure};
 use crate::atomic;
 use crate::experiment::Manifest;
-use crate::model::{Diagnostic, Diagnostics, PageTemplate};
+use crate::model::{Diagnostic, Diagnostics, PageTemplate, Records};
 use crate::regular;
 use crate::render::{SHIPPED, Templates};
 
 /// The extension of templates.
 const EXTENSION: &str = "tera";
+
+/// Environment variable with the time that a template of a user may take to make a report, such as `10min`.
+const LIMIT_VARIABLE: &str = "RUNNER_TEMPLATE_LIMIT";
+
+/// That time, unless the environment gives another.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// How much the memory of this process may grow while a template of a user makes a report, bytes.
+const MOST_MEMORY: usize = 2 << 30;
+
+/// How often time and memory are looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure> {
     match &args.action {
@@ -62,4 +77,48 @@ pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     let template = PageTemplate { path: path.display().to_string(), text };
     Templates::with(Some(&template)).map_err(|error| Failure::usage(error.to_string()))?;
     Ok(template)
+}
+
+/// Makes something from records. If they have a template of a user, it ends the process where that takes too much time or
+/// memory: Tera has no limits, and a thread cannot be ended alone. Nothing is written before the page is made.
+pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Failure> {
+    let Some(template) = &records.header.template else { return Ok(make()) };
+    let limit = match env::var_os(LIMIT_VARIABLE) {
+        None => LIMIT,
+        Some(text) => humantime::parse_duration(&text.to_string_lossy()).map_err(|error| {
+            Failure::environment(format!("{LIMIT_VARIABLE} is `{}`, which is no duration: {error}", text.display()))
+        })?,
+    };
+    let path = template.path.clone();
+    let (made, waits) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        let (start, before) = (Instant::now(), memory());
+        while waits.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            if start.elapsed() >= limit {
+                let seconds = limit.as_secs_f64();
+                end(&format!("{path}: no page after {seconds} s; {LIMIT_VARIABLE} sets another limit, such as 10min"));
+            }
+            if memory().saturating_sub(before) > MOST_MEMORY {
+                end(&format!("{path}: it takes more than {} GiB of memory to make the page", MOST_MEMORY >> 30));
+            }
+        }
+    });
+    let result = make();
+    drop(made);
+    Ok(result)
+}
+
+/// Ends the process with an error.
+fn end(message: &str) -> ! {
+    let remedy =
+        "`runner report DIR --template FILE` takes another template, and with --from-journal the results of a run";
+    let _ = writeln!(std::io::stderr().lock(), "error: {message}; {remedy}");
+    process::exit(Exit::Usage as i32)
+}
+
+/// The memory that this process occupies, bytes; zero if the system does not say.
+fn memory() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    resident.and_then(|kilobytes| kilobytes.parse::<usize>().ok()).unwrap_or(0).saturating_mul(1 << 10)
 }

@@ -9,7 +9,7 @@ use super::recorder::Recorder;
 use crate::analyse::ClaimState;
 use crate::commands::cli::GateArgs;
 use crate::commands::options::{Kind, RunOptions};
-use crate::commands::{Console, Exit, Failure};
+use crate::commands::{Console, Exit, Failure, templates};
 use crate::dispatch::RunEnd;
 use crate::journal::{Contents, FolderLock, Spent};
 use crate::model::{Event, Records};
@@ -60,7 +60,8 @@ pub fn finish(
     if matches!(end, RunEnd::Environment(_)) && destination.dir.join(journal::RECORDS_FILE).exists() {
         return Ok(written);
     }
-    render::write_all(&destination.dir, &written.lock, &written.records).map_err(|error| {
+    let write = || render::write_all(&destination.dir, &written.lock, &written.records);
+    templates::watched(&written.records, write)?.map_err(|error| {
         let dir = destination.dir.display();
         let template = if matches!(error, RenderError::OfUser { .. }) { " --template FILE" } else { "" };
         let remedy =

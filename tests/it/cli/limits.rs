@@ -191,3 +191,31 @@ fn the_time_limit_of_compilers_can_be_set() {
         assert!(said(&refused).contains(&format!("RUNNER_COMPILE_LIMIT is `{wrong}`")), "{}", said(&refused));
     }
 }
+
+#[test]
+fn a_template_that_takes_too_much_time_or_memory_ends_the_command_and_leaves_the_report() {
+    let dir = project("", "", "");
+    let run = quick(&dir, &["run", "x.toml", "--backend", "sim", "--out", "out"]);
+    assert!(run.status.success(), "{}", said(&run));
+    let before = fs::read(dir.path().join("out/report.md")).unwrap();
+    let loops = "{% for a in range(end=99999) %}".repeat(5) + &"{% endfor %}".repeat(5);
+    let doubled = "{% set s = 'x' %}{% for a in range(end=60) %}{% set_global s = s ~ s %}{% endfor %}{{ s }}";
+    let report = |text: &str, limit: &str| {
+        fs::write(dir.path().join("own.tera"), text).unwrap();
+        let mut command = command(&dir, &["report", "out", "--template", "own.tera"]);
+        command.env("RUNNER_TEMPLATE_LIMIT", limit).output().unwrap()
+    };
+    let expected = [
+        (loops.as_str(), "1s", 2, "own.tera: no page after 1 s; RUNNER_TEMPLATE_LIMIT sets another limit"),
+        (doubled, "10min", 2, "own.tera: it takes more than 2 GiB of memory to make the page"),
+        ("{{ title }}", "10", 3, "RUNNER_TEMPLATE_LIMIT is `10`, which is no duration"),
+    ];
+    for (text, limit, exit, message) in expected {
+        let ended = report(text, limit);
+        assert_eq!(ended.status.code(), Some(exit), "{}", said(&ended));
+        assert!(said(&ended).contains(message), "{}", said(&ended));
+        assert_eq!(fs::read(dir.path().join("out/report.md")).unwrap(), before);
+    }
+    let made = report("{{ title }}", "10min");
+    assert!(made.status.success(), "{}", said(&made));
+}
