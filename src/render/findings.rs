@@ -1,9 +1,9 @@
 //! The sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are right.
 
 use super::overview::{group_text, is_arithmetic};
-use super::rows::{gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
+use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::Cell;
-use super::{counters, number, rows, units, wording};
+use super::{counters, number, units, wording};
 use crate::analyse::{self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise};
 use crate::format::{plural, plural_of, rough};
 use crate::model::{CaseRecord, Estimate, Outcome, Records, Regime, RegimeResult, Value, Verdict};
@@ -179,7 +179,7 @@ pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord)
 
 /// The rate that limits the job: operations if it is bound by arithmetic, bytes otherwise.
 fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
-    let bytes = || rows::bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
+    let bytes = || bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
     let operations = || gflops(record, Some(result)).map(|rate| format!("{rate} GFLOP/s"));
     if is_arithmetic(records, record) { operations() } else { bytes().or_else(operations) }
 }

@@ -1,7 +1,7 @@
 //! Two compared axes as a grid with one value per cell: the time, or the rate where cells do different work.
 
 use super::number;
-use super::rows::{bandwidth, gflops, time_unit};
+use super::quantities::{bandwidth, gflops, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column};
 use super::units::{self, TimeUnit};
 use super::wording;

@@ -5,6 +5,7 @@
 
 mod chart;
 mod claims;
+mod columns;
 pub mod comparison;
 mod counters;
 mod csv;
@@ -24,8 +25,10 @@ mod number;
 mod overview;
 mod plots;
 mod prose;
+mod quantities;
 mod reasons;
 mod report;
+mod row;
 mod rows;
 mod section;
 mod table;

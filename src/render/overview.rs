@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::findings::{achievement, peak_percent};
 use super::grid::Grid;
 use super::number;
-use super::rows::{bandwidth, gflops, ratio, time_unit};
+use super::quantities::{bandwidth, gflops, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use crate::analyse::{self, BaselineState, Basis, Best, Bound, GroupSummary, Standing, Summary};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::chart::{Bar, BarChart, Chart, HeatMap, Line, LineChart, MapCell, Point};
 use super::grid::{Grid, grids};
 use super::overview::{constant_axes, group_text, is_arithmetic, on_device};
-use super::rows::time_unit;
+use super::quantities::time_unit;
 use super::units::{self, TimeUnit};
 use super::{number, wording};
 use crate::analyse::{self, Basis, GroupSummary, Summary};

@@ -8,10 +8,10 @@ use super::facts::{Facts, Tables};
 use super::{Beside, SourceFile};
 use crate::analyse;
 use crate::format;
-use crate::model::{CaseRecord, Ratio, Records, Value};
-use crate::render::rows::{self, bandwidth, gflops, percent_of_ceiling, percent_of_peak};
-use crate::render::units::{self, TimeUnit, per_second};
-use crate::render::{number, wording};
+use crate::model::{CaseRecord, Records, Value};
+use crate::render::columns::{self, CASE, InPageCell, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TIME, WORK};
+use crate::render::row::{Context, Row};
+use crate::render::{overview, units};
 
 /// Most columns of counters: the others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
@@ -91,15 +91,15 @@ pub(super) fn data(records: &Records, beside: &Beside) -> Data {
     let summary = analyse::summary(records);
     let mut best: Vec<usize> = summary.groups.iter().flat_map(|group| &group.best).map(|best| best.index).collect();
     best.sort_unstable();
-    let unit = TimeUnit::of(records.cases.iter().filter_map(|record| record.result.as_ref()).map(|r| r.time.point));
+    let context = Context::of_all(records);
     let mut tables = Tables::new(records, beside);
     let facts = records.cases.iter().map(|record| tables.facts(record)).collect();
     let Tables { names, strings, launches, counters, sources, .. } = tables;
     Data {
         rows: records.cases.len(),
-        columns: columns(records, unit),
+        columns: columns(&context),
         best,
-        unit: Unit { name: unit.symbol(), scale: unit.nanoseconds() },
+        unit: Unit { name: context.time.symbol(), scale: context.time.nanoseconds() },
         facts,
         names: names.list,
         strings: strings.list,
@@ -112,115 +112,59 @@ pub(super) fn data(records: &Records, beside: &Beside) -> Data {
     }
 }
 
-fn columns(records: &Records, unit: TimeUnit) -> Vec<Column> {
-    let mut columns = vec![texts("variant", records, |record| record.case.key.variant.clone())];
+fn columns(context: &Context<'_>) -> Vec<Column> {
+    let records = context.records;
+    let rows: Vec<Row<'_>> = records.cases.iter().map(|record| Row::of(records, record)).collect();
+    let fixed =
+        |columns: &'static [columns::Column]| columns.iter().filter_map(|column| filled(column, context, &rows));
+    let mut columns: Vec<Column> = fixed(CASE).collect();
     for axis in &records.header.axes {
-        let value = |record: &CaseRecord| units::axis(&record.case, &axis.name).cloned();
-        let mut column = texts(&axis.name, records, |r| value(r).map(|v| units::axis_value(&v)).unwrap_or_default());
-        let numbers: Vec<Option<f64>> = records.cases.iter().map(|r| value(r).as_ref().and_then(number_of)).collect();
+        let value = |row: &Row<'_>| units::axis(&row.record.case, &axis.name).cloned();
+        let mut column = texts(&axis.name, &rows, |row| value(row).map(|v| units::axis_value(&v)).unwrap_or_default());
+        let numbers: Vec<Option<f64>> = rows.iter().map(|row| value(row).as_ref().and_then(number_of)).collect();
         column.values = numbers.iter().any(Option::is_some).then_some(numbers);
         columns.push(column);
     }
-    columns.push(texts("regime", records, |record| {
-        record.result.as_ref().map(|result| result.regime.to_string()).unwrap_or_default()
-    }));
-    columns.push(texts("check", records, wording::check));
+    columns.extend(fixed(OUTCOME));
     // What does not differ is among the facts of every case.
     columns.retain(|column| column.key == "variant" || column.key == "check" || differs(column));
-    columns.extend(measured(records, unit));
-    columns.extend(launched(records));
-    columns.extend(counted(records));
+    columns.extend([TIME, RATIOS, WORK, ROOF, OPERATIONS, LAUNCH].into_iter().flat_map(fixed));
+    // As in report.md: bytes say more of a job that memory bounds.
+    let has_operations = records.cases.iter().any(|record| is_arithmetic(records, record));
+    columns.retain(|column| is_filled(column) && (column.key != "arithmetic" || has_operations));
+    columns.extend(counted(records, &rows));
     columns
+}
+
+/// A column of the page; `None` for one that is not there.
+fn filled(column: &columns::Column, context: &Context<'_>, rows: &[Row<'_>]) -> Option<Column> {
+    let (table, page) = (column.table.as_ref()?, column.page.as_ref()?);
+    Some(match page.cell {
+        InPageCell::Text(cell) => texts(page.key, rows, |row| cell(context, row)),
+        InPageCell::Number(cell) => {
+            let title = (table.head)(context).title;
+            Column { scale: (page.unit)(context), ..numbers(page.key, title, rows, |row| cell(context, row)) }
+        }
+    })
+}
+
+/// Whether a job has no bytes to move, or is bound by arithmetic.
+fn is_arithmetic(records: &Records, record: &CaseRecord) -> bool {
+    record.work.bytes.is_none() || overview::is_arithmetic(records, record)
 }
 
 fn differs(column: &Column) -> bool {
     column.texts.as_ref().is_some_and(|texts| texts.len() > 1)
 }
 
-/// Times, ratios and rates; those that no case has are left out.
-fn measured(records: &Records, unit: TimeUnit) -> Vec<Column> {
-    let ns = unit.nanoseconds();
-    let time = |record: &CaseRecord| {
-        let result = record.result.as_ref()?;
-        let host = if result.unit == result.regime.unit() { "" } else { " (host)" };
-        Some((result.time.point, number::plus_minus(&result.time, ns) + host))
-    };
-    let against = |record: &CaseRecord, pick: fn(&crate::model::RegimeResult) -> Option<&Ratio>| {
-        let result = record.result.as_ref()?;
-        let ratio = pick(result)?;
-        let mark = match () {
-            () if analyse::is_noise(records, result, ratio) => " ≈",
-            () if analyse::is_local(ratio) => " †",
-            () => "",
-        };
-        Some((ratio.speedup.point, rows::ratio(ratio) + mark))
-    };
-    let baseline = |record: &CaseRecord| {
-        let is_baseline = record.result.is_some() && analyse::is_baseline(&records.header, &record.case);
-        is_baseline.then(|| (1.0, "baseline".to_owned()))
-    };
-    let rate = |record: &CaseRecord, work: Option<f64>, shown: Option<String>| {
-        Some((per_second(work?, &record.result.as_ref()?.time), shown?))
-    };
-    let peak = records.environment.device.peak_bandwidth();
-    let share = |text: Option<String>| text.and_then(|text| Some((text.parse().ok()?, text)));
-    let mut columns = vec![
-        Column { scale: Some(ns), ..numbers("time", format!("time ({})", unit.symbol()), records, time) },
-        numbers("speedup", "× baseline", records, |r| {
-            against(r, |result| result.against_baseline.as_ref()).or_else(|| baseline(r))
-        }),
-        numbers("step", "× step before", records, |r| against(r, |result| result.against_previous.as_ref())),
-        Column {
-            scale: Some(1e9),
-            ..numbers("bandwidth", "GB/s", records, |r| {
-                rate(r, r.work.bytes.map(|bytes| bytes as f64), bandwidth(r, r.result.as_ref()))
-            })
-        },
-        numbers("peak", "% of peak", records, |r| share(percent_of_peak(r, r.result.as_ref()?, peak?))),
-        numbers("ceiling", "% of ceiling", records, |r| share(percent_of_ceiling(records, r, r.result.as_ref()))),
-        Column {
-            scale: Some(1e9),
-            ..numbers("arithmetic", "GFLOP/s", records, |r| rate(r, r.work.flops, gflops(r, r.result.as_ref())))
-        },
-    ];
-    // As in report.md: bytes say more of a job that memory bounds.
-    let ceilings = records.environment.machine.ceilings.as_ref();
-    let is_arithmetic = |record: &CaseRecord| {
-        let bound = ceilings.and_then(|ceilings| analyse::bound(&record.work, ceilings));
-        record.work.bytes.is_none() || bound == Some(analyse::Bound::Arithmetic)
-    };
-    let has_operations = records.cases.iter().any(is_arithmetic);
-    columns.retain(|column| has_values(column) && (column.key != "arithmetic" || has_operations));
-    columns
-}
-
-fn launched(records: &Records) -> Vec<Column> {
-    let registers = |record: &CaseRecord| {
-        let most = record.launches.iter().filter_map(|launch| launch.resources.registers).max()?;
-        Some((f64::from(most), most.to_string()))
-    };
-    let occupancy = |record: &CaseRecord| {
-        let each = record.launches.iter().filter_map(|launch| launch.occupancy).map(|occupancy| occupancy.fraction);
-        let least = each.reduce(f64::min)? * 100.0;
-        Some((least, format!("{least:.0} %")))
-    };
-    let mut columns = vec![
-        numbers("registers", "registers", records, registers),
-        numbers("occupancy", "occupancy", records, occupancy),
-    ];
-    columns.retain(has_values);
-    columns
-}
-
 /// Counters that differ between cases, those that explain most first.
-fn counted(records: &Records) -> Vec<Column> {
+fn counted(records: &Records, rows: &[Row<'_>]) -> Vec<Column> {
     let counters = || records.cases.iter().filter_map(|record| record.counters.as_ref()).flat_map(|c| c.0.keys());
     let mut names: Vec<&str> = counters().map(AsRef::as_ref).collect::<BTreeSet<&str>>().into_iter().collect();
     names.sort_by_key(|name| TELLING.iter().position(|telling| telling == name).unwrap_or(TELLING.len()));
     let column = |name: &str| {
-        let count =
-            |record: &CaseRecord| record.counters.as_ref()?.get(name).map(|value| (value, format::count(value)));
-        numbers(name, name, records, count)
+        let count = |row: &Row<'_>| row.record.counters.as_ref()?.get(name).map(|value| (value, format::count(value)));
+        numbers(name, name, rows, count)
     };
     let distinct = |column: &Column| match &column.cells {
         Cells::Texts(texts) => texts.windows(2).any(|pair| pair[0] != pair[1]),
@@ -231,8 +175,9 @@ fn counted(records: &Records) -> Vec<Column> {
     names.into_iter().map(column).filter(distinct).take(most).collect()
 }
 
-fn has_values(column: &Column) -> bool {
-    column.values.as_ref().is_some_and(|values| values.iter().any(Option::is_some))
+/// Whether a column has texts, or a number anywhere.
+fn is_filled(column: &Column) -> bool {
+    column.texts.is_some() || column.values.as_ref().is_some_and(|values| values.iter().any(Option::is_some))
 }
 
 fn number_of(value: &Value) -> Option<f64> {
@@ -244,22 +189,22 @@ fn number_of(value: &Value) -> Option<f64> {
 }
 
 /// A column of few different texts.
-fn texts(name: &str, records: &Records, text: impl Fn(&CaseRecord) -> String) -> Column {
+fn texts(name: &str, rows: &[Row<'_>], text: impl Fn(&Row<'_>) -> String) -> Column {
     let mut texts: Vec<String> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let place = |record: &CaseRecord| {
-        let text = text(record);
+    let place = |row: &Row<'_>| {
+        let text = text(row);
         *places.entry(text).or_insert_with_key(|text| {
             texts.push(text.clone());
             texts.len() - 1
         })
     };
-    let cells = Cells::Places(records.cases.iter().map(place).collect());
+    let cells = Cells::Places(rows.iter().map(place).collect());
     Column { key: name.to_owned(), title: name.to_owned(), cells, texts: Some(texts), values: None, scale: None }
 }
 
-fn numbers(key: &str, title: impl Into<String>, records: &Records, number: impl Fn(&CaseRecord) -> Number) -> Column {
-    let each = records.cases.iter().map(|record| match number(record) {
+fn numbers(key: &str, title: impl Into<String>, rows: &[Row<'_>], number: impl Fn(&Row<'_>) -> Number) -> Column {
+    let each = rows.iter().map(|row| match number(row) {
         Some((value, text)) => (text, Some(six_digits(value))),
         None => (String::new(), None),
     });

@@ -1,0 +1,97 @@
+//! A row of a report's tables: a case in one regime, or one launch of its sequence.
+
+use super::quantities::time_unit;
+use super::units::{EnergyUnit, TimeUnit};
+use crate::analyse::{self, GroupSummary};
+use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult};
+
+/// What cells depend on beside their row.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    pub records: &'a Records,
+    /// The group that a table of `report.md` shows; `None` for a table of all cases.
+    pub group: Option<&'a GroupSummary>,
+    pub time: TimeUnit,
+    pub energy: EnergyUnit,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a table of all cases.
+    pub fn of_all(records: &'a Records) -> Self {
+        let times = records.cases.iter().filter_map(|record| record.result.as_ref()).map(|result| result.time.point);
+        let energies = records.cases.iter().filter_map(|record| record.energy).map(|energy| energy.per_run);
+        Self { records, group: None, time: TimeUnit::of(times), energy: EnergyUnit::of(energies) }
+    }
+
+    /// The context of the table of a group.
+    pub fn of_group(records: &'a Records, group: &'a GroupSummary) -> Self {
+        let energies = group.members.iter().filter_map(|i| records.cases[*i].energy).map(|energy| energy.per_run);
+        let time = time_unit(records, &group.members);
+        Self { records, group: Some(group), time, energy: EnergyUnit::of(energies) }
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    pub record: &'a CaseRecord,
+    /// The number of the launch in a sequence; `None` for the case itself.
+    pub part: Option<usize>,
+    /// Whether the case is the fastest of its group.
+    pub is_best: bool,
+    pub is_baseline: bool,
+}
+
+impl<'a> Row<'a> {
+    /// The row of the case itself, which is not marked as the best.
+    pub fn of(records: &Records, record: &'a CaseRecord) -> Self {
+        let is_baseline = analyse::is_baseline(&records.header, &record.case);
+        Self { record, part: None, is_best: false, is_baseline }
+    }
+
+    /// The rows of its launches.
+    pub fn launches(self) -> impl Iterator<Item = Self> {
+        (0..self.record.launches.len()).map(move |part| Self { part: Some(part), is_best: false, ..self })
+    }
+
+    /// The record, if this is the row of the case itself.
+    pub fn case(&self) -> Option<&'a CaseRecord> {
+        self.part.is_none().then_some(self.record)
+    }
+
+    /// The result, if this is the row of the case itself.
+    pub fn result(&self) -> Option<&'a RegimeResult> {
+        self.case()?.result.as_ref()
+    }
+
+    pub fn time(&self) -> Option<&'a Estimate> {
+        let result = self.record.result.as_ref()?;
+        match self.part {
+            None => Some(&result.time),
+            Some(part) => result.each.get(part),
+        }
+    }
+
+    /// The launch of the row; the row of a sequence has none.
+    pub fn launch(&self) -> Option<&'a LaunchRecord> {
+        match (self.part, self.record.launches.as_slice()) {
+            (Some(part), launches) => launches.get(part),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        }
+    }
+
+    /// The launch of the row; that of a sequence whose launches are all equal is the first.
+    pub fn common_launch(&self) -> Option<&'a LaunchRecord> {
+        self.launch().or_else(|| self.case()?.repeated().map(|(launch, _)| launch))
+    }
+
+    pub fn against_baseline(&self) -> Option<&'a Ratio> {
+        self.result()?.against_baseline.as_ref()
+    }
+
+    /// The ratio to the step before, in an experiment that has steps.
+    pub fn against_previous(&self, context: &Context<'_>) -> Option<&'a Ratio> {
+        self.result()?.against_previous.as_ref().filter(|_| context.records.header.has_steps())
+    }
+}
