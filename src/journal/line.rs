@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note, Outcome,
-    RegimeResult, ResultError, RunHeader, Unit, Value, Verdict, WorkAmount, counter_name,
+    RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
 };
 use columns::Listed;
 pub(super) use columns::{Columns, Numbers};
@@ -141,8 +141,20 @@ impl CaseLine {
         let noise = against_baseline.as_ref().and_then(|ratio| ratio.noise);
         let against_previous = self.against_previous.map(|line| line.ratio(noise, columns)).transpose()?;
         let each: Vec<Estimate> = self.each.into_iter().map(Interval::estimate).collect();
-        let unit = self.unit;
-        let result = |line: ResultLine| RegimeResult { each, against_baseline, against_previous, ..line.result(unit) };
+        let result = |ResultLine(regime, time, samples, launches, sets, working_set, clock, discarded)| RegimeResult {
+            regime,
+            unit: self.unit.unwrap_or(regime.unit()),
+            time: time.estimate(),
+            samples,
+            launches,
+            sets,
+            working_set,
+            sm_clock: clock.map(|(median, least)| SmClock { median, least }),
+            discarded,
+            each,
+            against_baseline,
+            against_previous,
+        };
         Ok(CaseRecord {
             case: Case { ordinal: self.ordinal, key: CaseKey { experiment, variant: self.variant, axes }, group },
             fingerprint: self.fingerprint,

@@ -4,11 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, Listed, Numbers};
 use super::number::{Interval, Number};
-use crate::model::{Estimate, Ratio, Regime, RegimeResult, SmClock, Unit};
+use crate::model::{Estimate, Ratio, Regime, RegimeResult};
 
 /// Regime, time, samples, runs per sample, sets of buffers, working set, SM clock, discarded samples.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ResultLine(Regime, Interval, u32, u32, u32, Option<u64>, Option<(u32, u32)>, u32);
+pub(super) struct ResultLine(
+    pub Regime,
+    pub Interval,
+    pub u32,
+    pub u32,
+    pub u32,
+    pub Option<u64>,
+    pub Option<(u32, u32)>,
+    pub u32,
+);
 
 /// What it is against, the speedup, the ends of the wider interval around the same point, and the noise: in
 /// `against_previous` only if it differs from that of `against_baseline`.
@@ -20,25 +29,6 @@ impl ResultLine {
         let clock = result.sm_clock.map(|clock| (clock.median, clock.least));
         let RegimeResult { regime, samples, launches, sets, working_set, discarded, .. } = *result;
         Self(regime, Interval::of(result.time), samples, launches, sets, working_set, clock, discarded)
-    }
-
-    /// Without ratios and launches; `unit` is that of a clock that is not the regime's.
-    pub fn result(self, unit: Option<Unit>) -> RegimeResult {
-        let Self(regime, time, samples, launches, sets, working_set, clock, discarded) = self;
-        RegimeResult {
-            regime,
-            unit: unit.unwrap_or(regime.unit()),
-            time: time.estimate(),
-            samples,
-            launches,
-            sets,
-            working_set,
-            sm_clock: clock.map(|(median, least)| SmClock { median, least }),
-            discarded,
-            each: Vec::new(),
-            against_baseline: None,
-            against_previous: None,
-        }
     }
 }
 
