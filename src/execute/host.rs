@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::operand::{Lanes, Number, Operand, PIECE};
+use super::parallel;
 use super::reference::{gelu, gelu_tanh, normal_of};
 use super::stop::Stop;
 use super::typed::{Float, Integer, Typed, by_type};
@@ -76,27 +77,28 @@ fn number<T: Integer>(value: T) -> Number {
 }
 
 fn unpack_integers<T: Integer>(operand: &Operand) -> Vec<T> {
-    all_pieces(operand, |lanes, out: &mut Vec<T>| {
+    unpack(operand, |lanes, out: &mut [T]| {
         if let Lanes::Int(lanes) = lanes {
-            out.extend(lanes.into_iter().map(T::from_lane));
+            out.iter_mut().zip(lanes).for_each(|(element, lane)| *element = T::from_lane(lane));
         }
     })
 }
 
 fn unpack_floats<T: Float>(operand: &Operand) -> Vec<T> {
-    all_pieces(operand, |lanes, out: &mut Vec<T>| {
+    unpack(operand, |lanes, out: &mut [T]| {
         if let Lanes::Float(lanes) = lanes {
-            out.extend(lanes.into_iter().map(T::nearest));
+            out.iter_mut().zip(lanes).for_each(|(element, lane)| *element = T::nearest(lane));
         }
     })
 }
 
-fn all_pieces<T>(operand: &Operand, unpack: impl Fn(Lanes, &mut Vec<T>)) -> Vec<T> {
-    let len = operand.len().unwrap_or(0);
-    let mut out = Vec::with_capacity(len);
-    for start in (0..len).step_by(PIECE) {
-        unpack(operand.lanes(start..len.min(start + PIECE)), &mut out);
-    }
+/// Every element, written piece by piece on all cores.
+fn unpack<T: Typed>(operand: &Operand, write: impl Fn(Lanes, &mut [T]) + Sync) -> Vec<T> {
+    let mut out = zeros(operand.len().unwrap_or(0));
+    parallel::chunks(&mut out, PIECE, &|number, out| {
+        let start = number * PIECE;
+        write(operand.lanes(start..start + out.len()), out);
+    });
     out
 }
 
@@ -109,7 +111,7 @@ struct TimedReduction<T, A> {
     number: fn(A) -> Number,
 }
 
-impl<T: Send, A: Copy + Send> HostBody for TimedReduction<T, A> {
+impl<T: Typed, A: Copy + Send> HostBody for TimedReduction<T, A> {
     fn run(&mut self) -> Duration {
         let start = Instant::now();
         self.value = black_box((self.run)(black_box(&self.inputs)));
@@ -130,7 +132,7 @@ struct TimedMap<T> {
     out: Vec<T>,
 }
 
-impl<T: Typed + Send> HostBody for TimedMap<T> {
+impl<T: Typed> HostBody for TimedMap<T> {
     fn run(&mut self) -> Duration {
         let start = Instant::now();
         (self.run)(black_box(&self.inputs), &self.sizes, black_box(&mut self.out));
