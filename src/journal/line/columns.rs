@@ -12,10 +12,8 @@ pub(in crate::journal) struct Columns {
     /// Every counter of any case, by name.
     pub counters: Vec<String>,
     /// The cases that ratios are against; lines have their numbers in this list, from 0.
-    #[serde(default)]
     pub against: Vec<String>,
     /// The hashes of cases, likewise.
-    #[serde(default)]
     pub digests: Vec<String>,
     /// For people: the program knows these.
     #[serde(default, skip_deserializing)]
@@ -110,7 +108,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// A text of one of the header's lists: its number there. Version 2 has the text itself.
+/// A text of one of the header's lists: its number there, or the text itself if the list lacks it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(in crate::journal) enum Listed {

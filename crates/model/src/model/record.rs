@@ -144,7 +144,7 @@ pub struct CaseRecord {
     pub case: Case,
     /// Says whether the result still applies; `None` if the case was not run.
     pub fingerprint: Option<Fingerprint>,
-    /// `None` if the case was not run, or by a version without hashes.
+    /// `None` if the case was not run.
     pub hashes: Option<CaseHashes>,
     /// How the case ended.
     pub outcome: Outcome,
