@@ -35,6 +35,8 @@ pub struct Options {
     pub watchdog: u64,
     /// Size of the heap of device `malloc` in bytes.
     pub heap: u64,
+    /// Most bytes of buffers and variables together; `None` for the memory of the profile. The host needs as much.
+    pub memory: Option<u64>,
     /// Local memory per thread in bytes, for all nested calls together.
     pub stack: u32,
 }
@@ -47,6 +49,7 @@ impl Default for Options {
             threads: None,
             watchdog: 300_000_000,
             heap: 8 << 20,
+            memory: None,
             stack: 256 << 10,
         }
     }

@@ -91,7 +91,7 @@ const WORKSPACE: u64 = 64;
 impl Machine {
     /// Opens a machine with a profile. Memory is reserved, not committed. Fails if the host cannot reserve it.
     pub fn new(profile: DeviceProfile, options: Options) -> Result<Self, SimError> {
-        let memory = Memory::new(profile.memory)?;
+        let memory = Memory::new(profile.memory, options.memory)?;
         let workspace = memory
             .alloc(WORKSPACE, "the workspace of the grid", Use::Internal)
             .ok_or_else(|| SimError::Host("the device has no memory".to_owned()))?;
@@ -148,9 +148,7 @@ impl Machine {
             }
         }
         if let Some(error) = failure {
-            for &address in globals.addresses.values() {
-                self.memory.free(address);
-            }
+            globals.free(&self.memory);
             return Err(error);
         }
         let variables = module
@@ -290,7 +288,7 @@ impl Machine {
         self.memory.copy(from, to, bytes)
     }
 
-    /// The number of bytes that are not allocated.
+    /// The number of bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
         self.memory.free_bytes()
     }

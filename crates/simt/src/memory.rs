@@ -143,6 +143,8 @@ pub struct Memory {
     /// One bit per byte of data: it was written.
     written: Mapping,
     capacity: u64,
+    /// Most bytes of all allocations together.
+    limit: u64,
     table: RwLock<Table>,
 }
 
@@ -161,10 +163,12 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Reserves `capacity` bytes of address space; none is committed before it is touched.
-    pub fn new(capacity: u64) -> Result<Self, SimError> {
+    /// Reserves `capacity` bytes of address space; none is committed before it is touched. Allocations have at most
+    /// `limit` bytes together.
+    pub fn new(capacity: u64, limit: Option<u64>) -> Result<Self, SimError> {
         let capacity = capacity.next_multiple_of(4096);
         Ok(Self {
+            limit: limit.map_or(capacity, |limit| limit.min(capacity)),
             data: Mapping::new(capacity as usize)?,
             written: Mapping::new(capacity as usize / 8)?,
             capacity,
@@ -184,15 +188,18 @@ impl Memory {
         self.table.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The number of bytes that are not allocated.
+    /// The number of bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
-        self.capacity.saturating_sub(self.table().used)
+        self.limit.saturating_sub(self.table().used)
     }
 
-    /// Allocates `bytes` (at least one), first fit; `None` if no gap is large enough.
+    /// Allocates `bytes` (at least one), first fit; `None` if no gap is large enough or the limit does not allow them.
     pub fn alloc(&self, bytes: u64, name: &str, used: Use) -> Option<u64> {
         let bytes = bytes.max(1);
         let mut table = self.table_mut();
+        if bytes > self.limit.saturating_sub(table.used) {
+            return None;
+        }
         let at = table.gaps.first(bytes)?;
         table.gaps.take(at, after(at + bytes));
         let constant = matches!(used, Use::Constant | Use::InternalConstant);

@@ -55,15 +55,12 @@ pub(super) struct SimDevice {
     kernels: Vec<LoadedKernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     next: u32,
-    /// Most bytes of all buffers, if the host has less memory than the device.
-    host_limit: u64,
-    allocated: u64,
     /// Those of the last loop.
     pub iterations: u32,
 }
 
 impl SimDevice {
-    pub(super) fn new(info: DeviceInfo, machine: Machine, host_limit: Option<u64>) -> Self {
+    pub(super) fn new(info: DeviceInfo, machine: Machine) -> Self {
         Self {
             info,
             machine,
@@ -72,8 +69,6 @@ impl SimDevice {
             kernels: Vec::new(),
             buffers: BTreeMap::new(),
             next: 0,
-            host_limit: host_limit.unwrap_or(u64::MAX),
-            allocated: 0,
             iterations: 0,
         }
     }
@@ -306,13 +301,7 @@ impl Device for SimDevice {
     }
 
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
-        let needed = bytes as u64;
-        let available = self.host_limit.saturating_sub(self.allocated);
-        if needed > available {
-            return Err(DeviceError::OutOfMemory { needed, available });
-        }
-        let address = self.machine.alloc(needed).map_err(host_error)?;
-        self.allocated += needed;
+        let address = self.machine.alloc(bytes as u64).map_err(host_error)?;
         let id = BufferId(self.next);
         self.next += 1;
         let guards = (vec![0; guard], vec![0; guard]);
@@ -348,7 +337,6 @@ impl Device for SimDevice {
         if old.symbol {
             return Ok(());
         }
-        self.allocated -= old.bytes as u64;
         self.machine.free(old.address).map_err(host_error)
     }
 
@@ -403,7 +391,7 @@ impl Device for SimDevice {
     }
 
     fn memory_free(&self) -> Option<u64> {
-        Some(self.machine.free_bytes().min(self.host_limit.saturating_sub(self.allocated)))
+        Some(self.machine.free_bytes())
     }
 }
 
@@ -412,16 +400,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_take_no_more_than_the_hosts_memory_allows() -> Result<(), DeviceError> {
+    fn buffers_and_variables_take_no_more_than_the_hosts_memory_allows() -> Result<(), DeviceError> {
         let profile = simt::profiles().remove(0);
-        let machine = Machine::new(profile.clone(), simt::Options::default()).map_err(host_error)?;
-        let mut device = SimDevice::new(super::super::info(&profile), machine, Some(1 << 20));
+        let options = simt::Options { memory: Some(1 << 20), ..simt::Options::default() };
+        let machine = Machine::new(profile.clone(), options).map_err(host_error)?;
+        let mut device = SimDevice::new(super::super::info(&profile), machine);
+        let free = |device: &SimDevice| device.memory_free().unwrap_or_default();
+        let all = free(&device);
         let first = device.alloc(700 << 10, 0)?;
-        assert_eq!(device.memory_free(), Some(324 << 10));
-        let refusal = device.alloc(325 << 10, 0).map(drop);
-        assert_eq!(refusal, Err(DeviceError::OutOfMemory { needed: 325 << 10, available: 324 << 10 }));
-        device.free(first)?;
-        device.alloc(1 << 20, 0).map(drop)
+        let left = free(&device);
+        assert_eq!(all - left, 700 << 10);
+        let needed = left + 1;
+        let refusal = device.alloc(needed as usize, 0).map(drop);
+        assert_eq!(refusal, Err(DeviceError::OutOfMemory { needed, available: left }));
+        let variables = |bytes: u64| {
+            format!(".version 9.0\n.target sm_90\n.address_size 64\n.global .b8 a[1000];\n.global .b8 b[{bytes}];\n")
+        };
+        for needed in [left - 999, 4_294_967_295, u64::MAX] {
+            let refusal = device.machine.load(&variables(needed)).map(drop).map_err(host_error);
+            assert_eq!(refusal, Err(DeviceError::OutOfMemory { needed, available: left - 1000 }));
+            assert_eq!(free(&device), left);
+        }
+        device.machine.load(&variables(left - 1000)).map(drop).map_err(host_error)?;
+        assert_eq!(free(&device), 0);
+        device.free(first)
     }
 
     #[test]

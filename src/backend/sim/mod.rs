@@ -47,8 +47,9 @@ impl Backend for SimBackend {
             let message = format!("there is one simulated device, number 0; {} does not exist", id.ordinal);
             return Err(DeviceError::Unavailable(message));
         }
-        let machine = Machine::new(self.profile.clone(), self.options).map_err(host_error)?;
-        Ok(Box::new(SimDevice::new(info(&self.profile), machine, host_memory::limit())))
+        let options = Options { memory: host_memory::limit(), ..self.options };
+        let machine = Machine::new(self.profile.clone(), options).map_err(host_error)?;
+        Ok(Box::new(SimDevice::new(info(&self.profile), machine)))
     }
 }
 

@@ -50,7 +50,7 @@ proptest! {
 
     #[test]
     fn allocations_are_those_of_a_search_through_all(actions in prop::collection::vec(action(), 1..60)) {
-        let (memory, mut naive) = (Memory::new(CAPACITY).unwrap(), Naive::default());
+        let (memory, mut naive) = (Memory::new(CAPACITY, None).unwrap(), Naive::default());
         for action in actions {
             match action {
                 Action::Alloc(bytes) => {

@@ -36,13 +36,19 @@ impl<'a> Globals<'a> {
                 globals.definitions[number as usize] = Some(function);
             }
         }
-        for v in &module.variables {
-            globals.place(v, memory)?;
+        let mut ready = module.variables.iter().try_for_each(|v| globals.place(v, memory));
+        ready = ready.and_then(|()| module.variables.iter().try_for_each(|v| globals.initialise(v, memory)));
+        if ready.is_err() {
+            globals.free(memory);
         }
-        for v in &module.variables {
-            globals.initialise(v, memory)?;
+        ready.map(|()| globals)
+    }
+
+    /// Frees the variables.
+    pub fn free(&self, memory: &Memory) {
+        for &address in self.addresses.values() {
+            memory.free(address);
         }
-        Ok(globals)
     }
 
     /// Whether a function has a body.
@@ -79,15 +85,13 @@ impl<'a> Globals<'a> {
 
     fn initialise(&self, v: &Variable<'_>, memory: &Memory) -> Result<(), SimError> {
         let Some(&address) = self.addresses.get(v.name) else { return Ok(()) };
-        let size = v.ty.size() as usize;
-        let mut bytes = vec![0_u8; v.size() as usize];
-        for (k, init) in v.init.iter().enumerate() {
+        memory.fill(address, v.size(), 0)?;
+        let size = u64::from(v.ty.size());
+        for (init, at) in v.init.iter().zip((0..v.size()).step_by(size as usize)) {
             let value = self.value(v, init)?;
-            if let Some(to) = bytes.get_mut(k * size..(k + 1) * size) {
-                to.copy_from_slice(&value.to_le_bytes()[..size.min(8)]);
-            }
+            memory.write(address + at, &value.to_le_bytes()[..size.min(8) as usize])?;
         }
-        memory.write(address, &bytes)
+        Ok(())
     }
 
     fn value(&self, v: &Variable<'_>, init: &Initializer<'_>) -> Result<u64, SimError> {
