@@ -9,6 +9,7 @@ pub mod cuda;
 mod device;
 mod error;
 pub mod fake;
+pub(crate) mod host_memory;
 mod repeated;
 pub mod sim;
 mod variables;

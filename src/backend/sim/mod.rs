@@ -3,13 +3,12 @@
 //! It has no clock, but counters. The simulator checks every access against the exact bounds of its allocation, so guard
 //! zones are kept on the host, where no kernel reaches them.
 
-use crate::backend::{Backend, Device, DeviceError};
+use crate::backend::{Backend, Device, DeviceError, host_memory};
 use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 use device::SimDevice;
 use simt::{DeviceProfile, Machine, Options, SimError};
 
 mod device;
-mod host_memory;
 mod launch;
 
 /// Opens simulated devices of one profile.

@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::operand::{Number, Operand};
+use crate::backend::host_memory;
 use crate::model::{ElementType, Map, Reduction, RefExpr, RefFunction, RefKind};
 use reduce::{Block, Blocks, reduce};
 
@@ -156,7 +157,11 @@ fn apply(
             let [rows, columns, inner] = sizes(name, [integers[0], integers[1], integers[2]])?;
             fits(name, left, rows, inner)?;
             fits(name, right, inner, columns)?;
-            within(name, elements, rows * columns)?;
+            let len = rows.saturating_mul(columns);
+            if elements.is_none() {
+                has_room(name, len)?;
+            }
+            within(name, elements, len)?;
             Ok(matrix::product(element, [left, right], matrix::Shape { rows, columns, inner }, elements))
         }
         Map::Transpose => {
@@ -168,6 +173,7 @@ fn apply(
         Map::Scan => Ok(arrays::scanned(element, &arguments[0])),
         Map::Histogram => {
             let [bins] = sizes(name, [integers[0]])?;
+            has_room(name, bins)?;
             arrays::histogram(element, &arguments[0], bins).map_err(|why| format!("{name}() {why}"))
         }
         Map::Softmax => {
@@ -244,6 +250,12 @@ fn fits(name: &str, array: &Operand, rows: usize, columns: usize) -> Result<(), 
     } else {
         Err(format!("{name}() expects {rows} × {columns} elements, and the array has {len}"))
     }
+}
+
+/// Refuses a result of this many elements if the host has no memory for it.
+fn has_room(name: &str, len: usize) -> Result<(), String> {
+    let needed = (len as u64).saturating_mul(size_of::<f64>() as u64);
+    host_memory::check(needed).map_err(|why| format!("{name}() makes {len} elements, which need {why}"))
 }
 
 /// Refuses elements past the end of a result.

@@ -456,3 +456,21 @@ fn times(element: ElementType, a: i128, b: i128) -> i128 {
     let (high, low) = (b.div_euclid(1 << 32), b.rem_euclid(1 << 32));
     wrapped(element, wrapped(element, a * high) * (1 << 32) + a * low)
 }
+
+#[test]
+fn a_result_that_the_host_has_no_memory_for_is_refused() {
+    let int = ints(ElementType::I32, &[0, 1, 1]);
+    let refused = apply(RefFunction::Histogram, std::slice::from_ref(&int), &[10_i64.pow(15)]).unwrap_err();
+    assert!(
+        refused.starts_with("histogram() makes 1000000000000000 elements, which need 7.1 PiB, and the host has "),
+        "{refused}"
+    );
+    assert!(apply(RefFunction::Histogram, &[int], &[i64::MAX]).is_err());
+    // A column times a row has as many elements as the square of their length.
+    let column = Operand::Bytes { element: ElementType::I8, bytes: Arc::new(vec![1; 10_000_000]) };
+    let refused = apply(RefFunction::Matmul, &[column.clone(), column], &[10_000_000, 10_000_000, 1]).unwrap_err();
+    assert!(
+        refused.starts_with("matmul() makes 100000000000000 elements, which need 728 TiB, and the host has "),
+        "{refused}"
+    );
+}

@@ -1,12 +1,30 @@
-//! How much memory of the host the simulated device may use. The system ends a process that touches more than there is,
-//! so a case that needs more is refused as on a device that is too small.
+//! How much memory of the host the simulated device, or the result of a reference function, may use. The system ends a
+//! process that touches more than there is, so a case that needs more is refused.
 
 use std::fs;
 
-/// The share of the available memory that buffers may have; inputs, expected values and shadow state need the rest.
+use crate::format::bytes;
+
+/// The share of the available memory that they may have; inputs, expected values and shadow state need the rest.
 const SHARE: (u64, u64) = (3, 4);
 
-/// Bytes for buffers, by what is available now to this process; `None` if the system does not say.
+/// Bytes that always fit. Asking the system takes longer than filling them.
+const SMALL: u64 = 1 << 20;
+
+/// Refuses this many bytes if they are more than the limit.
+pub fn check(needed: u64) -> Result<(), String> {
+    if needed < SMALL {
+        return Ok(());
+    }
+    match limit() {
+        Some(limit) if needed > limit => {
+            Err(format!("{}, and the host has memory for {}", bytes(needed), bytes(limit)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The bytes that they may have, by what is available now to this process; `None` if the system does not say.
 pub fn limit() -> Option<u64> {
     let machine = available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let group = group_left().unwrap_or(u64::MAX);
