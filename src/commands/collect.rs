@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cli::{Cli, CollectArgs, GateArgs, MergeArgs};
-use super::run::breaks_claims;
-use super::{Console, Exit, Failure, merge, status};
+use super::cli::{Cli, CollectArgs, Command, GateArgs, MergeArgs};
+use super::session::breaks_claims;
+use super::{Console, Exit, Failure, compare, history, merge, status};
 use crate::cluster::{Job, JobError, State, Submission, mark_collected, shards_folder};
 use crate::model::Records;
 
@@ -28,7 +28,7 @@ pub fn collect(dir: &Path, job: &Job, console: &mut Console) -> Result<Exit, Fai
         return Err(Failure::environment("no shard has a result yet"));
     }
     let merged = merge::merge(&MergeArgs { sources, out: job.out.clone() }, console)?;
-    let compared = compare(job, &merged.reports, console);
+    let compared = compare_reports(job, &merged.reports, console);
     let is_whole = open.is_empty() && merged.exit == Exit::Success;
     Ok(match compared {
         Exit::CaseFailed => Exit::CaseFailed,
@@ -45,7 +45,7 @@ pub fn collect(dir: &Path, job: &Job, console: &mut Console) -> Result<Exit, Fai
 }
 
 /// Compares each report with that of the revision that the job names, and shows its history.
-fn compare(job: &Job, reports: &[(PathBuf, Records)], console: &mut Console) -> Exit {
+fn compare_reports(job: &Job, reports: &[(PathBuf, Records)], console: &mut Console) -> Exit {
     let Some(revision) = &job.compare_with else { return Exit::Success };
     let mut worst = Exit::Success;
     for (folder, _) in reports {
@@ -62,10 +62,14 @@ fn compare(job: &Job, reports: &[(PathBuf, Records)], console: &mut Console) -> 
     worst
 }
 
-/// Runs another command of this program.
+/// Compares reports as the command line does.
 fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
     let parsed = Cli::read(["runner"].iter().chain(words)).map_err(|error| Failure::usage(error.to_string()))?;
-    super::dispatch(&parsed, console)
+    match &parsed.command {
+        Command::Compare(args) => compare::run(args, console),
+        Command::History(args) => history::run(args, console),
+        other => Err(Failure::usage(format!("not a comparison: {other:?}"))),
+    }
 }
 
 /// Newly wrong comes before slower, and that before incomparable.

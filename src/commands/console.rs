@@ -7,6 +7,7 @@ use rustix::termios::tcgetwinsize;
 
 use super::cli::ColorChoice;
 use super::{Exit, Failure};
+use crate::model::Diagnostics;
 use crate::render::{Screen, prose, prose_after};
 
 /// Where a command writes: results to standard output, everything else to standard error.
@@ -31,6 +32,12 @@ impl Console {
         };
         let (color, error_color) = (decide(io::stdout().is_terminal()), decide(io::stderr().is_terminal()));
         Self { color, error_color, quiet: false }
+    }
+
+    /// Faults of a manifest or of a narrowing, with the lines they are in.
+    pub fn faults(&self, faults: &Diagnostics) -> Failure {
+        let message = faults.render_within(self.error_color, self.error_width()).trim_end().to_owned();
+        Failure { exit: Exit::Usage, message, is_drawn: true }
     }
 
     /// The terminal that tables on standard output are drawn for.

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cli::DoctorArgs;
-use super::machine::{self, Site};
 use super::options::network;
-use super::worker::gpu_words;
+use super::session::machine::{self, Site};
+use super::session::worker::gpu_words;
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
 use crate::compile::{

@@ -12,6 +12,9 @@ use crate::compile::Network;
 use crate::model::{BackendKind, Shard};
 use crate::progress::Style;
 
+/// What messages call the manifest that is made for `runner try`.
+pub const TRIED: &str = "try.toml";
+
 /// What runs the kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -150,7 +153,7 @@ impl RunOptions {
     /// The run of kernels without a manifest. Its report goes to `folder` unless `--out` names another.
     pub fn of_try(args: &TryArgs, folder: &Path) -> Result<Self, Failure> {
         Ok(Self {
-            manifest: PathBuf::from(super::trial::MANIFEST),
+            manifest: PathBuf::from(TRIED),
             narrowing: Narrowing::default(),
             target: Target::resolve(&args.target)?,
             sanitize: !args.no_sanitize,

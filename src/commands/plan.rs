@@ -24,7 +24,7 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
         filter: args.narrowing.filter.clone(),
         variants: args.narrowing.variant.clone(),
     };
-    let plan = plan::expand(&manifest, &options).map_err(|faults| Failure::faults(&faults, console))?;
+    let plan = plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
     if args.json {
         lines::print(&manifest, &plan, (&options, &args.narrowing), &mut |text| console.print(text))?;
         return Ok(Exit::Success);

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::cli::ProfileArgs;
 use super::options::RunOptions;
-use super::run::{Task, conclude, get_ready, interrupt, or_narrowing_fault};
-use super::{Console, Exit, Failure, load_manifest, worker};
+use super::session::{Task, conclude, get_ready, interrupt, or_narrowing_fault, worker};
+use super::{Console, Exit, Failure, load_manifest};
 use crate::profiler::{ProfilerError, Session, Tally, pass};
 use crate::programs::Programs;
 

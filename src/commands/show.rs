@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::cli::ShowArgs;
 use super::options::RunOptions;
-use super::run::{interrupt, outputs_of, run_one};
+use super::session::{interrupt, outputs_of, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::experiment::{Expectation, Manifest};
 use crate::journal::{self, Contents};
@@ -86,7 +86,7 @@ fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Co
         filter: None,
         variants: Vec::new(),
     };
-    let plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+    let plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
     let (variant, values) = split(&args.case)?;
     let fits = |case: &Case| {
         let has = |(name, value): &(String, String)| {

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use super::cli::{Cli, Command, TaskArgs, TrustArgs};
 use super::options::{Kind, RunOptions};
-use super::{Console, Exit, Failure, load_manifest, run};
+use super::session::{interrupt, run_one};
+use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::cuda;
 use crate::cluster::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done, next_attempt, preflight, slurm};
 use crate::compile::Network;
@@ -29,7 +30,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         log: TaskLog::of(&args.job, args.submission, args.task),
         place: Place::of_this(),
     };
-    let interrupt = run::interrupt()?;
+    let interrupt = interrupt()?;
     interrupt.on_warning();
     task.write(TaskEvent::Started {
         id: task.place.id.clone(),
@@ -113,7 +114,7 @@ impl Task<'_> {
         })?;
         let options = RunOptions { out: Some(attempt), shard: Some(work.shard), ..options };
         console.say(&format!("{}:", self.job.label(work)));
-        run::run_one(&options, &manifest, interrupt, console).map(|_| ())
+        run_one(&options, &manifest, interrupt, console).map(|_| ())
     }
 
     fn options(&self, work: Work, manifest: &Path) -> Result<RunOptions, Failure> {

@@ -59,7 +59,7 @@ pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<Page
     let Some((path, span)) = &manifest.template else { return Ok(None) };
     let refused = |message: String, hint: &str| {
         let fault = Diagnostic::at(span.clone(), message).hint(hint);
-        Failure::faults(&Diagnostics::new(Arc::clone(&manifest.source), vec![fault]), console)
+        console.faults(&Diagnostics::new(Arc::clone(&manifest.source), vec![fault]))
     };
     let read = read(path).map_err(|failure| {
         refused(

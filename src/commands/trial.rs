@@ -5,15 +5,12 @@ use std::sync::Arc;
 
 use super::cli::TryArgs;
 use super::kernels::{draft, experiment_name, file_of, source_name};
-use super::options::RunOptions;
-use super::run::{interrupt, run_one};
+use super::options::{RunOptions, TRIED};
+use super::session::{interrupt, run_one};
 use super::{Console, Exit, Failure, write_new};
 use crate::manifest;
 use crate::model::SourceText;
 use crate::project::Project;
-
-/// What messages call the manifest that is made for the run.
-pub const MANIFEST: &str = "try.toml";
 
 pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
@@ -21,9 +18,8 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     let absolute =
         |source: &Path| std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string();
     let drafted = draft(&args.sources, &args.kernels, &name, absolute)?;
-    let source = Arc::new(SourceText { path: MANIFEST.into(), text: drafted.text() });
-    let manifest =
-        manifest::parse_within(&source, project(args)?).map_err(|faults| Failure::faults(&faults, console))?;
+    let source = Arc::new(SourceText { path: TRIED.into(), text: drafted.text() });
+    let manifest = manifest::parse_within(&source, project(args)?).map_err(|faults| console.faults(&faults))?;
     if let Some(path) = &args.save {
         let saved = draft(&args.sources, &args.kernels, &experiment_name(path), |source| source_name(source, path))?;
         write_new("--save", path, &saved.commented(), false)?;

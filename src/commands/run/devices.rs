@@ -8,26 +8,28 @@
 mod experiment;
 mod gpu;
 mod session;
+mod shared;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::interrupt;
 use super::several::{Line, finish, load_all};
 use crate::commands::cli::RunArgs;
-use crate::commands::machine::{self, Site};
-use crate::commands::worker::{self, Worker};
+use crate::commands::session::interrupt;
+use crate::commands::session::machine::{self, Site};
+use crate::commands::session::worker::{self, Worker};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::queue::Queue;
 use crate::dispatch::shared::Shared;
-use crate::dispatch::{Interrupt, RunEnd, Urgency};
+use crate::dispatch::{RunEnd, Urgency};
 use crate::format::{plural, seconds};
 use crate::host_lock::HostLock;
 use experiment::{Experiment, Unit};
 use gpu::Gpu;
 use session::Sessions;
+use shared::Run;
 
 pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
@@ -58,7 +60,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     thread::scope(|scope| {
         for gpu in &gpus {
             let (worker, run) = (first.take(), &run);
-            scope.spawn(move || run.serve(gpu, worker));
+            scope.spawn(move || serve(run, gpu, worker));
         }
     });
     let (lost, times) = (run.lost.into_inner(), run.times.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -76,114 +78,32 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     Ok(exit)
 }
 
-/// What the threads share.
-struct Run<'a> {
-    queue: Queue<Unit>,
-    experiments: &'a [Experiment],
-    sanitize: bool,
-    interrupt: &'a Interrupt,
-    /// Locked by groups whose times depend on the host.
-    groups: RwLock<()>,
-    /// Locked by workers while they time the host.
-    host: HostLock,
-    /// How many GPUs were lost.
-    lost: AtomicUsize,
-    console: Mutex<&'a mut Console>,
-    times: Mutex<Times>,
-}
-
-impl Run<'_> {
-    /// Runs groups on one GPU until none is left or the GPU is lost.
-    fn serve(&self, gpu: &Gpu, worker: Option<Worker>) {
-        let is_first = worker.is_some();
-        let started = worker
-            .map_or_else(|| worker::start_on(&gpu.target, self.sanitize, (&gpu.cores, &self.host), self.interrupt), Ok);
-        let Worker { mut pool, ready } = match started {
-            Ok(worker) => worker,
-            Err(failure) => return self.lose(gpu, &failure),
-        };
-        let mut quiet = self.with_console(|console| Console { quiet: true, ..*console });
-        let machine = self.experiments.first().map(|experiment| {
-            let toolkit = experiment.toolkit();
-            let site = Site { ready: &ready, ordinal: gpu.target.ordinal(), toolkit, interrupt: self.interrupt };
-            machine::known(&mut pool, site, &mut quiet)
-        });
-        let sessions = Sessions::new(self, gpu, &ready, machine.unwrap_or_default());
-        if is_first && self.experiments.iter().any(|experiment| experiment.options.resume) {
-            sessions.open_all();
-        }
-        let mut groups = Shared::new(&self.queue, &self.groups, |unit: &Unit| sessions.begin(unit));
-        let end = pool.run_supplied(&mut groups, &mut |event| sessions.emit(&event), self.interrupt);
-        if self.interrupt.urgency() > Urgency::None {
-            self.queue.close();
-        } else if let RunEnd::Environment(why) = &end {
-            self.lose(gpu, &Failure::environment(why.clone()));
-        }
-        groups.give_back();
-        sessions.close(&end);
+/// Runs groups on one GPU until none is left or the GPU is lost.
+fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
+    let is_first = worker.is_some();
+    let started =
+        worker.map_or_else(|| worker::start_on(&gpu.target, run.sanitize, (&gpu.cores, &run.host), run.interrupt), Ok);
+    let Worker { mut pool, ready } = match started {
+        Ok(worker) => worker,
+        Err(failure) => return run.lose(gpu, &failure),
+    };
+    let mut quiet = run.with_console(|console| Console { quiet: true, ..*console });
+    let machine = run.experiments.first().map(|experiment| {
+        let toolkit = experiment.toolkit();
+        let site = Site { ready: &ready, ordinal: gpu.target.ordinal(), toolkit, interrupt: run.interrupt };
+        machine::known(&mut pool, site, &mut quiet)
+    });
+    let sessions = Sessions::new(run, gpu, &ready, machine.unwrap_or_default());
+    if is_first && run.experiments.iter().any(|experiment| experiment.options.resume) {
+        sessions.open_all();
     }
-
-    fn lose(&self, gpu: &Gpu, failure: &Failure) {
-        if failure.exit == Exit::Interrupted {
-            return self.queue.close();
-        }
-        self.lost.fetch_add(1, Ordering::Relaxed);
-        self.with_console(|console| {
-            console.fail(failure);
-            console.say(&format!("GPU {} takes no more groups", gpu.number));
-        });
+    let mut groups = Shared::new(&run.queue, &run.groups, |unit: &Unit| sessions.begin(unit));
+    let end = pool.run_supplied(&mut groups, &mut |event| sessions.emit(&event), run.interrupt);
+    if run.interrupt.urgency() > Urgency::None {
+        run.queue.close();
+    } else if let RunEnd::Environment(why) = &end {
+        run.lose(gpu, &Failure::environment(why.clone()));
     }
-
-    fn with_console<T>(&self, act: impl FnOnce(&mut Console) -> T) -> T {
-        act(&mut self.console.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn took(&self, begun: Instant) -> Duration {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).add(begun, Instant::now())
-    }
-}
-
-/// How long groups took.
-#[derive(Debug, Default)]
-struct Times {
-    /// Of all groups, one after the other.
-    sum: Duration,
-    /// From the beginning of the first to the end of the last.
-    span: Option<(Instant, Instant)>,
-}
-
-impl Times {
-    /// Adds a group, and returns its time.
-    fn add(&mut self, begun: Instant, ended: Instant) -> Duration {
-        let took = ended.duration_since(begun);
-        self.sum += took;
-        let (first, last) = self.span.unwrap_or((begun, ended));
-        self.span = Some((first.min(begun), last.max(ended)));
-        took
-    }
-
-    /// `40.0 s of work in 21.0 s, 1.90 at a time`; `None` without groups.
-    fn describe(&self) -> Option<String> {
-        let (first, last) = self.span?;
-        let (sum, span) = (self.sum.as_secs_f64(), last.duration_since(first).as_secs_f64());
-        let ratio = sum / span.max(f64::MIN_POSITIVE);
-        Some(format!("{} of work in {}, {ratio:.2} at a time", seconds(sum), seconds(span)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_work_of_groups_is_compared_with_the_time_that_it_took() {
-        let start = Instant::now();
-        let at = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut times = Times::default();
-        assert_eq!(times.describe(), None);
-        for (begun, ended) in [(0, 10), (0, 12), (12, 20), (10, 18)] {
-            times.add(at(begun), at(ended));
-        }
-        assert_eq!(times.describe().as_deref(), Some("38.0 s of work in 20.0 s, 1.90 at a time"));
-    }
+    groups.give_back();
+    sessions.close(&end);
 }

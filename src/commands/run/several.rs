@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::against::{self, Both};
-use super::{Ended, interrupt, run_one};
 use crate::commands::cli::{ReachArgs, RunArgs};
 use crate::commands::options::RunOptions;
+use crate::commands::session::{Both, Ended, compare, interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::Urgency;
 use crate::experiment::Manifest;
@@ -60,7 +59,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if runs.is_empty() {
         return Ok(exit);
     }
-    let compared = against::compare(runs, args, console)?;
+    let compared = compare(runs, args, console)?;
     Ok(if weight(exit) > weight(compared) { exit } else { compared })
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
-use super::{interrupt, run_one};
 use crate::commands::cli::{BackendChoice, RunArgs};
 use crate::commands::options::RunOptions;
+use crate::commands::session::{interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, Urgency};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::describe::Described;
 use crate::commands::cli::SubmitArgs;
-use crate::commands::consent::HostCode;
 use crate::commands::options::network;
+use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, CompileOptions, Installed, Target, Toolkit, Want};
 use crate::experiment::Manifest;
@@ -108,6 +108,6 @@ fn gpu_toolkit(compute_capability: (u32, u32)) -> Want {
 }
 
 fn groups(options: &PlanOptions, manifest: &Manifest, console: &Console) -> Result<Vec<ResolvedGroup>, Failure> {
-    let plan = plan::expand(manifest, options).map_err(|faults| Failure::faults(&faults, console))?;
+    let plan = plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
     Ok((0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index)).collect())
 }

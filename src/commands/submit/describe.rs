@@ -6,7 +6,7 @@ use etcetera::BaseStrategy as _;
 
 use crate::cluster::{Experiment, Job, JobError, Layer, SETTINGS_FILE, Settings, Submission};
 use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
-use crate::commands::consent::HostCode;
+use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure, plan};
 use crate::compile::Cache;
 use crate::experiment::Manifest;
@@ -43,7 +43,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
             variants: args.narrowing.variant.clone(),
             ..PlanOptions::of(backend)
         };
-        let shards = Shards::of(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+        let shards = Shards::of(manifest, &planned).map_err(|faults| console.faults(&faults))?;
         let count = shards.count(settings.min_task_time as f64);
         experiments.push(Experiment {
             manifest: path.to_path_buf(),

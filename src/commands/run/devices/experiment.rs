@@ -4,14 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::super::Ended;
-use super::super::conclude::breaks_claims;
-use super::super::destination::Destination;
-use super::super::prepare::{Ahead, compile_ahead};
 use super::super::several::Line;
 use crate::commands::cli::RunArgs;
 use crate::commands::options::RunOptions;
-use crate::commands::worker::Worker;
+use crate::commands::session::worker::Worker;
+use crate::commands::session::{Ahead, Destination, Ended, breaks_claims, compile_ahead};
 use crate::commands::{Console, Exit, Failure, merge};
 use crate::compile::Toolkit;
 use crate::dispatch::{Interrupt, Urgency};

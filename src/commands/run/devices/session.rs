@@ -4,14 +4,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::super::conclude::close;
-use super::super::destination::Destination;
-use super::super::recorder::Recorder;
-use super::Run;
 use super::experiment::{Experiment, Unit};
 use super::gpu::Gpu;
+use super::shared::Run;
 use crate::commands::cli::DisplayArgs;
 use crate::commands::options::RunOptions;
+use crate::commands::session::{Destination, Recorder, close};
 use crate::commands::{Console, Failure};
 use crate::dispatch::{Ready, RunEnd};
 use crate::format::seconds;

@@ -1,8 +1,8 @@
 //! Passes after the timings: a memory check and hardware counters, each with a worker of its own.
 
 use super::prepare::Prepared;
+use super::worker::{self, Worker};
 use crate::commands::options::RunOptions;
-use crate::commands::worker::{self, Worker};
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, Want};
 use crate::dispatch::feed::Ran;

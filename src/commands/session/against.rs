@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use super::Ended;
 use super::conclude::finish;
 use super::destination::Destination;
+use super::ended::{Both, Ended};
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
 use crate::commands::cli::{ReachArgs, RunArgs};
@@ -252,19 +252,6 @@ impl Beside {
         together.gone.clone_from(&self.joined.gone);
         Ok(together)
     }
-}
-
-/// A run that has measured base and new.
-#[derive(Debug)]
-pub struct Both {
-    together: Together,
-    /// The manifests of base and new.
-    names: [String; 2],
-    /// Sentences on what of the base could not be run.
-    faults: Vec<String>,
-    records: Records,
-    /// The folder of the report.
-    dir: PathBuf,
 }
 
 /// Says how base and new compare, in one verdict on all runs.

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 
-use super::cli::{BackendChoice, WorkerArgs};
-use super::options::{RunOptions, Target};
-use super::{Console, Exit, Failure};
 use crate::backend::cuda::Cuda;
 use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
+use crate::commands::cli::{BackendChoice, WorkerArgs};
+use crate::commands::options::{RunOptions, Target};
+use crate::commands::{Console, Exit, Failure};
 use crate::compile;
 use crate::dispatch::cores::Cores;
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};

@@ -3,8 +3,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::Console;
 use super::worker::gpu_words;
+use crate::commands::Console;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
 use crate::dispatch::calibrate::{Surveyor, identity};
 use crate::dispatch::{Interrupt, Pool, Ready, WorkerSpec};

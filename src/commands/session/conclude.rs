@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::Ended;
 use super::destination::Destination;
+use super::ended::Ended;
 use super::recorder::Recorder;
 use crate::analyse::ClaimState;
 use crate::commands::cli::GateArgs;

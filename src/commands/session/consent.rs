@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-use super::{Console, Failure};
 use crate::atomic;
+use crate::commands::{Console, Failure};
 use crate::compile;
 use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, SourceForm, sha256_hex};
 use crate::plan::ResolvedGroup;
@@ -23,10 +23,10 @@ const FOLDER: &str = "host-code";
 /// Host code of the shipped experiments, which needs no consent: the text of a file, and how the names of its functions for
 /// `host` variants begin. A function with another name would be one of a system library.
 const SHIPPED: [(&str, &str); 4] = [
-    (include_str!("../../kernels/cublas.cu"), "cublas_"),
-    (include_str!("../../kernels/cub_reduce.cu"), "cub_"),
-    (include_str!("../../kernels/thrust_copy.cu"), "thrust_"),
-    (include_str!("../../experiments/gallery/references.cpp"), ""),
+    (include_str!("../../../kernels/cublas.cu"), "cublas_"),
+    (include_str!("../../../kernels/cub_reduce.cu"), "cub_"),
+    (include_str!("../../../kernels/thrust_copy.cu"), "thrust_"),
+    (include_str!("../../../experiments/gallery/references.cpp"), ""),
 ];
 
 /// The libraries that shipped host code is linked with.

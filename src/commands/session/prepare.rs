@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
 use super::against::{Base, Beside, PlannedBase};
+use super::consent::HostCode;
 use super::destination::Destination;
+use super::machine::{self, Site};
 use super::recorder::Recorder;
-use crate::commands::consent::HostCode;
-use crate::commands::machine::{self, Site};
+use super::worker::Worker;
 use crate::commands::options::{RunOptions, Target as Place};
-use crate::commands::worker::Worker;
 use crate::commands::{Console, Failure, templates};
 use crate::compile::{self, Cache, CompileOptions, Installed, Target, Toolkit, Want};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
@@ -94,7 +94,7 @@ pub fn get_ready(
     let device = &worker.ready.device;
     let planned = plan_options(options, device);
     let template = templates::of_manifest(manifest, console)?;
-    let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+    let mut plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
     let own = own_groups(options, manifest, &planned, console)?;
     let mut base = task.base.map(|base| base.plan(planned, console));
     let toolkit = find_toolkit(options, worker, console)?;
@@ -185,7 +185,7 @@ pub fn compile_ahead(
 ) -> Result<Ahead, Failure> {
     let planned = plan_options(options, &worker.ready.device);
     let template = templates::of_manifest(manifest, console)?;
-    let mut plan = plan::expand(manifest, &planned).map_err(|faults| Failure::faults(&faults, console))?;
+    let mut plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
     let toolkit = find_toolkit(options, worker, console)?;
     let installed = installed(std::iter::once(&mut plan), &toolkit)?;
     let compiler = Compiler::new(worker, (toolkit, installed), manifest.project.clone())?;
@@ -207,7 +207,7 @@ pub fn compile_ahead(
 
 /// A fault of the narrowing, which comes before any other failure; otherwise `failure`.
 pub fn or_narrowing_fault(options: &RunOptions, manifest: &Manifest, console: &Console, failure: Failure) -> Failure {
-    narrowing_fault(options, manifest).map_or(failure, |faults| Failure::faults(&faults, console))
+    narrowing_fault(options, manifest).map_or(failure, |faults| console.faults(&faults))
 }
 
 /// How the command line narrows the plan, for a device.
@@ -334,7 +334,7 @@ fn own_groups(
     console: &Console,
 ) -> Result<Option<HashSet<GroupKey>>, Failure> {
     let Some(shard) = args.shard else { return Ok(None) };
-    let shards = Shards::of(manifest, planned).map_err(|faults| Failure::faults(&faults, console))?;
+    let shards = Shards::of(manifest, planned).map_err(|faults| console.faults(&faults))?;
     Ok(Some(shards.keys(shard)))
 }
 

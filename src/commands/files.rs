@@ -1,0 +1,49 @@
+//! Files that options name: manifests that are read, and results that are written.
+
+use std::path::Path;
+
+use super::cli::ReachArgs;
+use super::{Console, Failure};
+use crate::atomic;
+use crate::experiment::Manifest;
+
+/// Loads a manifest, or reports every fault in it.
+pub fn load_manifest(path: &Path, reach: &ReachArgs, console: &Console) -> Result<Manifest, Failure> {
+    crate::manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
+}
+
+/// Refuses a folder that the user has not named and that a symbolic link of a checkout leads to from here.
+pub fn stays_here(dir: &Path) -> Result<(), Failure> {
+    let Ok(here) = std::fs::canonicalize(".") else { return Ok(()) };
+    let there = dir.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
+    match there.filter(|there| !there.starts_with(&here)) {
+        None => Ok(()),
+        Some(there) => Err(Failure::usage(format!(
+            "{} leads to {} by a symbolic link: name the folder with --out if results are to be written there",
+            dir.display(),
+            there.display()
+        ))),
+    }
+}
+
+/// Writes the file that `--out` names.
+pub fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
+    write_file("--out", path, text)
+}
+
+/// Writes a file that an option names or would name; one that exists is replaced only if that is forced.
+pub fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    if !force && path.exists() {
+        let path = path.display();
+        return Err(Failure::usage(format!("{path} exists; name another file with {option}, or remove that one")));
+    }
+    write_file(option, path, text)
+}
+
+/// Writes the file that an option names.
+pub fn write_file(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
+    let refused = |error: atomic::WriteError| {
+        Failure::environment(format!("{option} {}: {error}; name a file that can be written", path.display()))
+    };
+    atomic::write_named(path, text.as_bytes()).map_err(refused)
+}

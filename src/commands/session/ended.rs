@@ -1,0 +1,30 @@
+//! How a run ended.
+
+use std::path::PathBuf;
+
+use crate::analyse::compare::Together;
+use crate::commands::Exit;
+use crate::model::Records;
+
+/// How an experiment ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub exit: Exit,
+    /// `26 of 36 cases measured, every result checked; 10 invalid.`
+    pub counts: String,
+    /// Base and new, of a finished run with `--against`.
+    pub both: Option<Both>,
+}
+
+/// A run that has measured base and new.
+#[derive(Debug)]
+pub struct Both {
+    pub together: Together,
+    /// The manifests of base and new.
+    pub names: [String; 2],
+    /// Sentences on what of the base could not be run.
+    pub faults: Vec<String>,
+    pub records: Records,
+    /// The folder of the report.
+    pub dir: PathBuf,
+}

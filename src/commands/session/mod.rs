@@ -1,0 +1,84 @@
+//! The one pipeline of a run: prepare, run, conclude. The commands that run something choose its options.
+
+mod against;
+mod conclude;
+mod consent;
+mod destination;
+mod ended;
+mod interrupt;
+pub mod machine;
+mod passes;
+mod prepare;
+mod recorder;
+mod slowest;
+pub mod worker;
+
+use std::time::Instant;
+
+use against::Base;
+use interrupt::while_concluding;
+use passes::Passes;
+use slowest::Slowest;
+
+use super::options::RunOptions;
+use super::{Console, Failure};
+use crate::dispatch::Interrupt;
+use crate::experiment::Manifest;
+use crate::model::Event;
+use crate::profiler::pass;
+
+pub use against::compare;
+pub use conclude::{breaks_claims, close, conclude};
+pub use consent::HostCode;
+pub use destination::Destination;
+pub use ended::{Both, Ended};
+pub use interrupt::interrupt;
+pub use prepare::{Ahead, Task, compile_ahead, get_ready, or_narrowing_fault, outputs_of};
+pub use recorder::Recorder;
+
+/// Runs one experiment, or a shard of it.
+pub fn run_one(
+    options: &RunOptions,
+    manifest: &Manifest,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Ended, Failure> {
+    let started = Instant::now();
+    let base = options
+        .against
+        .against
+        .as_ref()
+        .map(|named| Base::find(named, &options.manifest, &options.trust.reach))
+        .transpose()?;
+    let mut worker = worker::start(options, interrupt, console)
+        .map_err(|failure| or_narrowing_fault(options, manifest, console, failure))?;
+    let passes = Passes::of(options, manifest, &worker, console)?;
+    let task = Task {
+        options,
+        command: options.command(worker.backend()),
+        counting_method: passes.counting_method(),
+        base: base.as_ref(),
+        started,
+    };
+    let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
+
+    let mut passed = pass::Passed::default();
+    let mut slowest = Slowest::default();
+    let mut observe = |event: Event| {
+        passed.observe(&event);
+        slowest.observe(&event);
+        ready.recorder.emit(&event);
+    };
+    let ran = ready.work.run(&mut worker.pool, &mut observe, interrupt);
+    let end = passes.run(ran, passed, (options, interrupt), &mut ready);
+    // The plan takes as much memory as the results.
+    drop(ready.work);
+    let ended = while_concluding(|| match &ready.beside {
+        Some(beside) => beside.conclude(options, &end, started, ready.recorder, &ready.destination, console),
+        None => conclude(options, &end, started, ready.recorder, &ready.destination, console),
+    });
+    if let Some(most) = options.slowest {
+        console.say(&slowest.table(most));
+    }
+    ended
+}
