@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Settings;
 use crate::atomic::{self, WriteError};
 use crate::model::Shard;
+use crate::regular;
 
 /// Increased when an older program would misread a newer folder.
 const VERSION: u32 = 1;
@@ -240,7 +241,8 @@ pub fn collected(dir: &Path) -> u32 {
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {
-    let bytes = fs::read(path).map_err(|source| JobError::Read { path: path.to_owned(), source })?;
+    let bytes = regular::read_data(path, regular::LONGEST_DATA)
+        .map_err(|source| JobError::Read { path: path.to_owned(), source })?;
     serde_json::from_slice(&bytes).map_err(|source| JobError::Damaged { path: path.to_owned(), source })
 }
 

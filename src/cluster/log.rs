@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic;
 use crate::model::calendar_time;
+use crate::regular;
 
 /// What an attempt did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +82,7 @@ impl TaskLog {
 
     /// Every whole line. A task that never began has none.
     pub fn read(&self) -> Vec<Attempt> {
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let text = regular::read_text(&self.path).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::regular;
+
 /// The name of the file, in the project and in the user's configuration folder.
 pub const SETTINGS_FILE: &str = "cluster.toml";
 
@@ -144,7 +146,7 @@ pub struct Settings {
 impl Layer {
     /// Reads a file; a file that does not exist makes no settings.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match regular::read_text(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(SettingsError(format!("cannot read {}: {error}", path.display()))),

@@ -12,6 +12,9 @@ use super::JournalError;
 use crate::atomic;
 use crate::model::calendar_time;
 
+/// The longest line that names the holder of a lock, bytes.
+const LONGEST_HOLDER: u64 = 256;
+
 /// The lock's name in the folder of a report; it stays behind, unlocked, and is not for git.
 pub const LOCK_FILE: &str = "journal.lock";
 
@@ -39,7 +42,7 @@ impl FolderLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                let _ = file.read_to_string(&mut holder);
+                let _ = file.take(LONGEST_HOLDER).read_to_string(&mut holder);
                 let holder = match holder.trim() {
                     "" => "another run".to_owned(),
                     known => known.to_owned(),

@@ -90,7 +90,7 @@ pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, Rende
     let mut found = Vec::new();
     for (name, made) in &files {
         let path = dir.join(name);
-        match fs::read(&path) {
+        match regular::read_data(&path, regular::LONGEST_DATA) {
             Ok(bytes) if bytes == made.as_bytes() => {}
             Ok(bytes) => found.push(first_difference(path, &String::from_utf8_lossy(&bytes), made)),
             Err(error) if error.kind() == ErrorKind::NotFound => found.push(Deviation::Missing(path)),

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::regular;
+
 /// The whole configuration. A changed file mode is no change, since the checkout may be on a file system without modes.
 const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfileMode = false\n";
 
@@ -29,11 +31,11 @@ impl Checkout {
         let dir = fs::canonicalize(dir).ok()?;
         dir.ancestors().find_map(|root| {
             let entry = root.join(".git");
-            let own = match fs::read_to_string(&entry) {
+            let own = match regular::read_text(&entry) {
                 Ok(text) => root.join(text.strip_prefix("gitdir:")?.trim()),
                 Err(_) => entry,
             };
-            let common = fs::read_to_string(own.join("commondir")).map_or(own.clone(), |text| own.join(text.trim()));
+            let common = regular::read_text(&own.join("commondir")).map_or(own.clone(), |text| own.join(text.trim()));
             own.join("HEAD").is_file().then(|| Self { root: root.to_owned(), own, common })
         })
     }
@@ -69,7 +71,7 @@ impl Checkout {
 
     /// The commits whose parents were not fetched.
     pub fn shallow_commits(&self) -> BTreeSet<String> {
-        let listed = fs::read_to_string(self.common.join("shallow")).unwrap_or_default();
+        let listed = regular::read_text(&self.common.join("shallow")).unwrap_or_default();
         listed.lines().map(str::to_owned).collect()
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Each module with the modules of the crate that it may name. Absent means: everything (the commands).
 const FLOORS: &[(&str, &[&str])] = &[
-    ("cluster", &["atomic", "backend", "format", "journal", "programs", "model"]),
+    ("cluster", &["atomic", "backend", "format", "journal", "programs", "regular", "model"]),
     ("profiler", &["dispatch", "programs", "model"]),
     ("dispatch", &["execute", "machine", "backend", "plan", "journal", "stdout", "model"]),
     ("progress", &["format", "model"]),

@@ -111,6 +111,26 @@ fn what_a_killed_process_was_writing_is_removed() {
 }
 
 #[test]
+fn a_check_refuses_pipes_and_files_that_are_too_long_at_once() {
+    let dir = folder();
+    assert_eq!(report(dir.path()).status.code(), Some(0));
+    let page = dir.path().join("report.md");
+    let check =
+        || Command::new(env!("CARGO_BIN_EXE_runner")).args(["report", "--check"]).arg(dir.path()).output().unwrap();
+    let refused = |expected: &str| {
+        let output = check();
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        assert!(said(&output).contains(expected), "{}", said(&output));
+    };
+    // The file has no content on the disk.
+    fs::File::create(&page).unwrap().set_len((1 << 30) + 1).unwrap();
+    refused("report.md: it has more than 1024 MB; RUNNER_LONGEST_FILE=MB allows more");
+    fs::remove_file(&page).unwrap();
+    assert!(Command::new("mkfifo").arg(&page).status().unwrap().success());
+    refused("a pipe");
+}
+
+#[test]
 fn a_pipe_in_place_of_a_file_of_the_report_is_refused_at_once() {
     for name in ["journal.jsonl", "journal.lock", "records.jsonl"] {
         let dir = tempfile::tempdir().unwrap();
