@@ -11,10 +11,11 @@ use runner::expr::claim::ClaimProgram;
 use runner::expr::template::{self, Style};
 use runner::expr::{Program, Scope, argument, reference};
 use runner::journal::{self, Contents, JOURNAL_FILE};
-use runner::model::{BackendKind, PageTemplate, Records, SourceText, Value};
+use runner::manifest::draft::{Draft, Request, Wanted};
+use runner::model::{BackendKind, CompileUnit, PageTemplate, Records, SourceText, Value};
 use runner::plan::PlanOptions;
 use runner::project::Project;
-use runner::{analyse, manifest, plan, profiler, render};
+use runner::{analyse, compile, manifest, plan, profiler, render};
 use simt::{DeviceProfile, LaunchSpec, Machine, Options, profiles};
 
 /// Most cells of a matrix that is planned here.
@@ -58,6 +59,65 @@ pub fn expressions(data: &[u8]) {
     }
     let _ = argument::parse(text);
     let _ = ClaimProgram::parse(text);
+}
+
+/// A manifest that reads a source as CUDA, PTX, a host function and a reference.
+const OF_SOURCES: &str = r#"
+[experiment]
+name = "x"
+[buffers.a]
+type = "f32"
+len = 8
+fill = 1
+[buffers.b]
+type = "f32"
+len = 8
+[check]
+actual = "b"
+expect = { cpp = "k.cpp:f" }
+[[variant]]
+name = "cuda"
+source = "k.cu"
+kernel = "k"
+grid = [1]
+block = [8]
+args = ["a", "b"]
+[[variant]]
+name = "ptx"
+source = "k.ptx"
+kernel = "k"
+grid = [1]
+block = [8]
+args = ["a", "b"]
+[[variant]]
+name = "host"
+source = "k.cu"
+host = "f"
+args = ["a", "b"]
+"#;
+
+/// A source is scanned for what it includes and defines, by a manifest and for manifests that are drafted from it.
+pub fn sources(data: &[u8]) {
+    let Ok(dir) = tempfile::tempdir() else { return };
+    let path = |name: &str| dir.path().join(name);
+    let Ok(project) = Project::at(dir.path()) else { return };
+    if ["k.cu", "k.ptx", "k.cpp"].iter().any(|name| std::fs::write(path(name), data).is_err()) {
+        return;
+    }
+    let check = |text: String| {
+        let source = Arc::new(SourceText { path: path("x.toml"), text });
+        drop(manifest::parse_within(&source, project.clone()));
+    };
+    let _ = compile::sources(&CompileUnit::of(path("k.cu"), ["k"]), &project, &[]);
+    for signature in manifest::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
+        let (source, kernel) = ("k.cu".to_owned(), signature.name.clone());
+        let wanted = Wanted { file: source.clone(), source, kernel, signature };
+        let request = Request { name: "x".to_owned(), kernels: vec![wanted], ..Request::default() };
+        if let Ok(draft) = Draft::new(&request) {
+            check(draft.text());
+        }
+    }
+    check(OF_SOURCES.to_owned());
 }
 
 /// A small GPU, since each machine reserves its memory.

@@ -427,7 +427,14 @@ fn after_angles(scan: &Scan<'_>, open: usize, end: usize) -> usize {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+
+    /// What scanning depends on, with spaces between.
+    const PARTS: &str = "namespace struct a S extern \"C\" template <class T> < > { } {} ( ) [ ] ; , = : :: int f(int operator \
+                         operator() __global__ __device__ constexpr using <<< >>> \" ' R\"x( )x\" // /* */ \\\n \n \n#define A é";
 
     fn left_out(text: &str) -> Vec<String> {
         let macros = DeviceMacros::of(std::iter::once(text), &[]);
@@ -541,5 +548,16 @@ mod tests {
     #[test]
     fn raw_strings_hide_their_brackets() {
         assert_eq!(left_out("const char *const s = R\"x(} )\" { )x\";\nint main() { }\n"), ["main"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_keeps_its_lines(parts in prop::collection::vec(select(PARTS.split(' ').collect::<Vec<_>>()), 0..80)) {
+            let text = parts.join(" ");
+            let macros = DeviceMacros::of(std::iter::once(text.as_str()), &[]);
+            if let Ok(Some(code)) = device_code(&text, &macros) {
+                prop_assert_eq!(code.text.matches('\n').count(), text.matches('\n').count());
+            }
+        }
     }
 }

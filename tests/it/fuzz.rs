@@ -119,6 +119,11 @@ fn expressions_of_any_text_have_a_value_or_an_error() {
 }
 
 #[test]
+fn sources_of_any_bytes_are_scanned() {
+    run("sources", bodies::sources);
+}
+
+#[test]
 fn modules_of_any_text_are_loaded_or_refused() {
     run("ptx_load", bodies::ptx_load);
 }
