@@ -510,3 +510,21 @@ fn energy_of_a_byte(row: &Row<'_>) -> Option<String> {
     let bytes = row.record.work.bytes.filter(|bytes| *bytes > 0)? as f64;
     Some(derived(energy.per_run.0 / bytes * 1e12, &energy.estimate(), 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_column_of_results_csv_has_a_name_of_its_own_and_is_documented() {
+        let lists = [CASE, OUTCOME, LAUNCH, TIME, SAMPLES, WORK, OPERATIONS, ROOF, RATIOS, ERROR, ENERGY, NOTES];
+        let documented = include_str!("../../docs/reference/formats.md");
+        let mut known = BTreeSet::new();
+        for name in lists.into_iter().flatten().map(|column| column.name).filter(|name| !name.is_empty()) {
+            assert!(known.insert(name), "{name} is there twice");
+            assert!(documented.contains(&format!("`{name}`")), "{name} is not in docs/reference/formats.md");
+        }
+    }
+}
