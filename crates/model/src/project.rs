@@ -1,7 +1,8 @@
 //! The folders that the files of a manifest may be in.
 //!
 //! A manifest may come from a stranger. What it names is read by this program with the user's rights and may be quoted in
-//! messages and reports, so files outside its project are refused unless the user allows them.
+//! messages and reports, so files outside its project are refused unless the user allows them. So are those below `.git`,
+//! where the user's settings and credentials for the checkout are.
 
 use std::env;
 use std::fs;
@@ -76,10 +77,13 @@ impl Project {
         self.roots.is_some()
     }
 
-    /// Whether a file is in the project, links resolved. A file that does not exist is: reading it fails anyway.
+    /// Whether a file is in the project and not below `.git`, links resolved. A file that does not exist is: reading it
+    /// fails anyway.
     pub fn has(&self, file: &Path) -> bool {
         let Some(roots) = &self.roots else { return true };
-        fs::canonicalize(file).map_or(true, |file| roots.iter().any(|root| file.starts_with(root)))
+        let is_part = |inner: &Path| !inner.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
+        let is_in = |file: &Path, root: &PathBuf| file.strip_prefix(root).is_ok_and(is_part);
+        fs::canonicalize(file).map_or(true, |file| roots.iter().any(|root| is_in(&file, root)))
     }
 
     /// Why a file is refused, for a message.
@@ -87,7 +91,9 @@ impl Project {
         let roots: Vec<String> = self.roots.iter().flatten().map(|root| root.display().to_string()).collect();
         let real = real(file);
         let target = if real == file { String::new() } else { format!(" ({})", real.display()) };
-        format!("`{}`{target} is outside of the project {}", file.display(), roots.join(" and "))
+        let is_below = self.roots.iter().flatten().any(|root| real.starts_with(root));
+        let place = if is_below { "below .git, which is no part of the project" } else { "outside of the project" };
+        format!("`{}`{target} is {place} {}", file.display(), roots.join(" and "))
     }
 
     /// What to do about a file that is refused.
@@ -125,6 +131,15 @@ mod tests {
         assert!(Project::everywhere().has(&at("elsewhere/secret")));
         let larger = project.and(&Project::at(&at("elsewhere")).unwrap());
         assert!(larger.has(&at("elsewhere/secret")) && larger.has(&at("p/kernels/a.cu")));
+        fs::create_dir_all(at("p/.git/hooks")).unwrap();
+        fs::write(at("p/.git/config"), "").unwrap();
+        symlink(at("p/.git/config"), at("p/kernels/settings.cu")).unwrap();
+        for name in ["p/.git/config", "p/experiments/../.git/config", "p/kernels/settings.cu", "p/.git/hooks"] {
+            assert!(!project.has(&at(name)), "{name}");
+            let refusal = project.refusal(&at(name));
+            assert!(refusal.contains(" is below .git, which is no part of the project /"), "{refusal}");
+        }
+        assert!(Project::everywhere().has(&at("p/.git/config")));
         fs::create_dir(at("p/experiments/.git")).unwrap();
         let checkout = Project::of(&at("p/experiments/x.toml"));
         assert!(!checkout.has(&at("p/kernels/a.cu")), "a checkout ends at its top");

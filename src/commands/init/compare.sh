@@ -2,22 +2,29 @@
 rm -rf target/ci
 mkdir -p target/ci/pages
 printf '%s\n' "$NUMBER" > target/ci/number
+count=0
 for manifest in experiments/*.toml; do
-  name=$(basename "$manifest" .toml)
+  # The name of a file may have line ends, quotes and marks of Markdown. What is shown has none, so it may be that of
+  # another file, too: pages are named by number as well.
+  count=$((count + 1))
+  name=${manifest#experiments/}
+  name=${name%.toml}
+  name=${name//[!A-Za-z0-9._ -]/_}
+  page=target/ci/pages/$count-$name.md
   code=0
   runner run "$manifest" --backend "$BACKEND" --against "$BASE" --gate --progress lines \
-    --markdown "target/ci/pages/$name.md" || code=$?
+    --markdown "$page" || code=$?
   # Wrong results come first, then broken claims, what is slower, what cannot be compared. Other codes are faults of
   # the manifest or the machine, and come before all.
   case $code in 0) rank=0 ;; 6) rank=1 ;; 4) rank=2 ;; 5) rank=3 ;; 1) rank=4 ;; *) rank=5 ;; esac
-  printf '%s %s %s\n' "$rank" "$code" "$name" >> target/ci/codes
+  printf '%s %s %s %s\n' "$rank" "$code" "$count" "$name" >> target/ci/codes
 done
-sort -k1,1nr -k3,3 -o target/ci/codes target/ci/codes
+LC_ALL=C sort -k1,1nr -k4 -o target/ci/codes target/ci/codes
 # One page of at most 30 KB, the worst first: a comment has room for two of these.
 out=target/ci/comment.md
 : > "$out"
-while read -r rank code name; do
-  page=target/ci/pages/$name.md
+while read -r rank code count name; do
+  page=target/ci/pages/$count-$name.md
   if [ ! -s "$page" ]; then
     printf '### `%s`\n\nNot compared: exit code %s; the log of the job says why.\n\n' "$name" "$code" >> "$out"
   elif [ $(($(wc -c < "$out") + $(wc -c < "$page"))) -gt 28000 ]; then

@@ -141,6 +141,45 @@ fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
 }
 
 #[test]
+fn names_of_manifests_are_data_in_the_script_that_compares() {
+    let [workflow, ..] = github();
+    let script = step(&workflow, "simulator", "Compare")["run"].as_str().unwrap();
+    let programs = Programs(tempfile::tempdir().unwrap());
+    programs.add("runner", "#!/bin/bash\nprintf '## verdict\\n\\nbody\\n' > \"${@: -1}\"\nexit \"$(cat \"$2\")\"\n");
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("experiments")).unwrap();
+    // The content is the exit code.
+    for (name, code) in [
+        ("a b", "0"),
+        ("$(touch ran)", "5"),
+        ("forged\n9 0 right", "4"),
+        ("q`<b>&\\1", "1"),
+        ("q_<b>&\\1", "4"),
+        ("-rf", "0"),
+    ] {
+        fs::write(folder.path().join(format!("experiments/{name}.toml")), code).unwrap();
+    }
+    let variables = [("BACKEND", "sim"), ("BASE", "HEAD^1"), ("NUMBER", "7")];
+    let (code, said) = programs.run(folder.path(), script, &variables);
+    assert_eq!(code, 1, "{said}");
+    let page = fs::read_to_string(folder.path().join("target/ci/comment.md")).unwrap();
+    let heads: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("###") || line.starts_with("<details>")).collect();
+    assert_eq!(
+        heads,
+        [
+            "### `q__b___1`: verdict",
+            "### `__touch ran_`: verdict",
+            "### `forged_9 0 right`: verdict",
+            "### `q__b___1`: verdict",
+            "<details><summary><code>-rf</code>: verdict</summary>",
+            "<details><summary><code>a b</code>: verdict</summary>",
+        ]
+    );
+    assert!(!folder.path().join("ran").exists());
+}
+
+#[test]
 fn jobs_that_run_the_code_of_a_pull_request_cannot_write() {
     let [simulator, gpu, comment] = github();
     for workflow in [&simulator, &gpu] {

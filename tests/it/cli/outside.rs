@@ -134,6 +134,31 @@ fn a_link_that_leads_out_of_the_project_is_refused() {
 }
 
 #[test]
+fn nothing_below_git_is_part_of_the_project() {
+    let place = Place::new();
+    place.write("p/.git/config", "password\n");
+    symlink("../.git/config", place.path("p/kernels/link.cu")).unwrap();
+    let refused = |line: u32| {
+        let check = place.runner(&["check", "experiments/x.toml"]);
+        let said = said(&check);
+        assert_eq!(check.status.code(), Some(2), "{said}");
+        assert!(said.contains("is below .git, which is no part of the project"), "{said}");
+        assert!(said.contains(&format!("experiments/x.toml:{line}:")) && !said.contains("password"), "{said}");
+        let allowed = self::said(&place.runner(&["check", "experiments/x.toml", "--allow-outside"]));
+        assert!(!allowed.contains("below .git"), "{allowed}");
+    };
+    place.manifest("k.cu", "{ raw = \"../.git/config\" }", "");
+    refused(7);
+    place.manifest("k.cu", "0", "[[check]]\nprinted = { file = \"../.git/config\" }\n");
+    refused(18);
+    place.manifest("link.cu", "0", "");
+    refused(12);
+    place.write("p/kernels/k.cu", &format!("#include \"../.git/config\"\n{KERNEL}"));
+    place.manifest("k.cu", "0", "");
+    refused(12);
+}
+
+#[test]
 fn pipes_and_devices_in_place_of_files_are_refused_at_once() {
     let place = Place::new();
     let pipe = place.path("p/experiments/pipe");
