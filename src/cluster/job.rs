@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Settings;
 use crate::atomic::{self, WriteError};
-use crate::model::Shard;
+use crate::model::{Shard, experiment_name};
 use crate::regular;
 
 /// Increased when an older program would misread a newer folder.
@@ -34,7 +34,7 @@ pub struct Job {
     /// The folder of the reports, as `runner merge --out` takes it.
     pub out: Option<PathBuf>,
     /// The git revision whose reports the collecting job compares with.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "revision")]
     pub compare_with: Option<String>,
     /// Whether the collecting job fails if a claim is broken.
     #[serde(default)]
@@ -55,12 +55,24 @@ pub struct Job {
 pub struct Experiment {
     /// As it was given on the command line.
     pub manifest: PathBuf,
-    /// The experiment's name.
+    /// The experiment's name, which is also a folder of the job.
+    #[serde(deserialize_with = "experiment_name")]
     pub name: String,
     /// Of the manifest's text.
     pub hash: String,
     /// Estimated seconds of each shard.
     pub seconds: Vec<f64>,
+}
+
+/// The name of a git revision in a file that others may have written.
+fn revision<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    match name {
+        Some(name) if name.starts_with('-') || name.contains(char::is_control) => {
+            Err(D::Error::custom(format!("`{}` cannot name a revision", name.escape_debug())))
+        }
+        name => Ok(name),
+    }
 }
 
 impl Experiment {
@@ -109,7 +121,8 @@ pub struct Array {
 impl Submission {
     /// The scheduler's name of a task, such as `1234_7`; `None` if its array was not accepted.
     pub fn id_of(&self, task: usize) -> Option<String> {
-        let array = self.arrays.iter().find(|array| (array.first..array.first + array.count).contains(&task))?;
+        let array =
+            self.arrays.iter().find(|array| (array.first..array.first.saturating_add(array.count)).contains(&task))?;
         Some(format!("{}_{}", array.id, task - array.first))
     }
 }

@@ -49,6 +49,8 @@ struct View {
     cache: String,
     program: String,
     folder: String,
+    /// The folder of the reports.
+    out: Option<String>,
 }
 
 impl Scripts {
@@ -67,6 +69,7 @@ impl Scripts {
             cache: quoted_path(&job.cache)?,
             program: quoted_path(&job.program)?,
             folder: quoted_path(folder)?,
+            out: job.out.as_deref().map(quoted_path).transpose()?,
         };
         let mut tera = Tera::default();
         tera.add_raw_templates([

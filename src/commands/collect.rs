@@ -1,6 +1,7 @@
 //! `runner collect`: the report of a submitted job, and what it lacks.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 
 use super::cli::{Cli, CollectArgs, Command, GateArgs, MergeArgs};
 use super::session::breaks_claims;
@@ -11,14 +12,34 @@ use crate::model::Records;
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
     let submissions = Submission::all(&args.job).map_or(0, |all| all.len() as u32);
-    let collected = collect(&args.job, &job, console);
+    let out = match &args.out {
+        Some(named) => Some(named.as_path()),
+        None => job.out.as_deref().map(below_here).transpose()?,
+    };
+    let collected = collect(&args.job, &job, out, console);
     // Also after a failure: who waits for this job finds its output in the log.
     mark_collected(&args.job, submissions).map_err(|error| Failure::environment(error.to_string()))?;
     collected
 }
 
-/// Merges the journals in the job's folder and names the shards without results, with the scheduler's reasons.
-pub fn collect(dir: &Path, job: &Job, console: &mut Console) -> Result<Exit, Failure> {
+/// The folder of the reports that a job names, which others may have written: only below the working directory, with links
+/// resolved.
+fn below_here(out: &Path) -> Result<&Path, Failure> {
+    let here = fs::canonicalize(".").unwrap_or_default();
+    let real = |part: &Path| fs::canonicalize(if part.as_os_str().is_empty() { Path::new(".") } else { part }).ok();
+    let climbs = out.components().any(|part| part == Component::ParentDir);
+    if !climbs && out.ancestors().find_map(real).is_some_and(|real| real.starts_with(&here)) {
+        return Ok(out);
+    }
+    let out = out.display();
+    Err(Failure::usage(format!(
+        "the job writes its reports to `{out}`, which is not below the working directory: if you want that, name the folder \
+         with --out"
+    )))
+}
+
+/// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's reasons.
+pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let submissions = Submission::all(dir).map_err(|error: JobError| Failure::environment(error.to_string()))?;
     let shards = status::shards(dir, job, &submissions, console)?;
     let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
@@ -27,7 +48,7 @@ pub fn collect(dir: &Path, job: &Job, console: &mut Console) -> Result<Exit, Fai
     if open.len() == shards.len() && !sources[0].exists() {
         return Err(Failure::environment("no shard has a result yet"));
     }
-    let merged = merge::merge(&MergeArgs { sources, out: job.out.clone() }, console)?;
+    let merged = merge::merge(&MergeArgs { sources, out: out.map(Path::to_owned) }, console)?;
     let compared = compare_reports(job, &merged.reports, console);
     let is_whole = open.is_empty() && merged.exit == Exit::Success;
     Ok(match compared {
@@ -62,9 +83,11 @@ fn compare_reports(job: &Job, reports: &[(PathBuf, Records)], console: &mut Cons
     worst
 }
 
-/// Compares reports as the command line does.
+/// Compares reports as the command line does. No text of the job is taken for an option.
 fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
-    let parsed = Cli::read(["runner"].iter().chain(words)).map_err(|error| Failure::usage(error.to_string()))?;
+    let (name, folders) = words.split_at(1);
+    let words = [&["runner"], name, &["--"], folders].concat();
+    let parsed = Cli::read(words).map_err(|error| Failure::usage(error.to_string()))?;
     match &parsed.command {
         Command::Compare(args) => compare::run(args, console),
         Command::History(args) => history::run(args, console),

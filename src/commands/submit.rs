@@ -30,7 +30,11 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
         let dir = dir.display();
         console
             .print(&format!("job {}: no shard is missing; `runner status {dir}` shows how far it is\n", job.name))?;
-        return if args.sending.wait { wait::wait(&described.dir, console) } else { Ok(Exit::Success) };
+        return if args.sending.wait {
+            wait::wait(&described.dir, args.out.as_deref(), console)
+        } else {
+            Ok(Exit::Success)
+        };
     }
     let tasks = pack(job, missing.iter().copied(), job.settings.min_task_time as f64);
     announce(job, &missing, &tasks, console);
@@ -39,7 +43,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     send::send(dir, job, tasks, earlier.len() as u32 + 1, console)?;
-    if args.sending.wait { wait::wait(dir, console) } else { Ok(Exit::Success) }
+    if args.sending.wait { wait::wait(dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
 }
 
 /// The shards that have no results and are not on their way.

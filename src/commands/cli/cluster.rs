@@ -141,6 +141,9 @@ pub struct CollectArgs {
     /// Folder of the job, as `runner submit` prints it.
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
+    /// Folder of the reports [default: that of the job, which must be below the working directory].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -89,7 +89,11 @@ fn write(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: &mu
     submission.write(dir).map_err(failure)?;
     let commands: Vec<&str> = rendered.iter().map(|script| script.command.as_str()).collect();
     let dir = shown(dir, job)?;
-    console.print(&format!("{}\nrunner status {dir}\nrunner collect {dir}\n", commands.join("\n")))
+    let out = match &job.out {
+        Some(out) => format!(" {}", word(&option("--out=", out))?),
+        None => String::new(),
+    };
+    console.print(&format!("{}\nrunner status {dir}\nrunner collect {dir}{out}\n", commands.join("\n")))
 }
 
 /// One script for each part of the tasks.

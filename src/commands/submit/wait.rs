@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Waits until no shard is queued or running and the collecting job has ended, then collects: only one may write a report
-/// at a time.
-pub fn wait(dir: &Path, console: &mut Console) -> Result<Exit, Failure> {
+/// at a time. `out` is the folder of the reports.
+pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let failure = |error: crate::cluster::JobError| Failure::environment(error.to_string());
     let job = Job::read(dir).map_err(failure)?;
     let (mut last, mut ended) = (String::new(), None);
@@ -33,7 +33,7 @@ pub fn wait(dir: &Path, console: &mut Console) -> Result<Exit, Failure> {
             let since = *ended.get_or_insert_with(Instant::now);
             let collects = submissions.last().is_some_and(|last| last.collect.is_some());
             if !collects || collected(dir) >= submissions.len() as u32 || since.elapsed() > PATIENCE {
-                return collect::collect(dir, &job, console);
+                return collect::collect(dir, &job, out, console);
             }
         }
         thread::sleep(PAUSE);

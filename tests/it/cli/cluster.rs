@@ -243,6 +243,34 @@ fn scripts_for_another_scheduler_are_written_and_their_tasks_make_the_report() {
 }
 
 #[test]
+fn what_the_job_of_others_names_stays_below_the_working_directory_and_is_no_option() {
+    let dir = project("experiments/scale.toml");
+    let outside = tempfile::tempdir().unwrap();
+    submit(dir.path(), "experiments/scale.toml", &["--out", "reports/scale"], 0);
+    std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
+    let file = dir.path().join(JOB).join("job.json");
+    let job = fs::read_to_string(&file).unwrap();
+    let collected = |from: &str, to: &str, options: &[&str], code: i32| {
+        assert!(job.contains(from), "{from}: {job}");
+        fs::write(&file, job.replace(from, to)).unwrap();
+        runner(dir.path(), &[&["collect", JOB][..], options].concat(), code)
+    };
+    let (inside, absolute) = (dir.path().join("new"), outside.path().join("reports"));
+    for out in [absolute.to_str().unwrap(), "../reports", "new/../../reports", "link/reports"] {
+        let said = collected("\"reports/scale\"", &format!("{out:?}"), &[], 2);
+        assert!(said.contains(&format!("`{out}`, which is not below the working directory")), "{said}");
+    }
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    collected("\"reports/scale\"", &format!("{:?}", inside.to_str().unwrap()), &[], 0);
+    collected("\"reports/scale\"", "\"../reports\"", &["--out", absolute.to_str().unwrap()], 0);
+    assert!(inside.join("report.md").is_file() && absolute.join("report.md").is_file());
+    let said = collected("\"name\": \"scale\"", "\"name\": \"../scale\"", &[], 2);
+    assert!(said.contains("`../scale` cannot name an experiment"), "{said}");
+    let said = collected("\"compare_with\": null", "\"compare_with\": \"--output=x\"", &[], 2);
+    assert!(said.contains("`--output=x` cannot name a revision"), "{said}");
+}
+
+#[test]
 fn the_collecting_job_compares_with_a_revision() {
     let dir = project("experiments/scale.toml");
     fs::write(dir.path().join(".gitignore"), "target\nslurm\n*.lock\njournal.jsonl\n").unwrap();

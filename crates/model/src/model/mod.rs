@@ -71,7 +71,7 @@ pub use persist::Persist;
 pub use real::Real;
 pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,
-    RunHeader, SmClock, can_name_experiment,
+    RunHeader, SmClock, can_name_experiment, experiment_name,
 };
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};

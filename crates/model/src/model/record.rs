@@ -43,7 +43,11 @@ pub fn can_name_experiment(text: &str) -> bool {
 }
 
 /// The name of an experiment in a file that others may have written.
-fn experiment_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+///
+/// # Errors
+///
+/// If the text cannot name an experiment.
+pub fn experiment_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if can_name_experiment(&name) {
         return Ok(name);
