@@ -2,13 +2,17 @@
 
 use std::process::ExitCode;
 
-use runner::commands::{Cli, Console, dispatch};
+use runner::commands::{Cli, ColorChoice, Console, dispatch};
 
 fn main() -> ExitCode {
     runner::atomic::report_full_files();
-    let cli = Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
-    let mut console = Console::new(cli.color);
-    let exit = dispatch(&cli, &mut console).unwrap_or_else(|failure| {
+    let parsed = Cli::read(std::env::args_os());
+    let mut console = Console::new(parsed.as_ref().map_or(ColorChoice::Auto, |cli| cli.color));
+    let done = match &parsed {
+        Ok(cli) => dispatch(cli, &mut console),
+        Err(answer) => console.answer(answer),
+    };
+    let exit = done.unwrap_or_else(|failure| {
         console.fail(&failure);
         failure.exit
     });

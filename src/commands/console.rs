@@ -53,13 +53,17 @@ impl Console {
     /// Prints to standard output. A closed pipe (`runner plan | head`) ends the command without an error.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-                Err(Failure { exit: Exit::Success, message: String::new(), is_drawn: false })
-            }
-            Err(e) => Err(Failure::environment(format!("cannot write to standard output: {e}"))),
+        written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    }
+
+    /// Prints what the parser of the command line answers: the help or the version, or why it refuses the words.
+    pub fn answer(&mut self, answer: &clap::Error) -> Result<Exit, Failure> {
+        if answer.use_stderr() {
+            // Without standard error, the exit code is all that is left to say.
+            let _ = answer.print();
+            return Ok(Exit::Usage);
         }
+        written(answer.print().and_then(|()| io::stdout().flush())).map(|()| Exit::Success)
     }
 
     /// Prints a message to standard error unless quiet, with long lines wrapped for the terminal.
@@ -85,6 +89,17 @@ impl Console {
     /// Prints text to standard error as it is. Failing to is no error of the command.
     pub fn show(&mut self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}
+
+/// The result of writing to standard output. A closed pipe ends the command without an error.
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            Err(Failure { exit: Exit::Success, message: String::new(), is_drawn: false })
+        }
+        Err(e) => Err(Failure::environment(format!("cannot write to standard output: {e}"))),
     }
 }
 

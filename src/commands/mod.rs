@@ -36,7 +36,7 @@ mod task;
 mod templates;
 mod trial;
 
-pub use cli::Cli;
+pub use cli::{Cli, ColorChoice};
 pub use console::Console;
 pub use failure::{Exit, Failure};
 

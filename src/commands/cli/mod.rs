@@ -74,10 +74,14 @@ impl Cli {
     }
 }
 
+/// When output is colored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
+    /// On a terminal, unless `NO_COLOR` is set.
     Auto,
+    /// Also in files and pipes.
     Always,
+    /// Nowhere.
     Never,
 }
 

@@ -22,6 +22,23 @@ fn code(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
+fn help_that_cannot_be_written_is_an_error_unless_its_reader_has_ended() {
+    for words in [&["--help"][..], &["-h"], &["run", "--help"], &["--version"]] {
+        let run = |stdout: std::fs::File| {
+            Command::new(env!("CARGO_BIN_EXE_runner")).args(words).stdout(stdout).output().unwrap()
+        };
+        let full = run(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let said = String::from_utf8(full.stderr).unwrap();
+        assert_eq!(full.status.code(), Some(3), "{words:?}: {said}");
+        assert!(said.contains("cannot write to standard output: No space left on device"), "{words:?}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let closed = run(std::os::fd::OwnedFd::from(writer).into());
+        assert_eq!((closed.status.code(), closed.stderr.len()), (Some(0), 0), "{words:?}");
+    }
+}
+
+#[test]
 fn every_command_ends_with_its_documented_code() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
