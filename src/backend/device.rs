@@ -3,6 +3,7 @@
 //! [`Device`] is required of every backend. Clocks, counters, monitors, energy meters and host functions are traits of
 //! their own, which a device hands out where it has them.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::{Batch, BufferId, DeviceError, FunctionId, KernelId, LaunchArg, ModuleId, Prepare, Step, TimedBatch};
@@ -96,6 +97,12 @@ pub trait Device: std::fmt::Debug {
 
     /// Copies from the device, `offset` bytes into the buffer.
     fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// The bytes of a buffer that neither [`Self::upload`] nor a batch has written since [`Prepare::Undefine`] or the
+    /// allocation, in order; `None` where the device does not record what launches write.
+    fn unwritten(&self, _buffer: BufferId) -> Result<Option<Vec<Range<u64>>>, DeviceError> {
+        Ok(None)
+    }
 
     /// Fills both guard zones with `byte`.
     fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError>;

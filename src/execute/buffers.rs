@@ -95,8 +95,6 @@ pub struct Store {
     /// Other sets of a buffer's memory, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
     pub sets: Sets,
-    /// Whether the next launch runs a sample of its blocks.
-    pub sampled: bool,
     /// Kernels that fill and compare on the device; `None` where it cannot run them.
     pub kernels: Option<Kernels>,
 }
@@ -237,15 +235,11 @@ impl Store {
         let step = |slot: &Slot| {
             let buffer = self.get(*slot)?;
             match buffer.plan.access {
-                // A sample of blocks must not read what other blocks should have written.
-                Access::Out if self.sampled => {
+                Access::Scratch if !buffer.plan.poison => None,
+                Access::Out | Access::Scratch => {
                     Some(Prepare::Undefine { buffer: buffer.id, byte: poison.byte(buffer.plan.element) })
                 }
-                Access::Out => Some(Prepare::Fill { buffer: buffer.id, byte: poison.byte(buffer.plan.element) }),
-                Access::Scratch if buffer.plan.poison => {
-                    Some(Prepare::Undefine { buffer: buffer.id, byte: poison.byte(buffer.plan.element) })
-                }
-                _ => self.restoration(*slot),
+                Access::In | Access::InOut => self.restoration(*slot),
             }
         };
         slots.iter().filter_map(step).collect()

@@ -6,18 +6,18 @@
 
 use super::accuracy::Errors;
 use super::buffers::{GUARD_PATTERN, Poison, Slot};
-use super::compare::{Difference, bitwise, compare};
+use super::compare::{Difference, bitwise};
 use super::expected::Expected;
 use super::function::called;
 use super::group::{Body, Group, Kept, host_allowance};
 use super::inputs::{FIRST, OTHER};
 use super::operand::Operand;
-use super::partial::{Sides, part_of};
+use super::partial::Sides;
 use super::prepare::is_reference;
 use super::printed;
 use super::reference;
 use super::stop::{Lost, Stop};
-use super::whole;
+use super::unwritten::part_of;
 use crate::backend::{Batch, CountReport};
 use crate::model::{
     Access, Activity, BodyCounters, BodyPlan, CaseJob, CheckPlan, ElementType, Event, ExpectPlan, Mismatch, Note,
@@ -132,7 +132,6 @@ impl Group<'_> {
         let mut text = String::new();
         self.device.set_unsanitized(job.unsanitized.as_ref());
         self.device.set_sampling(job.sampled);
-        self.store.sampled = job.sampled;
         if let Some(unsanitized) = job.unsanitized.as_ref().filter(|_| self.device.counter().is_some()) {
             let classes: Vec<&str> = unsanitized.classes.iter().map(|class| class.name()).collect();
             let off = if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) };
@@ -252,17 +251,10 @@ impl Group<'_> {
                 compared += 1;
                 continue;
             }
-            let Some(Sides { actual, expected, elements }) = self.sides(member, check)? else { continue };
+            let Some(sides) = self.sides(member, check)? else { continue };
             compared += 1;
-            let text = |problem: String| format!("check `{}`: {problem}", check.text);
-            if let Some(difference) = compare(&actual, &expected, &check.tolerance).map_err(text)? {
-                let Some(why) = whole::refusal(&actual, &expected, &difference, &check.whole) else { continue };
-                let what = if why.is_empty() { check.text.clone() } else { format!("{}: {why}", check.text) };
-                let mut mismatch = difference.mismatch(what, actual.element());
-                mark_unwritten(&mut mismatch, &actual, &difference);
-                if let Some(elements) = elements {
-                    mismatch.index = elements[difference.index as usize] as u64;
-                }
+            let unwritten = if sides.elements.is_none() { self.unwritten(member, check)? } else { None };
+            if let Some(mismatch) = sides.mismatch(check, unwritten.as_ref())? {
                 return Ok(Verdict::Mismatch(mismatch));
             }
         }
@@ -483,16 +475,6 @@ fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8
         wrong: 1 + broken.count() as u64,
         of,
     })
-}
-
-/// Marks a wrong element that still has its poison.
-fn mark_unwritten(mismatch: &mut Mismatch, actual: &Operand, difference: &Difference) {
-    let Operand::Bytes { element, bytes } = actual else { return };
-    let start = difference.index as usize * element.size();
-    let written = |poison: Poison| bytes[start..start + element.size()].iter().any(|b| *b != poison.byte(*element));
-    if !written(Poison::Checked) || !written(Poison::Timed) {
-        mismatch.got.push_str(" (never written)");
-    }
 }
 
 /// The longest text of kernels that is kept, bytes: as much as a GPU's buffer of `printf` holds by default.

@@ -44,10 +44,16 @@ impl Difference {
     }
 }
 
-/// Compares; `None` if everything is right. An expected number applies to every element.
+/// Compares; `None` if everything is right. An expected number applies to every element. The elements of `unwritten`, in
+/// order, are wrong whatever they hold.
 ///
 /// Errors name the lengths that differ, or say that there is nothing to compare.
-pub fn compare(actual: &Operand, expected: &Operand, tolerance: &Tolerance) -> Result<Option<Difference>, String> {
+pub fn compare(
+    actual: &Operand,
+    expected: &Operand,
+    tolerance: &Tolerance,
+    unwritten: &[Range<usize>],
+) -> Result<Option<Difference>, String> {
     let len = match (actual.len(), expected.len()) {
         (Some(0), None) => return Err("the check compares no elements with a number".to_owned()),
         (Some(len), None) => len,
@@ -60,7 +66,9 @@ pub fn compare(actual: &Operand, expected: &Operand, tolerance: &Tolerance) -> R
     };
     let judge = Judge::new(actual, expected, tolerance);
     let found = parallel::blocks(len, BLOCK, &|block| judge.block(block));
-    let (first, wrong) = found.into_iter().fold((None, 0), earlier);
+    // An unwritten element that has the expected value is not among those that were found.
+    let unseen = unwritten.iter().map(|range| (Some(range.start), range.len() as u64 - judge.block(range.clone()).1));
+    let (first, wrong) = found.into_iter().chain(unseen).fold((None, 0), earlier);
     Ok(first.map(|index| Difference {
         index: index as u64,
         expected: expected.number(index),

@@ -42,6 +42,7 @@ mod structured;
 mod throttling;
 mod track;
 mod typed;
+mod unwritten;
 mod variables;
 mod watch;
 mod whole;

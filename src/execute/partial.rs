@@ -1,15 +1,21 @@
 //! What is compared of a case of which a sample of the blocks ran: the elements that its launch has changed.
 //!
-//! An output has its poison before the launch, and an `inout` buffer its first content. An element that is as before was
-//! not written, or written with what it held; it is not compared. Expected values are computed for the others alone.
+//! The device knows which elements of an output were written. An `inout` buffer has its first content before the launch:
+//! an element that is as before was not written, or written with what it held, and is not compared. Expected values are
+//! computed for the others alone.
+
+use std::ops::Range;
 
 use super::buffers::Poison;
+use super::compare::{Difference, compare};
 use super::expected::Expected;
 use super::group::Group;
 use super::operand::Operand;
 use super::parallel;
 use super::stop::Stop;
-use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Note, RefExpr, RefFunction};
+use super::unwritten::{Unwritten, part_of};
+use super::whole;
+use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
 
 /// Elements that one task looks at.
 const BLOCK: usize = 1 << 12;
@@ -20,6 +26,41 @@ pub struct Sides {
     pub expected: Operand,
     /// Where the compared elements are in the checked array; `None` if it is compared as a whole.
     pub elements: Option<Vec<usize>>,
+}
+
+impl Sides {
+    /// What is wrong; `None` if everything is right. Elements that are known to be unwritten are wrong.
+    pub fn mismatch(&self, check: &CheckPlan, unwritten: Option<&Unwritten>) -> Result<Option<Mismatch>, Stop> {
+        let Self { actual, expected, elements } = self;
+        let missing = match unwritten.map(|found| (found, found.compared())) {
+            Some((found, None)) => return Ok(Some(found.mismatch(check))),
+            Some((_, Some(missing))) => missing,
+            None => Vec::new(),
+        };
+        let text = |problem: String| format!("check `{}`: {problem}", check.text);
+        let Some(difference) = compare(actual, expected, &check.tolerance, &missing).map_err(text)? else {
+            return Ok(None);
+        };
+        let count = unwritten.map_or(0, Unwritten::count);
+        let Some(why) = whole::refusal(actual, expected, (&difference, count), &check.whole) else { return Ok(None) };
+        let what = if why.is_empty() { check.text.clone() } else { format!("{}: {why}", check.text) };
+        let mut mismatch = difference.mismatch(what, actual.element());
+        if unwritten.map_or_else(|| is_poison(actual, &difference), |known| known.has(&difference)) {
+            mismatch.got.push_str(" (never written)");
+        }
+        if let Some(elements) = elements {
+            mismatch.index = elements[difference.index as usize] as u64;
+        }
+        Ok(Some(mismatch))
+    }
+}
+
+/// Whether a wrong element still has its poison.
+fn is_poison(actual: &Operand, difference: &Difference) -> bool {
+    let Operand::Bytes { element, bytes } = actual else { return false };
+    let start = difference.index as usize * element.size();
+    let has = |poison: Poison| bytes[start..start + element.size()].iter().all(|b| *b == poison.byte(*element));
+    has(Poison::Checked) || has(Poison::Timed)
 }
 
 impl Group<'_> {
@@ -57,29 +98,30 @@ impl Group<'_> {
         let plan = self.store.get(slot).map(|buffer| buffer.plan.clone()).ok_or_else(cannot)?;
         let actual = self.actual(member, check)?;
         let Operand::Bytes { element, bytes: now } = &actual else { return Err(cannot()) };
-        let elements = if plan.access == Access::Out {
-            let poison = vec![Poison::Checked.byte(*element); now.len()];
-            differing(now, &poison, *element)
-        } else {
-            let first = self.store.input(&plan)?;
-            let first = first.get(from * element.size()..).unwrap_or_default();
-            differing(now, first, *element)
+        let read = from.start..from.start + now.len() / element.size();
+        let elements = match self.unwritten_among(member, name, read)? {
+            _ if plan.access != Access::Out => {
+                let first = self.store.input(&plan)?;
+                let first = first.get(from.start * element.size()..).unwrap_or_default();
+                differing(now, first, *element)
+            }
+            Some(unwritten) => written(&unwritten.elements, &unwritten.read),
+            // Without the sanitizer, only the poison shows what was written.
+            None => differing(now, &vec![Poison::Checked.byte(*element); now.len()], *element),
         };
         Ok((actual, elements))
     }
 }
 
-/// The buffer of which a check compares elements, and the first of these.
-pub fn part_of(actual: &RefExpr) -> Option<(&str, usize)> {
-    match actual {
-        RefExpr::Buffer(name) => Some((name, 0)),
-        RefExpr::Call { function: RefFunction::Copy, buffers, .. } => part_of(buffers.first()?),
-        RefExpr::Call { function: RefFunction::Slice, buffers, integers } => {
-            let (name, before) = part_of(buffers.first()?)?;
-            Some((name, before + usize::try_from(*integers.first()?).ok()?))
-        }
-        _ => None,
+/// The elements of a range that are in none of some others, counted from its start.
+fn written(unwritten: &[Range<usize>], range: &Range<usize>) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut next = range.start;
+    for missing in unwritten.iter().chain([&(range.end..range.end)]) {
+        found.extend((next..missing.start).map(|element| element - range.start));
+        next = missing.end;
     }
+    found
 }
 
 /// The elements whose bytes differ.
@@ -113,15 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_slices_begin_where_the_sum_of_their_offsets_is() {
-        let slice = |of: RefExpr, from: i64| RefExpr::Call {
-            function: RefFunction::Slice,
-            buffers: vec![of],
-            integers: vec![from, 100],
-        };
-        let twice = slice(slice(RefExpr::Buffer("out".to_owned()), 3), 4);
-        assert_eq!(part_of(&twice), Some(("out", 7)));
-        let sum = RefExpr::Call { function: RefFunction::Sum, buffers: vec![twice], integers: Vec::new() };
-        assert_eq!(part_of(&sum), None);
+    fn elements_between_those_that_were_not_written_were_written() {
+        assert_eq!(written(&[], &(5..8)), [0, 1, 2]);
+        assert_eq!(written(&[5..6, 7..8], &(5..10)), [1, 3, 4]);
+        assert_eq!(written(&[5..9, 9..10], &(5..10)), [0_usize; 0]);
     }
 }

@@ -18,11 +18,12 @@ struct Sums {
     greatest: (f64, f64),
 }
 
-/// Why a result with wrong elements is wrong as a whole, for the message; `None` if the tolerance allows it.
+/// Why a result with wrong elements is wrong as a whole, for the message; `None` if the tolerance allows it. The second
+/// number is how many of them were never written: these have no error that a norm could judge.
 pub fn refusal(
     actual: &Operand,
     expected: &Operand,
-    difference: &Difference,
+    (difference, unwritten): (&Difference, u64),
     tolerance: &WholeTolerance,
 ) -> Option<String> {
     let WholeTolerance { fraction, norm, max_norm } = *tolerance;
@@ -34,7 +35,10 @@ pub fn refusal(
     if fraction > 0.0 {
         why.push(format!("{wrong:.4} of the elements are wrong, and {fraction} may be"));
     }
-    if norm > 0.0 || max_norm > 0.0 {
+    let has_norm = norm > 0.0 || max_norm > 0.0;
+    if has_norm && unwritten > 0 {
+        why.push(format!("{unwritten} were never written"));
+    } else if has_norm {
         let Sums { squares, greatest } = sums(actual, expected, difference.of as usize);
         let (frobenius, max) = (relative(squares.0.sqrt(), squares.1.sqrt()), relative(greatest.0, greatest.1));
         for (bound, error, name) in [(norm, frobenius, "Frobenius"), (max_norm, max, "maximum")] {
@@ -122,8 +126,8 @@ mod tests {
     /// Why values are wrong; `None` if they pass.
     fn judged(got: &[f32], wanted: &[f32], tolerance: WholeTolerance) -> Option<String> {
         let (got, wanted) = (floats(got), floats(wanted));
-        let difference = compare(&got, &wanted, &EXACT).ok().flatten()?;
-        refusal(&got, &wanted, &difference, &tolerance)
+        let difference = compare(&got, &wanted, &EXACT, &[]).ok().flatten()?;
+        refusal(&got, &wanted, (&difference, 0), &tolerance)
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The simulated device: memory, modules, launches.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::error::SimError;
@@ -281,6 +282,16 @@ impl Machine {
     /// Sets every byte of a range, which then counts as never written. Fails if the range is not inside one allocation.
     pub fn undefine(&mut self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
         self.memory.undefine(address, bytes, byte)
+    }
+
+    /// The bytes of a range that neither the host nor a launch has written since they were allocated or undefined, counted
+    /// from its start; a copy of such bytes counts as them. `None` if launches run without the sanitizer, which records
+    /// what they write. Fails if the range is not inside one allocation.
+    pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Option<Vec<Range<u64>>>, SimError> {
+        if !(self.options.sanitize && self.sanitizes) {
+            return Ok(None);
+        }
+        self.memory.unwritten(address, bytes).map(Some)
     }
 
     /// Copies on the device. Fails if a range is not inside one allocation.

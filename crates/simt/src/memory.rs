@@ -8,6 +8,7 @@
 mod gaps;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -331,16 +332,60 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies on the device and marks the destination as written. Fails if a range is not inside one allocation.
+    /// Copies on the device; a copy of a byte that was never written counts as never written. Fails if a range is not
+    /// inside one allocation.
     pub fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.check(from, bytes)?;
         self.check(to, bytes)?;
         if bytes > 0 {
             // SAFETY: both were checked; `copy` allows overlap.
             unsafe { std::ptr::copy(self.host(from), self.host(to), bytes as usize) };
-            self.mark_written(to, bytes);
+            self.copy_shadow(from, to, bytes);
         }
         Ok(())
+    }
+
+    fn copy_shadow(&self, from: u64, to: u64, bytes: u64) {
+        if self.is_written(from, bytes) {
+            return self.mark_written(to, bytes);
+        }
+        // All of the source is read first: it may overlap the destination.
+        let parts: Vec<(u64, u64)> = stretches(to, bytes).collect();
+        let written: Vec<u64> =
+            parts.iter().map(|(at, bits)| self.written_bits(from + (at - to), u64::from(bits.count_ones()))).collect();
+        for ((at, bits), written) in parts.into_iter().zip(written) {
+            let shadow = self.shadow(at);
+            shadow.fetch_and(!bits, Ordering::Relaxed);
+            shadow.fetch_or(written << (at % 64), Ordering::Relaxed);
+        }
+    }
+
+    /// Which of up to 64 bytes were written; bit `k` is byte `k`.
+    fn written_bits(&self, address: u64, bytes: u64) -> u64 {
+        let part =
+            |(at, bits): (u64, u64)| (self.shadow(at).load(Ordering::Relaxed) & bits) >> (at % 64) << (at - address);
+        stretches(address, bytes).map(part).fold(0, |all, part| all | part)
+    }
+
+    /// The bytes of a range that were never written, counted from its start, in order and as long as possible. Fails if
+    /// the range is not inside one allocation.
+    pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Vec<Range<u64>>, SimError> {
+        self.check(address, bytes)?;
+        let mut found: Vec<Range<u64>> = Vec::new();
+        for (at, bits) in stretches(address, bytes) {
+            let mut missing = bits & !self.shadow(at).load(Ordering::Relaxed);
+            while missing != 0 {
+                let first = missing.trailing_zeros();
+                let len = (missing >> first).trailing_ones();
+                missing &= !(u64::MAX >> (64 - len) << first);
+                let start = at / 64 * 64 + u64::from(first) - address;
+                match found.last_mut().filter(|last| last.end == start) {
+                    Some(last) => last.end += u64::from(len),
+                    None => found.push(start..start + u64::from(len)),
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn check(&self, address: u64, bytes: u64) -> Result<(), SimError> {

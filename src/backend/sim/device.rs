@@ -1,6 +1,7 @@
 //! An opened simulated device: modules, kernels and buffers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -348,6 +349,11 @@ impl Device for SimDevice {
     fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError> {
         let address = self.range(buffer, offset, data.len())?;
         self.machine.read(address, data).map_err(host_error)
+    }
+
+    fn unwritten(&self, buffer: BufferId) -> Result<Option<Vec<Range<u64>>>, DeviceError> {
+        let found = self.buffer(buffer)?;
+        self.machine.unwritten(found.address, found.bytes as u64).map_err(host_error)
     }
 
     fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {

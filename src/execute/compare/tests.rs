@@ -42,7 +42,7 @@ fn constant(value: Number) -> Operand {
 }
 
 fn judged(actual: &Operand, expected: &Operand, tolerance: Tolerance) -> Option<Difference> {
-    compare(actual, expected, &tolerance).unwrap()
+    compare(actual, expected, &tolerance, &[]).unwrap()
 }
 
 /// Whether one float passes against one expected value.
@@ -200,7 +200,7 @@ fn a_number_stands_for_every_element_and_an_array_for_none_but_its_own() {
         (one.clone(), array, "the check compares one number with 3 elements"),
         (floats(ElementType::F64, &[]), one, "the check compares no elements with a number"),
     ] {
-        assert_eq!(compare(&actual, &expected, &EXACT).unwrap_err(), problem);
+        assert_eq!(compare(&actual, &expected, &EXACT, &[]).unwrap_err(), problem);
     }
     let none = floats(ElementType::F64, &[]);
     assert!(judged(&none, &none.clone(), EXACT).is_none());

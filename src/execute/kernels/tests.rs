@@ -196,7 +196,7 @@ fn judged(got: ElementType, wanted: ElementType, tolerance: &Tolerance) -> (u64,
     let (left, right) = pairs(got, wanted);
     let len = (left.len() / got.size()) as u64;
     let operand = |element, bytes: &Vec<u8>| Operand::Bytes { element, bytes: Arc::new(bytes.clone()) };
-    let host = compare(&operand(got, &left), &operand(wanted, &right), tolerance).unwrap();
+    let host = compare(&operand(got, &left), &operand(wanted, &right), tolerance, &[]).unwrap();
     let (left, right) = (holding(device.as_mut(), &left), holding(device.as_mut(), &right));
     let passes = kernels.passes(device.as_mut(), (left, got, len), &Wanted::Array(wanted, right), tolerance).unwrap();
     let [doubtful] = kernels.found(device.as_mut()).unwrap();

@@ -45,8 +45,63 @@ impl Naive {
     }
 }
 
+/// What is done to bytes, in bytes from the start of the allocation.
+#[derive(Debug, Clone)]
+enum Change {
+    Write(u64, u64),
+    Undefine(u64, u64),
+    Copy(u64, u64, u64),
+}
+
+/// Bytes of the allocation whose written bytes are tracked.
+const TRACKED: u64 = 400;
+
+fn change() -> impl Strategy<Value = Change> {
+    let range = || (0..TRACKED, 0..200_u64).prop_map(|(at, bytes)| (at, bytes.min(TRACKED - at)));
+    prop_oneof![
+        range().prop_map(|(at, bytes)| Change::Write(at, bytes)),
+        range().prop_map(|(at, bytes)| Change::Undefine(at, bytes)),
+        (range(), 0..TRACKED).prop_map(|((from, bytes), to)| Change::Copy(from, to, bytes.min(TRACKED - to))),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn bytes_are_written_that_were_stored_or_copied_from_written_ones(
+        changes in prop::collection::vec(change(), 1..30),
+    ) {
+        let memory = Memory::new(CAPACITY, None).unwrap();
+        let at = memory.alloc(TRACKED, "x", Use::Data).unwrap();
+        let mut written = vec![false; TRACKED as usize];
+        for change in changes {
+            match change {
+                Change::Write(from, bytes) => {
+                    memory.write(at + from, &vec![1; bytes as usize]).unwrap();
+                    written[from as usize..(from + bytes) as usize].fill(true);
+                }
+                Change::Undefine(from, bytes) => {
+                    memory.undefine(at + from, bytes, 2).unwrap();
+                    written[from as usize..(from + bytes) as usize].fill(false);
+                }
+                Change::Copy(from, to, bytes) => {
+                    memory.copy(at + from, at + to, bytes).unwrap();
+                    written.copy_within(from as usize..(from + bytes) as usize, to as usize);
+                }
+            }
+            let mut expected = vec![true; TRACKED as usize];
+            let ranges = memory.unwritten(at, TRACKED).unwrap();
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "{ranges:?}");
+            for range in ranges {
+                expected[range.start as usize..range.end as usize].fill(false);
+            }
+            prop_assert_eq!(&expected, &written);
+            let ends = memory.unwritten(at + 37, 100).unwrap().iter().map(|range| range.end).max();
+            let last = (37..137).rev().find(|byte| !written[*byte]).map(|byte| byte as u64 - 36);
+            prop_assert_eq!(ends, last);
+        }
+    }
 
     #[test]
     fn allocations_are_those_of_a_search_through_all(actions in prop::collection::vec(action(), 1..60)) {
