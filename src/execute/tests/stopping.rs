@@ -73,7 +73,9 @@ fn the_largest_number_of_samples_ends_an_unstable_variant() {
 #[test]
 fn the_budget_ends_an_unstable_variant() {
     let slow = |nth| 1e5 * restless(nth + 1);
-    let said = run(device(vec![("it", timed(slow))]), &group(vec![copy("it")]));
+    let mut job = copy("it");
+    job.measure.budget = 1.0;
+    let said = run(device(vec![("it", timed(slow))]), &group(vec![job]));
     // A tenth of a second and 0.12 alternate: the tenth sample is the first past one second.
     assert_eq!(samples(&said, "it").len(), 10);
     assert!((reached(&said, "it") - 0.01 / 0.11).abs() < 1e-12);
@@ -82,7 +84,9 @@ fn the_budget_ends_an_unstable_variant() {
 #[test]
 fn a_budget_of_two_samples_leaves_their_range() {
     let slower = |nth| if nth == 3 { 6e8 } else { 9e8 };
-    let said = run(device(vec![("it", timed(slower))]), &group(vec![copy("it")]));
+    let mut job = copy("it");
+    job.measure.budget = 1.0;
+    let said = run(device(vec![("it", timed(slower))]), &group(vec![job]));
     assert_eq!(samples(&said, "it"), [6e8, 9e8]);
     assert!((reached(&said, "it") - 1.5 / 7.5).abs() < 1e-12);
 }
