@@ -188,11 +188,11 @@ fn a_run_keeps_what_its_cases_left_and_lists_the_slowest() {
     let slowest = said.split_once("slowest cases, without their compilation:\n").unwrap().1;
     assert_eq!(slowest.lines().take_while(|line| line.contains(" s  ")).count(), 2, "{said}");
     let last = |file: &str| {
-        let bytes = std::fs::read(outputs.join("repeat[limit=4]").join(file)).unwrap();
+        let bytes = std::fs::read(outputs.join("counting/repeat[limit=4]").join(file)).unwrap();
         i32::from_le_bytes(*bytes.last_chunk::<4>().unwrap())
     };
     assert_eq!((last("x.npy"), last("check0.actual.npy"), last("check1.actual.npy")), (4, 4, 3));
-    assert!(outputs.join("until[limit=3]/check0.expected.npy").is_file());
+    assert!(outputs.join("counting/until[limit=3]/check0.expected.npy").is_file());
 }
 
 #[test]

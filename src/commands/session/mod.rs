@@ -7,6 +7,7 @@ mod destination;
 mod ended;
 mod interrupt;
 pub mod machine;
+mod outputs;
 mod passes;
 mod prepare;
 mod recorder;
@@ -33,7 +34,8 @@ pub use consent::HostCode;
 pub use destination::Destination;
 pub use ended::{Both, Ended};
 pub use interrupt::interrupt;
-pub use prepare::{Ahead, Task, compile_ahead, get_ready, or_narrowing_fault, outputs_of};
+pub use outputs::outputs_of;
+pub use prepare::{Ahead, Task, compile_ahead, get_ready, or_narrowing_fault};
 pub use recorder::Recorder;
 
 /// Runs one experiment, or a shard of it.

@@ -1,7 +1,7 @@
 //! Everything that has to be known before the first group runs: the matrix, the environment, the compiler.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
@@ -9,6 +9,7 @@ use super::against::{Base, Beside, PlannedBase};
 use super::consent::HostCode;
 use super::destination::Destination;
 use super::machine::{self, Site};
+use super::outputs::outputs_of;
 use super::recorder::Recorder;
 use super::worker::Worker;
 use crate::commands::options::{RunOptions, Target as Place};
@@ -20,8 +21,8 @@ use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CaseKey, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, KernelCompiler,
-    Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
+    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, KernelCompiler, Machine,
+    PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -131,12 +132,6 @@ pub fn get_ready(
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
-}
-
-/// The folder of a case among what cases leave.
-pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
-    let plain = |c: char| if c.is_alphanumeric() || "-_.=,[]".contains(c) { c } else { '_' };
-    folder.join(key.to_string().chars().map(plain).collect::<String>())
 }
 
 /// A plan with all its code, for devices of one model.

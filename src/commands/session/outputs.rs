@@ -1,0 +1,64 @@
+//! Where the files of each case are that `--keep-outputs` and `show` write.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::model::CaseKey;
+
+/// The folder of a case among what cases leave; no other case of the same or another experiment has it. What could not be
+/// in a name, or could be taken for what separates its parts, is written as `%` and two hexadecimal digits per byte.
+pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
+    let parts = key.axes.iter().map(|(name, value)| format!("{name}={}", escaped(&value.to_string(), "")));
+    let axes = parts.collect::<Vec<_>>().join(",");
+    let axes = if axes.is_empty() { axes } else { format!("[{axes}]") };
+    folder.join(&key.experiment).join(format!("{}{axes}", escaped(&key.variant, "=,[]")))
+}
+
+/// A text with every byte escaped that is no letter or digit of ASCII and none of some others.
+fn escaped(text: &str, others: &str) -> String {
+    let mut escaped = String::new();
+    for (place, byte) in text.bytes().enumerate() {
+        let is_plain = byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || others.as_bytes().contains(&byte);
+        // A name that begins with a point is hidden, or is a folder itself.
+        if is_plain || (byte == b'.' && place > 0) {
+            escaped.push(char::from(byte));
+        } else {
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::model::Value;
+
+    fn key(experiment: &str, variant: &str, axes: &[(&str, &str)]) -> CaseKey {
+        let axes = axes.iter().map(|(name, value)| ((*name).to_owned(), Value::Str((*value).to_owned()))).collect();
+        CaseKey { experiment: experiment.to_owned(), variant: variant.to_owned(), axes }
+    }
+
+    #[test]
+    fn no_two_cases_share_a_folder() {
+        let values = ["a/b", "a:b", "a_b", "a%b", "a%2Fb", "a b", "ä", "", ".", "..", "a,b=c", "a]"];
+        let mut keys: Vec<CaseKey> = values.iter().map(|value| key("one", "v", &[("mode", value)])).collect();
+        keys.extend(values.iter().map(|variant| key("one", variant, &[])));
+        keys.push(key("two", "v", &[("mode", "a/b")]));
+        keys.push(key("one", "v", &[("a", "1, b=2"), ("b", "3")]));
+        keys.push(key("one", "v", &[("a", "1"), ("b", "2, b=3")]));
+        keys.push(key("one", "v", &[("a", "1"), ("b", "3")]));
+        let folders: BTreeSet<PathBuf> = keys.iter().map(|key| outputs_of(Path::new("out"), key)).collect();
+        assert_eq!(folders.len(), keys.len(), "{folders:#?}");
+    }
+
+    #[test]
+    fn a_folder_is_named_after_its_case_and_inside_that_of_its_experiment() {
+        let folder = |variant, axes: &[(&str, &str)]| outputs_of(Path::new("out"), &key("one", variant, axes));
+        assert_eq!(folder("tiled[b=32]", &[("n", "8"), ("m", "1.5")]), Path::new("out/one/tiled[b=32][n=8,m=1.5]"));
+        assert_eq!(folder("..", &[]), Path::new("out/one/%2E."));
+        assert_eq!(folder("v", &[("mode", "a/b")]), Path::new("out/one/v[mode=a%2Fb]"));
+    }
+}
