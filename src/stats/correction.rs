@@ -18,19 +18,21 @@ pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
 /// The level that Holm's procedure tests each hypothesis at: one is refused exactly if its p value is at most its level.
 ///
 /// An interval of confidence 1 − its level then leaves out what is refused. Of `m` tests the least p value has
-/// `level / m`, the next `level / (m − 1)`; from the first that is not refused on, all have the same.
-pub fn holm_levels(p: &[f64], level: f64) -> Option<Vec<f64>> {
-    let order = ascending(p)?;
-    let mut levels = vec![0.0; p.len()];
-    let mut left = p.len();
+/// `level / m`, the next `level / (m − 1)`; from the first that is not refused on, all have the same. A value that is no
+/// probability has none, and changes nothing for the others.
+pub fn holm_levels(p: &[f64], level: f64) -> Vec<Option<f64>> {
+    let mut order: Vec<usize> = (0..p.len()).filter(|place| is_probability(p[*place])).collect();
+    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
+    let mut levels = vec![None; p.len()];
+    let mut left = order.len();
     let mut is_refusing = true;
     for place in order {
         let own = level / left as f64;
-        levels[place] = own;
+        levels[place] = Some(own);
         is_refusing = is_refusing && p[place] <= own;
         left -= usize::from(is_refusing);
     }
-    Some(levels)
+    levels
 }
 
 /// Benjamini and Hochberg's step-up (1995): the expected share of false rejections stays at the level.
@@ -45,8 +47,12 @@ pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
     Some(adjusted)
 }
 
+fn is_probability(p: f64) -> bool {
+    (0.0..=1.0).contains(&p)
+}
+
 fn ascending(p: &[f64]) -> Option<Vec<usize>> {
-    if !p.iter().all(|p| (0.0..=1.0).contains(p)) {
+    if !p.iter().all(|p| is_probability(*p)) {
         return None;
     }
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -91,13 +97,13 @@ mod tests {
     #[test]
     fn each_test_has_the_level_that_holm_compares_it_with() {
         let p = [0.03, 0.01, 0.9, 0.015];
-        let levels = holm_levels(&p, 0.05).unwrap();
+        let levels: Vec<f64> = holm_levels(&p, 0.05).into_iter().flatten().collect();
         for (got, expected) in levels.iter().zip([0.05 / 2.0, 0.05 / 4.0, 0.05 / 2.0, 0.05 / 3.0]) {
             assert!((got - expected).abs() < 1e-12, "{levels:?}");
         }
         for values in [&p[..], &PUBLISHED] {
             let adjusted = holm(values).unwrap();
-            let levels = holm_levels(values, 0.05).unwrap();
+            let levels: Vec<f64> = holm_levels(values, 0.05).into_iter().flatten().collect();
             for ((p, adjusted), level) in values.iter().zip(adjusted).zip(levels) {
                 assert_eq!(*p <= level, adjusted <= 0.05, "{p}");
             }
@@ -109,6 +115,6 @@ mod tests {
         assert_eq!(holm(&[0.5, 1.5]), None);
         assert_eq!(benjamini_hochberg(&[f64::NAN]), None);
         assert_eq!(holm(&[]), Some(vec![]));
-        assert_eq!(holm_levels(&[-0.5], 0.05), None);
+        assert_eq!(holm_levels(&[-0.5, 0.01, f64::NAN, 1.5], 0.05), [None, Some(0.05), None, None]);
     }
 }

@@ -62,7 +62,7 @@ pub enum Kind {
     NewlyWrong,
     /// It takes more time, or more work by the counts that decide.
     Slower,
-    /// What was measured is not the same thing.
+    /// What was measured is not the same thing, or a record states no sound interval around its time.
     Incomparable,
     /// It no longer reaches the requested precision, and its time is not decided.
     NewlyUnstable,
@@ -290,10 +290,14 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     let mut tested: Vec<(&mut Change, Evidence)> =
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
     let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p).collect();
-    let levels = stats::holm_levels(&p, LEVEL).unwrap_or_default();
+    let levels = stats::holm_levels(&p, LEVEL);
     // Most have the same level.
     let (mut last, mut widening) = (0.0, f64::INFINITY);
     for ((change, evidence), level) in tested.iter_mut().zip(levels) {
+        let Some(level) = level else {
+            refuse(change);
+            continue;
+        };
         if level.to_bits() != f64::to_bits(last) {
             (last, widening) = (level, stats::normal_two_sided(level));
         }
@@ -393,6 +397,14 @@ fn judge(
     }
     if change.regime.is_some() && !is_decided_later {
         settle(change, (Call::Ambiguous, None));
+    }
+}
+
+/// Takes in that a time decides nothing, because a record states no sound interval around it: "same" and "ambiguous" would
+/// let the comparison pass.
+fn refuse(change: &mut Change) {
+    if change.kind != Kind::Slower {
+        change.kind = Kind::Incomparable;
     }
 }
 

@@ -150,9 +150,22 @@ fn noise(records: &Records, result: &RegimeResult) -> Option<f64> {
     result.against_baseline.as_ref().and_then(|ratio| ratio.noise).or_else(of_regime)
 }
 
+/// Whether an estimate has finite ends in their order, and a confidence that is one.
+fn is_sound(of: Estimate) -> bool {
+    [of.point, of.low, of.high].iter().all(|value| value.is_finite())
+        && of.low <= of.high
+        && (0.0..1.0).contains(&of.confidence)
+}
+
 impl Evidence {
+    /// What estimates that are not sound show: it has no probability, so that nothing is decided by it.
+    const UNSOUND: Self = Self { point: f64::NAN, below: f64::NAN, above: f64::NAN, threshold: f64::NAN, p: f64::NAN };
+
     /// `None` where a side has no interval, because it is of a single sample, or one that reaches zero.
     fn of(base: Estimate, new: Estimate, processes: f64, threshold: f64) -> Option<Self> {
+        if ![base, new].into_iter().all(is_sound) {
+            return Some(Self::UNSOUND);
+        }
         let errors = |time: Estimate| {
             let is_nominal = time.confidence.to_bits() == CONFIDENCE.to_bits();
             let widening =
@@ -170,6 +183,9 @@ impl Evidence {
 
     /// `None` if the speedup has no interval.
     fn of_speedup(speedup: Estimate, threshold: f64) -> Option<Self> {
+        if !is_sound(speedup) {
+            return Some(Self::UNSOUND);
+        }
         if speedup.confidence <= 0.0 || speedup.low <= 0.0 {
             return None;
         }

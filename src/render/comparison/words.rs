@@ -43,7 +43,8 @@ pub const fn explanation(kind: Kind) -> &'static str {
             "The whole interval of the change lies above the smallest change that matters, or more was counted."
         }
         Kind::Incomparable => {
-            "What was measured is not the same. --allow compares it nevertheless, except a device with the simulator."
+            "What was measured is not the same, or a record states no sound interval around its time. --allow compares \
+             what is not the same nevertheless, except a device with the simulator."
         }
         Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
         Kind::Faster => {

@@ -187,6 +187,22 @@ fn times_that_reach_zero_are_ambiguous() {
     }
 }
 
+/// Intervals whose ends are out of order or no numbers, or of a confidence above one. The case beside them is
+/// decided as if they were not there.
+#[test]
+fn a_time_without_a_sound_interval_is_incomparable_and_hides_no_regression() {
+    let unsound = [(3e6, 1e6, 0.95), (0.9e6, f64::INFINITY, 0.95), (0.9e6, 1.1e6, 1.5), (f64::NAN, 1.1e6, 0.95)];
+    for (low, high, confidence) in unsound {
+        let time = Estimate { point: 2e6, low, high, confidence };
+        let bad = in_regime(super::fixture::case(1), Regime::Cold, time);
+        let base = records(vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)]);
+        let new = records(vec![bad, timed(2, 2e6, 0.001)]);
+        let found = compared(&base, &new, &Options::default());
+        let kinds: Vec<Kind> = found.changes().map(|change| change.kind).collect();
+        assert_eq!(kinds, [Kind::Incomparable, Kind::Slower], "{time:?}");
+    }
+}
+
 fn simulated(counts: &[(&str, f64)]) -> Records {
     simulated_case(counted(1, counts))
 }
