@@ -8,8 +8,12 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
+
+/// How often a process that waits for the lock looks again.
+pub const POLL: Duration = Duration::from_millis(10);
 
 /// The lock of one host.
 #[derive(Debug, Clone, Default)]

@@ -5,23 +5,25 @@
 //! a device through these traits alone and does not know which backend it has. A backend does not judge results: poison,
 //! guard patterns and checks belong to `execute`.
 
+mod condition;
 pub mod cuda;
 mod device;
 mod error;
 pub mod fake;
 pub(crate) mod host_memory;
-mod repeated;
+mod ids;
 pub mod sim;
 mod variables;
 mod work;
 
+pub use condition::{Condition, Read};
 pub use device::{
     Backend, Clock, CountReport, Counter, Device, DriverVersion, EnergyMeter, EnergyReading, HostFunctions, Monitor,
     RunReport, Samples, Timing,
 };
 pub use error::DeviceError;
-pub use repeated::{Condition, Iteration, Loop, Read};
+pub use ids::{BufferId, FunctionId, KernelId, ModuleId};
 pub use work::{
-    Batch, BufferId, FunctionId, HostCall, KernelId, Launch, LaunchArg, ModuleId, Prepare, Series, Step, Struct,
-    TimedBatch, nodes, operations, streams,
+    Batch, HostCall, Iteration, Launch, LaunchArg, Loop, Prepare, Series, Step, Struct, TimedBatch, nodes, operations,
+    streams,
 };

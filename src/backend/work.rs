@@ -1,23 +1,7 @@
 //! Work for a device: batches of launches and copies, and what they refer to.
 
-use super::{Iteration, Loop};
+use super::{BufferId, Condition, FunctionId, KernelId};
 use crate::model::{Allocation, ArgPlan, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
-
-/// A loaded module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleId(pub u32);
-
-/// A kernel of a loaded module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KernelId(pub u32);
-
-/// A host function of a loaded plug-in, made ready for its arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FunctionId(pub u32);
-
-/// A stretch of device memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BufferId(pub u32);
 
 /// A body to run untimed.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -161,6 +145,41 @@ impl Step {
                 longest.unwrap_or(0).saturating_mul(inner.at_most as usize)
             }
         }
+    }
+}
+
+/// Steps that are repeated until a condition holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loop {
+    /// The iterations, at least one. After the last of these, the first follows again.
+    pub iterations: Vec<Iteration>,
+    /// Most iterations.
+    pub at_most: u32,
+}
+
+/// One iteration of a loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Iteration {
+    /// In order, all in the first stream.
+    pub steps: Vec<Step>,
+    /// The loop ends if this holds after the steps.
+    pub until: Condition,
+}
+
+impl Loop {
+    /// Most iterations that a graph has copies of.
+    pub const LONGEST_PERIOD: usize = 8;
+
+    /// After how many iterations the first follows again; `None` if that is more than [`Self::LONGEST_PERIOD`].
+    pub fn period(&self) -> Option<usize> {
+        let all = &self.iterations;
+        let recurs = |period: &usize| all.len().is_multiple_of(*period) && all[*period..] == all[..all.len() - period];
+        (1..=Self::LONGEST_PERIOD.min(all.len())).find(recurs)
+    }
+
+    /// The iteration of an index.
+    pub fn iteration(&self, nth: u32) -> Option<&Iteration> {
+        self.iterations.get(nth as usize % self.iterations.len().max(1))
     }
 }
 

@@ -9,13 +9,12 @@ use super::buffers::{Slot, Store};
 use super::expected::Expected;
 use super::function::called;
 use super::host::HostBody;
-use super::host_timing::POLL;
 use super::inputs;
 use super::launch::Modules;
 use super::operand::Operand;
 use super::stop::{Lost, Stop};
 use crate::backend::{Device, ModuleId, Step};
-use crate::host_lock::{HostLock, Share};
+use crate::host_lock::{HostLock, POLL, Share};
 use crate::model::{
     Activity, CaseJob, Event, ExpectPlan, GroupJob, LaunchRecord, Note, Outcome, Phase, RefExpr, Verdict,
 };

@@ -12,14 +12,11 @@ use super::group::{Body, Group};
 use super::host::HostBody;
 use super::track::Track;
 use crate::backend::{Series, Timing};
-use crate::host_lock::{HostLock, Share};
+use crate::host_lock::{HostLock, POLL, Share};
 use crate::model::{Activity, MeasurePlan, Regime, Unit};
 
 /// How long samples of the host are taken before other workers may use it.
 const STRETCH: Duration = Duration::from_millis(500);
-
-/// How often one that waits looks again.
-pub const POLL: Duration = Duration::from_millis(10);
 
 /// A function that is timed.
 struct Timed {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::failure;
 use super::tally::Tally;
+use super::words::failure;
 use crate::format::visible;
 use crate::model::Event;
 

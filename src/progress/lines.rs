@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::sink::Sink;
 use super::tally::Tally;
-use super::{Sink, failure, settled};
+use super::words::{failure, settled};
 use crate::format::{plural, seconds as seconds_text};
 use crate::model::{Event, Outcome};
 

@@ -54,7 +54,7 @@ struct Kernels {
 /// A body that is still empty: that of a loop, or the rest of one.
 struct Body<'a> {
     graph: sys::CUgraph,
-    repeated: &'a Repeated<'a>,
+    repeated: &'a Repeated<'a, Operation<'a>>,
     /// The iteration, of those that differ.
     nth: usize,
     handle: sys::CUgraphConditionalHandle,
@@ -137,7 +137,7 @@ impl DeviceLoops {
         Ok(())
     }
 
-    fn kernels_of(&self, iteration: &Iteration<'_>) -> Result<&Kernels, DeviceError> {
+    fn kernels_of(&self, iteration: &Iteration<Operation<'_>>) -> Result<&Kernels, DeviceError> {
         let ptx = translated(&iteration.until)?;
         let found = self.kernels.iter().find(|kernels| kernels.ptx == ptx);
         found.ok_or_else(|| refused(format!("`{}` was not loaded", iteration.until.program.text())))
@@ -195,7 +195,7 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
 }
 
 /// After how many iterations the first follows again.
-fn period(repeated: &Repeated<'_>) -> Result<usize, DeviceError> {
+fn period(repeated: &Repeated<'_, Operation<'_>>) -> Result<usize, DeviceError> {
     repeated.period.ok_or_else(|| {
         refused(format!(
             "more than {} iterations of a loop with `until` differ from each other, as they do where `nth` is an argument: \

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::graph::Graph;
 use super::handles::{Event, Stream};
 use super::operation::{Operation, queue_all};
-use super::timing::Work;
+use super::work::Work;
 use crate::backend::{DeviceError, EnergyReading};
 use crate::model::Joules;
 

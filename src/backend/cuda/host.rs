@@ -12,7 +12,7 @@ use super::handles::{Context, Stream};
 use super::memory::DeviceMemory;
 use super::operation::{Operation, queue_all};
 use super::table::Table;
-use super::timing::Work;
+use super::work::Work;
 use crate::backend::{DeviceError, LaunchArg, Step, TimedBatch, Timing};
 use crate::model::Allocation;
 

@@ -3,7 +3,7 @@
 use super::cupti::{Expected, Tracer};
 use super::device::{CudaDevice, resolved};
 use super::operation::{self, Operation};
-use super::timing::Work;
+use super::work::Work;
 use super::{cycle, energy, flush, host};
 use crate::backend::{
     Batch, Clock, CountReport, Counter, DeviceError, EnergyMeter, EnergyReading, Prepare, Samples, Step, TimedBatch,

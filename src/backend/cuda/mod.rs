@@ -26,6 +26,7 @@ mod mapping;
 mod measure;
 mod memory;
 mod nvml;
+mod observed;
 mod occupancy;
 mod operation;
 mod plugin;
@@ -38,34 +39,13 @@ mod streams;
 mod table;
 mod timing;
 mod transfer;
+mod work;
 
 use super::{Backend, Device, DeviceError, DriverVersion};
 pub use health::Health;
+pub use observed::Cuda;
 
 use crate::model::{Bytes, DeviceId, DeviceInfo};
-
-/// The GPUs of this machine that the driver shows to this process, and how the process observes their kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cuda {
-    /// By the clock alone.
-    Timed,
-    /// By the clock and by CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
-    /// slows what it traces. Devices cannot be opened if no supported CUPTI is found.
-    Traced,
-    /// By a profiler, inside which the process runs: launches are marked for it, and times are not taken, since a
-    /// profiler distorts them.
-    Profiled,
-    /// By compute-sanitizer, inside which the process runs. Buffers have no guard zones, whose bytes would be in bounds, and
-    /// times are not taken.
-    Memchecked,
-}
-
-impl Cuda {
-    /// Whether times are taken. A profiler and compute-sanitizer distort them.
-    const fn has_clock(self) -> bool {
-        matches!(self, Self::Timed | Self::Traced)
-    }
-}
 
 impl Backend for Cuda {
     /// Creates no context, which would take device memory; free memory is therefore unknown.

@@ -36,7 +36,7 @@ pub(super) enum Operation<'a> {
         value: (u32, usize),
         bytes: usize,
     },
-    Loop(Repeated<'a>),
+    Loop(Repeated<'a, Operation<'a>>),
     Concurrent(Concurrent<'a>),
 }
 
@@ -56,7 +56,7 @@ impl Operation<'_> {
             Self::Call { function, arguments } => function.call(stream, arguments),
             Self::Concurrent(body) => body.queue(stream),
             Self::Set { address, value, bytes } => memory::set(stream, *address, *value, *bytes),
-            Self::Loop(repeated) => repeated.run(stream),
+            Self::Loop(repeated) => repeated.run(stream, queue_all),
         }
     }
 
@@ -111,7 +111,7 @@ impl Operation<'_> {
     }
 
     /// Itself, if it is a loop with a condition.
-    pub fn repeated(&self) -> Option<&Repeated<'_>> {
+    pub fn repeated(&self) -> Option<&Repeated<'_, Operation<'_>>> {
         match self {
             Self::Loop(repeated) => Some(repeated),
             _ => None,

@@ -15,7 +15,7 @@ use super::gate::Gate;
 use super::handles::{Context, Event, Stream};
 use super::memory::PinnedMemory;
 use super::operation::queue_all;
-use super::timing::Work;
+use super::work::Work;
 use crate::backend::DeviceError;
 
 /// Bytes of a place in an output that is looked at.

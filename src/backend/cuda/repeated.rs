@@ -13,7 +13,6 @@ use super::condition::MOST_READ;
 use super::driver::check;
 use super::handles::Stream;
 use super::memory::PinnedMemory;
-use super::operation::{Operation, queue_all};
 use crate::backend::{Condition, DeviceError};
 use crate::model::Note;
 
@@ -30,10 +29,10 @@ pub(super) struct Loops {
     round_trip: Cell<Option<f64>>,
 }
 
-/// A loop with everything resolved.
+/// A loop of steps `S` with everything resolved.
 #[derive(Debug)]
-pub(super) struct Repeated<'a> {
-    pub iterations: Vec<Iteration<'a>>,
+pub(super) struct Repeated<'a, S> {
+    pub iterations: Vec<Iteration<S>>,
     pub at_most: u32,
     /// After how many iterations the first follows again; `None` for too many.
     pub period: Option<usize>,
@@ -42,8 +41,8 @@ pub(super) struct Repeated<'a> {
 
 /// One iteration, resolved.
 #[derive(Debug)]
-pub(super) struct Iteration<'a> {
-    pub steps: Vec<Operation<'a>>,
+pub(super) struct Iteration<S> {
+    pub steps: Vec<S>,
     pub until: Condition,
     /// Address and bytes of each element that the condition reads.
     pub reads: Vec<(sys::CUdeviceptr, usize)>,
@@ -105,9 +104,13 @@ impl Loops {
     }
 }
 
-impl Repeated<'_> {
-    /// Runs the loop and waits for its last iteration.
-    pub fn run(&self, stream: &Stream) -> Result<(), DeviceError> {
+impl<S> Repeated<'_, S> {
+    /// Runs the loop and waits for its last iteration. `queue` queues the steps of one.
+    pub fn run(
+        &self,
+        stream: &Stream,
+        queue: impl Fn(&[S], &Stream) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
         if self.shared.round_trip.get().is_none()
             && let Some(first) = self.iterations.first()
         {
@@ -116,7 +119,7 @@ impl Repeated<'_> {
         }
         let mut values = Vec::new();
         for (nth, iteration) in (1..=self.at_most).zip(self.iterations.iter().cycle()) {
-            queue_all(&iteration.steps, stream)?;
+            queue(&iteration.steps, stream)?;
             values = self.shared.read(stream, &iteration.reads)?;
             self.shared.iterations.set(nth);
             if iteration.until.holds(&values)? {
@@ -127,7 +130,7 @@ impl Repeated<'_> {
         last.map_or(Ok(()), |last| Err(last.until.never_held(self.at_most, &values)))
     }
 
-    pub fn steps(&self) -> impl Iterator<Item = &Operation<'_>> {
+    pub fn steps(&self) -> impl Iterator<Item = &S> {
         self.iterations.iter().flat_map(|iteration| &iteration.steps)
     }
 }

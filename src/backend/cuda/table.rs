@@ -199,7 +199,7 @@ impl Table {
         &self,
         info: &DeviceInfo,
         iteration: &backend::Iteration,
-    ) -> Result<repeated::Iteration<'_>, DeviceError> {
+    ) -> Result<repeated::Iteration<Operation<'_>>, DeviceError> {
         let reads = iteration.until.reads.iter().map(|read| {
             let bytes = read.element.size();
             Ok((self.stretch(read.buffer, 0, bytes)?, bytes))

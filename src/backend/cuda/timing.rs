@@ -8,15 +8,15 @@
 
 use super::cycle::{self, Cycle};
 use super::flush::Flush;
-use super::gate::{self, Closed, Gate, MOST_QUEUED};
+use super::gate::{self, Gate, MOST_QUEUED};
 use super::graph::Graphs;
 use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all};
-use super::plugin::HostFunction;
 use super::probe::{Filled, Probe};
+use super::work::Work;
 use crate::backend::{DeviceError, TimedBatch, Timing, operations};
 use crate::format::bytes;
-use crate::model::{DeviceInfo, Note, Regime};
+use crate::model::{DeviceInfo, Regime};
 use crate::stats::trimmed_mean;
 
 use std::hash::BuildHasher as _;
@@ -54,54 +54,6 @@ enum Events {
     Around,
     /// Between its steps too.
     Between,
-}
-
-/// A batch with everything resolved.
-#[derive(Debug)]
-pub(super) struct Work<'a> {
-    pub prepare: Vec<Operation<'a>>,
-    /// The body on each set of buffers.
-    pub bodies: Vec<Vec<Operation<'a>>>,
-}
-
-impl Work<'_> {
-    fn is_warm(&self) -> bool {
-        self.bodies.iter().flatten().all(Operation::is_warm)
-    }
-
-    pub fn note_ran(&self) {
-        self.bodies.iter().flatten().for_each(Operation::note_ran);
-    }
-
-    /// Notes after how many iterations the loops of a graph ended.
-    fn note_iterations(&self, iterations: Option<u32>) {
-        let loops = self.bodies.iter().flatten().filter_map(Operation::repeated);
-        loops.zip(iterations).for_each(|(repeated, iterations)| repeated.shared.note_iterations(iterations));
-    }
-
-    pub fn functions(&self) -> impl Iterator<Item = &HostFunction> {
-        self.bodies.iter().flatten().filter_map(Operation::function)
-    }
-
-    /// New findings about its host functions.
-    pub fn news(&self) -> Vec<Note> {
-        self.functions().filter_map(HostFunction::news).collect()
-    }
-
-    /// Queues behind a gate. If a host function waits for gated work, the gate opens by itself, and the function is
-    /// marked as one that waits.
-    fn queue_behind(
-        &self,
-        gate: Option<&Closed<'_>>,
-        queue: impl FnOnce() -> Result<(), DeviceError>,
-    ) -> Result<(), DeviceError> {
-        let Some(closed) = gate.filter(|_| self.functions().next().is_some()) else { return queue() };
-        let (queued, stayed_closed) = closed.watched(queue);
-        if !stayed_closed {
-            self.functions().for_each(HostFunction::note_waits);
-        }
-        queued
-    }
 }
 
 impl Timer {

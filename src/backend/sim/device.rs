@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::host_error;
+use super::error::host_error;
 use crate::backend::variables;
 use crate::backend::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId,

@@ -1,7 +1,7 @@
 //! Launches and counts.
 
 use super::device::SimDevice;
-use super::host_error;
+use super::error::host_error;
 use crate::backend::{Batch, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
 use crate::model::{BodyCounters, Counters, Note};
 use simt::{LaunchError, LaunchSpec, TrapKind};

@@ -6,9 +6,11 @@
 use crate::backend::{Backend, Device, DeviceError, host_memory};
 use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 use device::SimDevice;
-use simt::{DeviceProfile, Machine, Options, SimError};
+use error::host_error;
+use simt::{DeviceProfile, Machine, Options};
 
 mod device;
+mod error;
 mod launch;
 
 /// Opens simulated devices of one profile.
@@ -82,19 +84,5 @@ fn info(p: &DeviceProfile) -> DeviceInfo {
         cooperative_launch: p.capability >= (6, 0),
         ecc: false,
         capabilities: Capabilities { has_clock: false, has_counters: true },
-    }
-}
-
-/// An error of the machine as an error of a device.
-fn host_error(error: SimError) -> DeviceError {
-    match error {
-        SimError::OutOfMemory { needed, available } => DeviceError::OutOfMemory { needed, available },
-        SimError::Link(message) => {
-            DeviceError::NotLinked { summary: format!("the sources do not link: {message}"), log: message }
-        }
-        SimError::Launch(message) => DeviceError::InvalidLaunch(message),
-        SimError::Arguments(message) => DeviceError::Driver { call: "launch", message },
-        SimError::Host(message) => DeviceError::Unavailable(message),
-        other => DeviceError::Driver { call: "simulator", message: other.to_string() },
     }
 }

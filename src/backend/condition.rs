@@ -1,28 +1,9 @@
-//! Steps that are repeated until a condition on device memory holds. The host reads it after every iteration; in a graph
-//! the device does.
+//! Conditions on device memory that end a loop. The host reads them after every iteration; in a graph the device does.
 
-use super::{BufferId, DeviceError, Step};
+use super::{BufferId, DeviceError};
 use crate::expr::{Program, Scope};
 use crate::model::{ElementType, Value};
 use half::{bf16, f16};
-
-/// Steps that are repeated until a condition holds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Loop {
-    /// The iterations, at least one. After the last of these, the first follows again.
-    pub iterations: Vec<Iteration>,
-    /// Most iterations.
-    pub at_most: u32,
-}
-
-/// One iteration of a loop.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Iteration {
-    /// In order, all in the first stream.
-    pub steps: Vec<Step>,
-    /// The loop ends if this holds after the steps.
-    pub until: Condition,
-}
 
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,23 +25,6 @@ pub struct Read {
     pub buffer: BufferId,
     /// Its type.
     pub element: ElementType,
-}
-
-impl Loop {
-    /// Most iterations that a graph has copies of.
-    pub const LONGEST_PERIOD: usize = 8;
-
-    /// After how many iterations the first follows again; `None` if that is more than [`Self::LONGEST_PERIOD`].
-    pub fn period(&self) -> Option<usize> {
-        let all = &self.iterations;
-        let recurs = |period: &usize| all.len().is_multiple_of(*period) && all[*period..] == all[..all.len() - period];
-        (1..=Self::LONGEST_PERIOD.min(all.len())).find(recurs)
-    }
-
-    /// The iteration of an index.
-    pub fn iteration(&self, nth: u32) -> Option<&Iteration> {
-        self.iterations.get(nth as usize % self.iterations.len().max(1))
-    }
 }
 
 impl Condition {

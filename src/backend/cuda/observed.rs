@@ -1,0 +1,24 @@
+//! How a process observes the kernels of its GPU.
+
+/// The GPUs of this machine that the driver shows to this process, and how the process observes their kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cuda {
+    /// By the clock alone.
+    Timed,
+    /// By the clock and by CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
+    /// slows what it traces. Devices cannot be opened if no supported CUPTI is found.
+    Traced,
+    /// By a profiler, inside which the process runs: launches are marked for it, and times are not taken, since a
+    /// profiler distorts them.
+    Profiled,
+    /// By compute-sanitizer, inside which the process runs. Buffers have no guard zones, whose bytes would be in bounds, and
+    /// times are not taken.
+    Memchecked,
+}
+
+impl Cuda {
+    /// Whether times are taken. A profiler and compute-sanitizer distort them.
+    pub const fn has_clock(self) -> bool {
+        matches!(self, Self::Timed | Self::Traced)
+    }
+}
