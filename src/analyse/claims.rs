@@ -6,8 +6,8 @@
 
 use rayon::prelude::*;
 
+use super::contender::contender;
 use super::roofline;
-use super::summary::contender;
 use crate::expr::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quantity, Relation};
 use crate::expr::{Program, Scope};
 use crate::model::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};

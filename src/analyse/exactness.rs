@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::summary::contender;
+use super::contender::contender;
 use crate::expr::claim::{ClaimFunction, ClaimProgram};
 use crate::model::{GroupKey, Records};
 

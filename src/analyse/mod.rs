@@ -10,6 +10,7 @@ mod attempts;
 mod bootstraps;
 mod claims;
 pub mod compare;
+mod contender;
 mod exactness;
 mod expected_failures;
 mod fidelity;
@@ -22,6 +23,7 @@ mod roofline;
 mod summary;
 
 pub use claims::{ClaimGroup, ClaimState, JudgedClaim, Range, claims};
+pub(crate) use contender::{contender, is_baseline};
 pub use exactness::Exactness;
 pub(crate) use expected_failures::ExpectedFailures;
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
@@ -33,5 +35,5 @@ pub use records::{
     AnalyseError, CONFIDENCE, PairedRatio, paired_ratios, records, records_and_ratios, records_of, records_of_groups,
 };
 pub use roofline::{Bound, bound, intensity, share_of_roof};
+pub(crate) use summary::gain;
 pub use summary::{BaselineState, GroupSummary, SpeedupRange, Standing, Summary, summary};
-pub(crate) use summary::{contender, gain, is_baseline};

@@ -3,9 +3,9 @@
 //! Cases that do the same work are ranked by time. Where the manifest states different work for them, they are ranked
 //! by rate: a case that does less is not better for ending earlier. An unchecked result is never the best.
 
+use super::contender::contender;
 use super::ratios::{Call, between_processes, call};
 use super::roofline::{Bound, bound};
-use super::summary::contender;
 use crate::model::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
 use crate::stats;
 

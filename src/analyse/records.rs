@@ -8,9 +8,9 @@ use rayon::prelude::*;
 
 use super::attempts::{self, Folded, Settled};
 use super::bootstraps::Bootstraps;
+use super::contender::{contender, is_baseline};
 use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reproducible, speedup};
 use super::roofline;
-use super::summary::{contender, is_baseline};
 use crate::journal::History;
 use crate::model::{
     BodyCounters, CaseRecord, Environment, Event, FormedRatios, GroupKey, Measurement, NoiseFloor, Note, Outcome,

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cache::{Cache, CacheError};
-use super::child::{self, AsNvcc, NoReply, Reply, Request};
+use super::child::{self, AsNvcc, LIMIT_VARIABLE, NoReply, Reply, Request};
 use super::elf;
 use super::host_code::{self, DeviceMacros};
 use super::host_headers;
@@ -36,9 +36,6 @@ use crate::regular;
 
 /// The result of compiling one unit.
 pub type UnitResult = Result<Compiled, CompileFailure>;
-
-/// Environment variable with the time limit of a unit, such as `10min`.
-pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";
 
 /// The longest that it may be, so that deadlines do not overflow.
 const LONGEST_LIMIT: Duration = Duration::from_hours(24 * 365);

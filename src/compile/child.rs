@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::LIMIT_VARIABLE;
 use super::cache::CACHE_VARIABLE;
 use super::host_headers::PRELUDE;
 use super::nvrtc::{self, Nvrtc, Product, Refusal, Source};
@@ -26,6 +25,9 @@ use super::options::Target;
 use super::sandbox;
 use super::toolkit::Toolkit;
 use crate::model::CodeKind;
+
+/// Environment variable with the time limit of a unit, such as `10min`.
+pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";
 
 /// The hidden command that starts the child.
 pub const COMMAND: &str = "__compile";

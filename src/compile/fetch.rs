@@ -12,9 +12,11 @@ use std::process::{Child, Command, Stdio};
 use super::cache::{CACHE_VARIABLE, Cache};
 use super::layout;
 use super::pinned::{NEWEST, Pinned};
-use super::sanitizer;
 use super::toolkit::TOOLKIT_VARIABLE;
 use crate::programs::{PYTHON_VARIABLE, python, search_path};
+
+/// The program that checks memory.
+pub(super) const SANITIZER: &str = "compute-sanitizer";
 
 /// Parts of the packages that compiling does not need, as prefixes of the path below `nvidia/*/`.
 const UNUSED: [&str; 7] =
@@ -84,7 +86,7 @@ impl Purpose {
     fn inspect(self, root: &Path) -> Result<(), String> {
         match self {
             Self::Compile => layout::inspect(root).map(drop),
-            Self::Check => sanitizer::find(root).map(drop),
+            Self::Check => find_sanitizer(root).map(drop),
         }
     }
 }
@@ -274,7 +276,7 @@ fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchEr
 
 /// Not every version's package says that the program can be executed.
 fn make_executable(unpacked: &Path) -> Result<(), FetchError> {
-    let Ok(program) = sanitizer::find(unpacked) else { return Ok(()) };
+    let Ok(program) = find_sanitizer(unpacked) else { return Ok(()) };
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(|e| io("change", &program, e))
 }
 
@@ -323,4 +325,11 @@ fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {
         return FetchError::DiskFull { place: path.to_owned(), needed_mb: 3 * NEWEST.installed_mb };
     }
     FetchError::Io { action, path: path.to_owned(), source }
+}
+
+/// compute-sanitizer in a folder of unpacked packages.
+pub(super) fn find_sanitizer(root: &Path) -> Result<PathBuf, String> {
+    let packages = fs::read_dir(root.join("nvidia")).into_iter().flatten().flatten();
+    let found = packages.map(|package| package.path().join("bin").join(SANITIZER)).find(|path| path.is_file());
+    found.ok_or_else(|| format!("has no {SANITIZER}"))
 }

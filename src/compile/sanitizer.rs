@@ -1,16 +1,12 @@
 //! compute-sanitizer: that of this machine, or the fetched one.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::cache::Cache;
-use super::fetch::{self, FetchError};
+use super::fetch::{self, FetchError, SANITIZER, find_sanitizer};
 use super::locate::{Network, ToolkitError, Want};
 use super::pinned;
 use crate::programs::Programs;
-
-/// The program's name.
-const PROGRAM: &str = "compute-sanitizer";
 
 /// Why there is no compute-sanitizer, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -36,30 +32,25 @@ pub fn ensure(
     network: Network,
     say: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, SanitizerError> {
-    if let Some(program) = programs.find(PROGRAM) {
+    if let Some(program) = programs.find(SANITIZER) {
         return Ok(program);
     }
     let set = pinned::sanitizer(want.pinned()?.major);
-    if let Ok(program) = find(&cache.sanitizer_dir(set)) {
+    if let Ok(program) = find_sanitizer(&cache.sanitizer_dir(set)) {
         return Ok(program);
     }
     if network == Network::Forbidden {
         return Err(SanitizerError::Offline);
     }
     let place = fetch::fetch_sanitizer(set, cache, say)?;
-    find(&place).map_err(|reason| FetchError::Incomplete { place, reason }.into())
-}
-
-/// The program in a folder of unpacked packages.
-pub(super) fn find(root: &Path) -> Result<PathBuf, String> {
-    let packages = fs::read_dir(root.join("nvidia")).into_iter().flatten().flatten();
-    let found = packages.map(|package| package.path().join("bin").join(PROGRAM)).find(|path| path.is_file());
-    found.ok_or_else(|| format!("has no {PROGRAM}"))
+    find_sanitizer(&place).map_err(|reason| FetchError::Incomplete { place, reason }.into())
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const HOPPER: Want = Want::Gpu { driver: (13, 0), compute_capability: (9, 0) };
@@ -80,10 +71,10 @@ mod tests {
 
         let bin = fetched.path().join("toolkit/sanitizer-13.0.85/nvidia/cu13/bin");
         fs::create_dir_all(&bin).unwrap();
-        fs::write(bin.join(PROGRAM), "").unwrap();
-        assert_eq!(ensured(&programs, &cache), Ok(bin.join(PROGRAM)));
+        fs::write(bin.join(SANITIZER), "").unwrap();
+        assert_eq!(ensured(&programs, &cache), Ok(bin.join(SANITIZER)));
 
-        fs::write(own.path().join(PROGRAM), "").unwrap();
-        assert_eq!(ensured(&programs, &cache), Ok(own.path().join(PROGRAM)));
+        fs::write(own.path().join(SANITIZER), "").unwrap();
+        assert_eq!(ensured(&programs, &cache), Ok(own.path().join(SANITIZER)));
     }
 }

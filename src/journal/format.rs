@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::records::RECORDS_FILE;
 use crate::atomic::WriteError;
 use crate::model::Event;
 
@@ -17,6 +16,9 @@ pub const JOURNAL_FILE: &str = "journal.jsonl";
 
 /// The journal of the run before, kept when a new run starts.
 pub const PREVIOUS_JOURNAL_FILE: &str = "journal.previous.jsonl";
+
+/// The records' name in the folder of a report.
+pub const RECORDS_FILE: &str = "records.jsonl";
 
 /// One line, as it is written.
 #[derive(Debug, Serialize)]

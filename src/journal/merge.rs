@@ -14,28 +14,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::history::PlannedGroup;
-use super::merged::{Merged, MergedLine, Source};
+use super::merged::{Merged, MergedLine, Missing, Source};
 use super::scan::Scanned;
 use super::{Run, Scan};
 use crate::model::{Environment, Event, GroupKey, Phase, RunContext, RunHeader, Settings, Shard};
-
-/// What merged journals lack of the plan.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Missing {
-    /// Shards without a journal.
-    pub shards: Vec<Shard>,
-    /// Cases that no journal mentions.
-    pub cases: u64,
-    /// Groups with cases that have no outcome.
-    pub groups: Vec<GroupKey>,
-}
-
-impl Missing {
-    /// Whether nothing is missing.
-    pub const fn is_empty(&self) -> bool {
-        self.shards.is_empty() && self.cases == 0 && self.groups.is_empty()
-    }
-}
 
 /// Why journals cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -10,12 +10,29 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::merge::Missing;
 use super::read::bytes_of;
 use super::scan::Text;
 use super::{Journal, JournalError, parse, write};
-use crate::model::{Environment, Event, RunHeader};
+use crate::model::{Environment, Event, GroupKey, RunHeader, Shard};
 use crate::regular;
+
+/// What merged journals lack of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Missing {
+    /// Shards without a journal.
+    pub shards: Vec<Shard>,
+    /// Cases that no journal mentions.
+    pub cases: u64,
+    /// Groups with cases that have no outcome.
+    pub groups: Vec<GroupKey>,
+}
+
+impl Missing {
+    /// Whether nothing is missing.
+    pub const fn is_empty(&self) -> bool {
+        self.shards.is_empty() && self.cases == 0 && self.groups.is_empty()
+    }
+}
 
 /// Least number of lines that a thread reads at a time.
 const CHUNK: usize = 4096;

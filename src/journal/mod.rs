@@ -5,6 +5,7 @@
 //! written whole or not at all. This module stores events and records and reads them back, or reports the line that it
 //! cannot read.
 
+mod damage;
 mod format;
 mod history;
 mod line;
@@ -21,15 +22,18 @@ mod seal;
 mod spent;
 mod write;
 
+pub use damage::{Damaged, Torn};
+pub use format::RECORDS_FILE;
 pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
 pub use history::{CaseHistory, History, LastRun, Run};
 pub use lock::FolderLock;
 pub(crate) use lock::LOCK_FILE;
-pub use merge::{MergeError, Missing, merge};
+pub use merge::{MergeError, merge};
 pub use merged::Merged;
-pub use read::{Contents, Damaged, Torn, is_complete, read};
+pub use merged::Missing;
+pub use read::{Contents, is_complete, read};
 pub(crate) use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
-pub use records::{RECORDS_FILE, parse_records, read_records, records_text, without_run_facts};
+pub use records::{parse_records, read_records, records_text, without_run_facts};
 pub use resume::Held;
 pub use scan::{Scan, scan};
 pub use spent::Spent;

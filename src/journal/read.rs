@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::damage::{Damaged, Torn};
 use super::format::JOURNAL_VERSION;
 use super::parse::{Fault, Line, parse};
 use super::role::Content;
@@ -46,24 +47,6 @@ impl Contents {
     pub fn into_history(self) -> Result<History, JournalError> {
         self.lines.into_history(&self.path).map(|(history, _)| history)
     }
-}
-
-/// A line that was cut off; it is not among the events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Torn {
-    /// Counted from 1.
-    pub line: usize,
-    /// Where it begins, bytes into the file.
-    pub offset: u64,
-}
-
-/// A line that has changed since it was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damaged {
-    /// Counted from 1.
-    pub line: usize,
-    /// How its content differs from what was written.
-    pub message: String,
 }
 
 /// The longest journal that is read if the user allows no more, bytes.

@@ -20,9 +20,6 @@ pub const RECORDS_VERSION: u32 = 4;
 const HEADER_MARK: &str = "{\"line\":\"header\"";
 const END_MARK: &str = "{\"line\":\"end\"";
 
-/// The records' name in the folder of a report.
-pub const RECORDS_FILE: &str = "records.jsonl";
-
 /// The environment's name in the folder of a report.
 pub const ENVIRONMENT_FILE: &str = "environment.json";
 

@@ -9,7 +9,7 @@ use super::row::{Context, Row};
 use super::table::Folding::{Keep, WhenCommon, WhenEmpty};
 use super::table::{self, Cell, number, size, text};
 use super::units::per_second;
-use super::{overview, wording};
+use super::{bound, wording};
 use crate::analyse::{self, Basis};
 use crate::format;
 use crate::model::{Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit, Verdict};
@@ -435,7 +435,7 @@ fn sortable(text: Option<String>) -> Option<(f64, String)> {
 
 /// Returns how much the operations per second matter: most where they are the basis, least where memory is the bound.
 fn rank_of_operations(context: &Context<'_>) -> u8 {
-    let is_arithmetic = |i: &usize| overview::is_arithmetic(context.records, &context.records.cases[*i]);
+    let is_arithmetic = |i: &usize| bound::is_arithmetic(context.records, &context.records.cases[*i]);
     match context.group {
         Some(group) if group.basis == Basis::Arithmetic => 0,
         Some(group) if group.members.iter().any(is_arithmetic) => 2,

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use super::{RenderError, Templates, csv, limits};
+use super::{RenderError, Templates, csv, page};
 use crate::atomic::{self, WriteError};
 use crate::journal::{
     self, ENVIRONMENT_FILE, FolderLock, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE,
@@ -34,7 +34,7 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::with(records.header.template.as_ref())?;
     // The page takes one core as long as the tables take the others.
     let (page, tables) = rayon::join(
-        || limits::page(records, &templates),
+        || page::page(records, &templates),
         || Ok::<_, RenderError>((journal::records_text(records)?, csv::csv(records)?)),
     );
     let ((view, page), (text, results)) = (page?, tables?);

@@ -1,6 +1,6 @@
 //! The sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are right.
 
-use super::overview::{group_text, is_arithmetic};
+use super::bound::{group_text, is_arithmetic};
 use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::Cell;
 use super::{counters, number, units, wording};

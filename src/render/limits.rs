@@ -1,15 +1,10 @@
 //! How much of the results a page shows, so that it stays below the size up to which GitHub renders Markdown.
 //!
-//! A page is built with the widest limits first. If it is too large, it is built again with narrower ones: the counters
+//! A [page](super::page) is built with the widest limits first. If it is too large, it is built again with narrower ones: the counters
 //! of each group go first, then the groups, then rows of the tables over all groups, then the manifest. What is left out
 //! is said, and `results.csv` has all of it.
 
-use super::RenderError;
-use super::markdown::Templates;
-use super::report::{Report, report_within};
 use super::table::WIDEST;
-use crate::analyse;
-use crate::model::Records;
 
 /// The largest page, in bytes: GitHub shows no Markdown beyond it.
 pub const LARGEST_PAGE: usize = 512 * 1024;
@@ -48,7 +43,7 @@ impl Limits {
     pub const TERMINAL: Self = Self { width: usize::MAX, ..Self::WIDEST };
 
     /// From the widest to the narrowest.
-    const LEVELS: [Self; 4] = [
+    pub const LEVELS: [Self; 4] = [
         Self::WIDEST,
         Self { counters: false, section_bytes: 256 * 1024, log_bytes: 4 * 1024, ..Self::WIDEST },
         Self {
@@ -70,22 +65,4 @@ impl Limits {
             ..Self::WIDEST
         },
     ];
-}
-
-/// The report with its page, of which as much is left out as its size requires.
-pub fn page(records: &Records, templates: &Templates) -> Result<(Report, String), RenderError> {
-    let summary = analyse::summary(records);
-    let [widest, narrower @ ..] = Limits::LEVELS;
-    let build = |limits: &Limits| {
-        let view = report_within(records, &summary, limits);
-        templates.report(&view).map(|text| (view, text))
-    };
-    let mut page = build(&widest)?;
-    for limits in &narrower {
-        if page.1.len() < LARGEST_PAGE {
-            break;
-        }
-        page = build(limits)?;
-    }
-    Ok(page)
 }

@@ -3,6 +3,7 @@
 //! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
 //! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files; [`deviations`] compares them with what is there.
 
+mod bound;
 mod chart;
 mod claims;
 mod columns;
@@ -23,6 +24,7 @@ mod markdown;
 mod method;
 mod number;
 mod overview;
+mod page;
 mod plots;
 mod prose;
 mod quantities;

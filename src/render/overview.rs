@@ -8,9 +8,9 @@ use super::number;
 use super::quantities::{bandwidth, gflops, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
-use crate::analyse::{self, BaselineState, Basis, Best, Bound, GroupSummary, Standing, Summary};
+use crate::analyse::{self, BaselineState, Basis, Best, GroupSummary, Standing, Summary};
 use crate::format::rough;
-use crate::model::{CaseRecord, GroupKey, Records, Regime, RegimeResult, Value};
+use crate::model::{Records, Regime, RegimeResult, Value};
 
 /// More tied contenders are counted and not named.
 const MOST_TIED: usize = 2;
@@ -173,17 +173,6 @@ pub fn grid_caption(records: &Records, group: &GroupSummary, grid: &Grid<'_>) ->
     };
     let regime = if group.best.len() > 1 { format!(", {}", grid.regime) } else { String::new() };
     format!("{}, {what}{regime}", grid.variant)
-}
-
-/// Whether the job is bound by arithmetic and not memory, by the measured ceilings.
-pub fn is_arithmetic(records: &Records, record: &CaseRecord) -> bool {
-    let ceilings = records.environment.machine.ceilings.as_ref();
-    ceilings.and_then(|ceilings| analyse::bound(&record.work, ceilings)) == Some(Bound::Arithmetic)
-}
-
-/// The axes of a group in words, without those that are the same everywhere.
-pub fn group_text(key: &GroupKey, constant: &[(String, Value)]) -> String {
-    units::axes_text(key.0.iter().filter(|axis| !constant.contains(axis)))
 }
 
 /// Whether a result is by the clock of its regime, unlike that of a `cpu` variant.

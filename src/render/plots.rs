@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::bound::{group_text, is_arithmetic};
 use super::chart::{Bar, BarChart, Chart, HeatMap, Line, LineChart, MapCell, Point};
 use super::grid::{Grid, grids};
-use super::overview::{constant_axes, group_text, is_arithmetic, on_device};
+use super::overview::{constant_axes, on_device};
 use super::quantities::time_unit;
 use super::units::{self, TimeUnit};
 use super::{number, wording};

@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::facts::{Facts, Tables};
+use super::facts::{Facts, Tables, six_digits};
 use super::{Beside, SourceFile};
 use crate::analyse;
 use crate::format;
 use crate::model::{CaseRecord, Records, Value};
 use crate::render::columns::{self, CASE, InPageCell, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TIME, WORK};
 use crate::render::row::{Context, Row};
-use crate::render::{overview, units};
+use crate::render::{bound, units};
 
 /// Most columns of counters: the others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
@@ -150,7 +150,7 @@ fn filled(column: &columns::Column, context: &Context<'_>, rows: &[Row<'_>]) -> 
 
 /// Whether a job has no bytes to move, or is bound by arithmetic.
 fn is_arithmetic(records: &Records, record: &CaseRecord) -> bool {
-    record.work.bytes.is_none() || overview::is_arithmetic(records, record)
+    record.work.bytes.is_none() || bound::is_arithmetic(records, record)
 }
 
 fn differs(column: &Column) -> bool {
@@ -211,9 +211,4 @@ fn numbers(key: &str, title: impl Into<String>, rows: &[Row<'_>], number: impl F
     let (texts, values): (Vec<String>, Vec<Option<f64>>) = each.unzip();
     let cells = Cells::Texts(texts);
     Column { key: key.to_owned(), title: title.into(), cells, texts: None, values: Some(values), scale: None }
-}
-
-/// Enough to sort by; the full precision is in `results.csv`.
-pub(super) fn six_digits(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
 }

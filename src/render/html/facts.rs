@@ -5,7 +5,6 @@ use std::hash::Hash;
 
 use serde::Serialize;
 
-use super::data::six_digits;
 use super::{Beside, SourceFile};
 use crate::format;
 use crate::model::{CaseRecord, LaunchRecord, Records, RegimeResult, Round};
@@ -214,4 +213,9 @@ fn launch_row(launch: &LaunchRecord) -> Vec<String> {
         shown(occupancy.map(|o| o.blocks_per_sm)),
         occupancy.and_then(|o| o.limiter).map(|by| wording::limiter(by).to_owned()).unwrap_or_default(),
     ]
+}
+
+/// Enough to sort by; the full precision is in `results.csv`.
+pub(super) fn six_digits(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
 }

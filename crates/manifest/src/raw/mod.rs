@@ -3,7 +3,6 @@
 //! Readers, known keys and the JSON Schema are derived from these types. They contain every value with its place;
 //! `validate` checks what the values mean.
 
-mod bodies;
 mod data;
 mod settings;
 mod values;
@@ -13,12 +12,12 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::DeValue;
 
-pub use bodies::OF_HOST;
 pub use data::{
     FILLS, RawBuffer, RawCheck, RawExpect, RawExpectTable, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork,
 };
 pub use settings::{RawCompileSettings, RawLaunchSettings};
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
+pub use variant::OF_HOST;
 pub use variant::{
     RawBlocks, RawBuiltin, RawExtent, RawFails, RawLaunch, RawLaunchEntry, RawOff, RawPersist, RawSanitize, RawVariant,
     RawVariantOn,

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
 use super::launches;
 use super::printed::printed;
+use super::uses::before_launch;
 use crate::experiment::{BodySpec, BuiltinSpec, ExpectedFailure, OnBackend, Reference, VariantSpec};
 use crate::model::{Access, BackendKind, Diagnostic, Failure, Span, Unsanitized};
 use crate::raw::{
@@ -247,7 +248,7 @@ fn copied_before(list: &At<Vec<Pair>>, pair: &Pair, name: &str) -> bool {
 
 fn reference(ctx: &mut Context, cpu: &Reference, variant: &DeclaredVariant, declared: &Declared) {
     let used = checks::reference(ctx, cpu, declared, &[variant]);
-    checks::before_launch(ctx, &used);
+    before_launch(ctx, &used);
     if cpu.buffers().is_empty() {
         let fault = Diagnostic::at(cpu.span.clone(), "`cpu` computes nothing: it names no buffer");
         ctx.fault(fault.hint("write a reference function, such as `sum(input)`"));

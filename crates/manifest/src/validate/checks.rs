@@ -5,6 +5,7 @@ use super::context::{Context, Names};
 use super::declared::{Declared, DeclaredVariant};
 use super::function::{self, Language};
 use super::printed::printed;
+use super::uses::{Use, before_launch};
 use crate::experiment::{
     CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
 };
@@ -87,9 +88,6 @@ fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
         ulp: raw.ulp.as_ref().map(|at| at.value),
     }
 }
-
-/// A buffer used in an expression: its name, its access, the place of the name.
-pub type Use = (String, Access, Span);
 
 /// Checks the names of a reference expression in every variant. Returns the buffers that it uses.
 pub fn reference(
@@ -236,19 +234,6 @@ fn of_variant(ctx: &mut Context, variant: &At<String>, declared: &Declared) -> E
         ctx.unknown(variant.span.clone(), "variant", &variant.value, declared.variant_names());
     }
     Expectation::Variant { name: variant.value.clone(), span: variant.span.clone() }
-}
-
-/// Reports buffers whose content before the launch is not defined by the manifest.
-pub fn before_launch(ctx: &mut Context, used: &[Use]) {
-    for (name, access, at) in used {
-        let what = match access {
-            Access::In | Access::InOut => continue,
-            Access::Out => "`out`: it is poisoned before the launch",
-            Access::Scratch => "`scratch`: its content is undefined",
-        };
-        let message = format!("a reference cannot read buffer `{name}`, which is {what}");
-        ctx.fault(Diagnostic::at(at.clone(), message).hint("references work on `in` and `inout` buffers"));
-    }
 }
 
 /// `[work]`, for the variants without `work` of their own.

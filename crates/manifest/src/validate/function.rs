@@ -3,9 +3,9 @@
 //! Nothing is run here. The parameters are read from the text of the script or source, so that a wrong name is found before
 //! anything runs.
 
-use super::checks::{self, Use};
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
+use super::uses::{Use, before_launch};
 use crate::diagnostics::nearest;
 use crate::experiment::{Expression, FunctionParameter, FunctionSpec};
 use crate::files::reason;
@@ -110,7 +110,7 @@ fn parameter(
         .map(|buffer| (name.to_owned(), buffer.access, span.clone()))
         .collect();
     if !buffers.is_empty() {
-        checks::before_launch(ctx, &buffers);
+        before_launch(ctx, &buffers);
         return Some(FunctionParameter::Buffer(name.to_owned()));
     }
     let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();

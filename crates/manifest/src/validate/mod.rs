@@ -22,6 +22,7 @@ mod named;
 mod names;
 mod printed;
 mod sampling;
+mod uses;
 mod variants;
 
 use std::path::{Path, PathBuf};

@@ -5,10 +5,14 @@
 //! each counter.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::sync::LazyLock;
 
-use super::Counters;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::Real;
 
 /// The unit of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,6 +284,78 @@ impl CounterInfo {
 
     const fn in_unit(self, unit: CounterUnit) -> Self {
         Self { unit, ..self }
+    }
+}
+
+/// Counts of the hardware or the simulator, by the names of the [vocabulary](VOCABULARY) or, for a metric that
+/// the manifest asks for, of the profiler. The environment says which of the two counted: a simulated device, or the
+/// [counting method](super::Environment::counting_method) of a real one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(transparent)]
+pub struct Counters(#[serde(serialize_with = "super::real::serialize")] pub BTreeMap<CounterName, f64>);
+
+impl Counters {
+    /// The value of a counter; `None` if it was not counted.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    /// Computes every ratio of the vocabulary whose counts are present.
+    pub fn form_ratios(&mut self) {
+        for info in VOCABULARY {
+            if let Formed(form) = info.kind {
+                let formed = form(self);
+                self.0.extend(formed.map(|value| (info.name.into(), value)));
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Counters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Counts;
+
+        impl<'de> Visitor<'de> for Counts {
+            type Value = Counters;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("counts by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counters, A::Error> {
+                // A map of known size is smaller than one that grows.
+                let mut counts = Vec::with_capacity(VOCABULARY.len());
+                while let Some((Known(name), Real(count))) = map.next_entry()? {
+                    counts.push((name, count));
+                }
+                Ok(Counters(counts.into_iter().collect()))
+            }
+        }
+
+        deserializer.deserialize_map(Counts)
+    }
+}
+
+/// A name that may be of the vocabulary.
+struct Known(CounterName);
+
+impl<'de> Deserialize<'de> for Known {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name;
+
+        impl Visitor<'_> for Name {
+            type Value = Known;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a counter")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Known, E> {
+                Ok(Known(counter_name(text)))
+            }
+        }
+
+        deserializer.deserialize_str(Name)
     }
 }
 

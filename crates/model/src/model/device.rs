@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Dim3, Machine, Shard};
+use super::{Bytes, Dim3, Machine, Shard, ToolkitInfo};
 
 /// Which kind of machine executes the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -190,15 +190,6 @@ pub struct Occupancy {
     pub fraction: f64,
     /// What keeps more blocks from being resident; `None` if that is unknown.
     pub limiter: Option<OccupancyLimiter>,
-}
-
-/// The compiler that built the kernels.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ToolkitInfo {
-    /// NVRTC's version, for example `(13, 0)`.
-    pub version: (u32, u32),
-    /// The full version of the package or toolkit if it is known, for example `13.0.88`.
-    pub build: Option<String>,
 }
 
 /// What results depend on and what does not change from run to run: committed as `environment.json`.

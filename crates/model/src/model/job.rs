@@ -1,58 +1,18 @@
 //! Cases that are ready to run: every expression evaluated, every path resolved. This is what a worker gets.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FilePart, FillPlan, Fingerprint,
-    GroupKey, LaunchSettings, Persist, RefExpr, Regime, StepsPlan, Unsanitized, Value, Vary, WholeTolerance,
+    GroupKey, LaunchSettings, Persist, RefExpr, Regime, ScalarValue, StepsPlan, Unsanitized, Value, Vary,
+    WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
 pub const GUARD_BYTES: u64 = 64 * 1024;
-
-/// Extent of a grid or a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Dim3 {
-    /// Along x, the fastest axis.
-    pub x: u32,
-    /// Along y.
-    pub y: u32,
-    /// Along z.
-    pub z: u32,
-}
-
-impl Dim3 {
-    /// An extent along x, y and z.
-    pub const fn new(x: u32, y: u32, z: u32) -> Self {
-        Self { x, y, z }
-    }
-
-    /// X, y and z, in the width of plans.
-    pub fn extents(self) -> [u64; 3] {
-        [self.x, self.y, self.z].map(u64::from)
-    }
-
-    /// Product of the three; fits 64 bits for every grid that a device allows.
-    pub const fn count(self) -> u64 {
-        self.x as u64 * self.y as u64 * self.z as u64
-    }
-}
-
-impl fmt::Display for Dim3 {
-    /// `256`, `16×16`, `8×8×8`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match (self.y, self.z) {
-            (1, 1) => self.x.to_string(),
-            (y, 1) => format!("{}×{y}", self.x),
-            (y, z) => format!("{}×{y}×{z}", self.x),
-        };
-        f.pad(&text)
-    }
-}
 
 /// The unit of work of a worker: cases that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -313,15 +273,6 @@ impl ArgPlan {
             Self::Scalar(_) | Self::Struct(_) => None,
         }
     }
-}
-
-/// A number as a kernel receives it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ScalarValue {
-    /// The type of the parameter.
-    pub element: ElementType,
-    /// The value's bytes, little-endian, in the low `element.size()` bytes.
-    pub bits: u64,
 }
 
 /// A comparison of a result with its expected value, numbers evaluated.

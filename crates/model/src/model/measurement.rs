@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::{CounterKind, CounterName, DeviceState, Joules, Real, Watts, counter_name};
+use super::{Counters, DeviceState, Joules, Watts};
 
 /// The state of the caches in which a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -199,78 +198,6 @@ impl Energy {
         let Joules(point) = self.per_run;
         let (low, high) = (point * (1.0 - self.uncertainty), point * (1.0 + self.uncertainty));
         Estimate { point, low, high, confidence: 1.0 }
-    }
-}
-
-/// Counts of the hardware or the simulator, by the names of the [vocabulary](super::VOCABULARY) or, for a metric that
-/// the manifest asks for, of the profiler. The environment says which of the two counted: a simulated device, or the
-/// [counting method](super::Environment::counting_method) of a real one.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[serde(transparent)]
-pub struct Counters(#[serde(serialize_with = "super::real::serialize")] pub BTreeMap<CounterName, f64>);
-
-impl Counters {
-    /// The value of a counter; `None` if it was not counted.
-    pub fn get(&self, name: &str) -> Option<f64> {
-        self.0.get(name).copied()
-    }
-
-    /// Computes every ratio of the vocabulary whose counts are present.
-    pub fn form_ratios(&mut self) {
-        for info in super::VOCABULARY {
-            if let CounterKind::Formed(form) = info.kind {
-                let formed = form(self);
-                self.0.extend(formed.map(|value| (info.name.into(), value)));
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Counters {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Counts;
-
-        impl<'de> Visitor<'de> for Counts {
-            type Value = Counters;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("counts by name")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counters, A::Error> {
-                // A map of known size is smaller than one that grows.
-                let mut counts = Vec::with_capacity(super::VOCABULARY.len());
-                while let Some((Known(name), Real(count))) = map.next_entry()? {
-                    counts.push((name, count));
-                }
-                Ok(Counters(counts.into_iter().collect()))
-            }
-        }
-
-        deserializer.deserialize_map(Counts)
-    }
-}
-
-/// A name that may be of the vocabulary.
-struct Known(CounterName);
-
-impl<'de> Deserialize<'de> for Known {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-
-        impl Visitor<'_> for Name {
-            type Value = Known;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a counter")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Known, E> {
-                Ok(Known(counter_name(text)))
-            }
-        }
-
-        deserializer.deserialize_str(Name)
     }
 }
 

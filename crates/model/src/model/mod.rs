@@ -14,6 +14,7 @@ mod counter;
 mod device;
 mod diagnostic;
 mod digest;
+mod dim3;
 mod element;
 mod event;
 mod fill;
@@ -30,6 +31,7 @@ mod reference;
 mod settings;
 mod shard;
 mod steps;
+mod toolkit;
 mod units;
 mod unsanitized;
 mod value;
@@ -45,26 +47,28 @@ pub use compiled::{
     SourceForm,
 };
 pub use compiler_option::{OptionsOf, RefusedOption};
-pub use counter::{CounterInfo, CounterKind, CounterName, CounterTheme, CounterUnit, VOCABULARY, counter_name};
+pub use counter::{
+    CounterInfo, CounterKind, CounterName, CounterTheme, CounterUnit, Counters, VOCABULARY, counter_name,
+};
 pub use device::h100;
 pub use device::{
-    BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext, ToolkitInfo,
+    BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext,
 };
 pub use diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
 pub use digest::{hex, sha256_hex};
+pub use dim3::Dim3;
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, Dim3, ExpectPlan, FunctionArgument, FunctionPlan,
-    GUARD_BYTES, GridPlan, GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, ScalarValue, SymbolPlan,
-    Tolerance, WorkAmount,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FunctionArgument, FunctionPlan,
+    GUARD_BYTES, GridPlan, GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan, Tolerance, WorkAmount,
 };
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
     SurveyRequest, ThrottleReason,
 };
-pub use measurement::{BodyCounters, Counters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
+pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use note::{Crowded, Fixed, Note};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use persist::Persist;
@@ -76,7 +80,8 @@ pub use record::{
 pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 pub use shard::Shard;
-pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan};
+pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, ScalarValue, StepPlan, StepsPlan};
+pub use toolkit::ToolkitInfo;
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use unsanitized::{SanitizerClass, Unsanitized};
 pub use value::Value;

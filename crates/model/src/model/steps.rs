@@ -5,7 +5,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ElementType, ScalarValue, Value};
+use super::{ElementType, Value};
+
+/// A number as a kernel receives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ScalarValue {
+    /// The type of the parameter.
+    pub element: ElementType,
+    /// The value's bytes, little-endian, in the low `element.size()` bytes.
+    pub bits: u64,
+}
 
 /// What the names of buffers mean after a swap: the name, and the buffer that it stands for. Other names stand for the
 /// buffer of that name.

@@ -1,0 +1,24 @@
+//! What is compared within a group.
+
+use crate::model::{Case, RunHeader, Value};
+
+/// What is compared within a group: the variant, with the compared axes if there are any (`sum[bx=32, by=8]`).
+pub fn contender(header: &RunHeader, case: &Case) -> String {
+    let compared: Vec<String> = compared_axes(header, case).map(|(name, value)| format!("{name}={value}")).collect();
+    if compared.is_empty() {
+        case.key.variant.clone()
+    } else {
+        format!("{}[{}]", case.key.variant, compared.join(", "))
+    }
+}
+
+/// Whether the case is the cell that its group is compared with.
+pub fn is_baseline(header: &RunHeader, case: &Case) -> bool {
+    header.baseline.as_ref().is_some_and(|(variant, at)| {
+        case.key.variant == *variant && at.iter().all(|wanted| case.key.axes.contains(wanted))
+    })
+}
+
+pub fn compared_axes<'a>(header: &'a RunHeader, case: &'a Case) -> impl Iterator<Item = &'a (String, Value)> {
+    case.key.axes.iter().filter(|(name, _)| header.axes.iter().any(|axis| axis.compared && axis.name == *name))
+}
