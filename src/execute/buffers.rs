@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use super::fill;
-use super::inputs::Sets;
 use super::kernels::Kernels;
+use super::sets::Sets;
 use super::stop::Stop;
 use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
 use crate::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};

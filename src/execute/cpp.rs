@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::function::{Call, Failed, finish, last_line};
+use super::call::{Call, Failed, finish, last_line};
 use crate::atomic::UNFINISHED;
 use crate::cpp;
 use crate::model::{ElementType, FunctionArgument, Value, sha256_hex};

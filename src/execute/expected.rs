@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::buffers::{Slot, Store, same_input};
 use super::fill;
 use super::function::{self, Language, Task};
-use super::inputs;
 use super::operand::Operand;
 use super::reference;
+use super::sets::FIRST;
 use super::stop::Stop;
 use crate::backend::Device;
 use crate::model::{
@@ -180,7 +180,7 @@ impl Expected {
             }
         }
         // The results for a secret set of inputs are never asked for again.
-        let keep = store.sets.current == inputs::FIRST;
+        let keep = store.sets.current == FIRST;
         let limit = Duration::from_secs_f64(job.measure.timeout);
         let task = Task::new((plan.clone(), language), inputs, element, (limit, keep));
         if let Some(place) = self.functions.iter().position(|known| known.task.is_same(&task)) {

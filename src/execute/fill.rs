@@ -10,10 +10,10 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
-use sha2::{Digest, Sha256};
+use rand_chacha::rand_core::Rng;
 
 use super::parallel;
+use super::source::Source;
 use super::structured::{self, Elements};
 use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{BufferPlan, ElementType, FilePart, FillPlan, Structure, Value};
@@ -265,30 +265,6 @@ pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     };
     let overflows = number.is_finite() && !T::nearest(number).wide().is_finite();
     if overflows { Err(Misfit::Value(value.clone())) } else { Ok(number) }
-}
-
-/// The generator of one buffer.
-pub struct Source([u8; 32]);
-
-impl Source {
-    pub fn new(seed: u64, name: &str) -> Self {
-        Self(Sha256::new().chain_update(seed.to_le_bytes()).chain_update(name.as_bytes()).finalize().into())
-    }
-
-    /// The key, little-endian.
-    pub fn words(&self) -> [u64; 4] {
-        let mut words = [0; 4];
-        for (word, bytes) in words.iter_mut().zip(self.0.chunks_exact(8)) {
-            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        }
-        words
-    }
-
-    fn stream(&self, chunk: usize) -> ChaCha8Rng {
-        let mut rng = ChaCha8Rng::from_seed(self.0);
-        rng.set_stream(chunk as u64);
-        rng
-    }
 }
 
 /// Uniform on `0..span`, on all 64 bits for a span of 0. Multiplication with rejection (Lemire 2019): no bias.

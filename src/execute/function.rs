@@ -5,9 +5,7 @@
 //! of everything that the function gets. Functions run beside each other, as many as the host has cores.
 
 use std::env;
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::available_parallelism;
@@ -15,16 +13,13 @@ use std::time::{Duration, Instant};
 
 use etcetera::BaseStrategy as _;
 
+use super::call::{Call, End, Failed, Input};
 use super::operand::{Lanes, Operand};
 use super::{cpp, python};
 use crate::atomic;
 use crate::model::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
 use crate::npy;
-use crate::programs;
 use crate::regular;
-
-/// How often a waiting parent looks whether the child has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Bytes of a result that are kept for each second that the function took: more would take longer to store and to read
 /// than to work out again.
@@ -45,9 +40,6 @@ pub enum Language {
     Python,
     Cpp,
 }
-
-/// An input, by the name of its buffer.
-pub type Input = (String, ElementType, Arc<Vec<u8>>);
 
 /// A function with all that its value depends on.
 #[derive(Debug, Clone)]
@@ -89,28 +81,6 @@ impl Task {
     }
 }
 
-/// One call of a function.
-pub struct Call<'a> {
-    pub plan: &'a FunctionPlan,
-    pub inputs: &'a [Input],
-    /// A folder for the files of the call.
-    pub folder: &'a Path,
-    /// The `.npy` file to write, of f64, i64 or u64.
-    pub output: &'a Path,
-    /// When the child is killed.
-    pub end: End<'a>,
-    /// The folder of the cache, if it is used.
-    pub cache: Option<&'a Path>,
-}
-
-/// When a child is killed.
-#[derive(Clone, Copy)]
-pub struct End<'a> {
-    pub deadline: Instant,
-    /// Whether its result is not wanted any more.
-    pub cancelled: &'a AtomicBool,
-}
-
 /// How many more functions may run; `None` before the first.
 static PERMITS: (Mutex<Option<usize>>, Condvar) = (Mutex::new(None), Condvar::new());
 
@@ -135,15 +105,6 @@ impl Drop for Permit {
         let mut free = PERMITS.0.lock().unwrap_or_else(PoisonError::into_inner);
         *free = free.map(|free| free + 1);
         PERMITS.1.notify_one();
-    }
-}
-
-impl Call<'_> {
-    /// The type and elements of an input.
-    pub fn input(&self, name: &str) -> Result<(ElementType, &[u8]), String> {
-        let known = self.inputs.iter().find(|(known, ..)| *known == name);
-        let (_, element, bytes) = known.ok_or_else(|| format!("the case has no buffer `{name}`"))?;
-        Ok((*element, bytes))
     }
 }
 
@@ -205,69 +166,6 @@ fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<Stri
     parts.push(serde_json::to_string(&plan.arguments).ok()?);
     parts.extend(inputs.iter().map(|(name, element, bytes)| format!("{name} {element} {}", sha256_hex(bytes))));
     Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
-}
-
-/// Why there is no result.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Failed {
-    /// The child was killed at its limit.
-    Limit,
-    Reason(String),
-}
-
-impl From<String> for Failed {
-    fn from(reason: String) -> Self {
-        Self::Reason(reason)
-    }
-}
-
-/// Runs a program with this standard input until it ends, or kills it. Returns whether it succeeded, and
-/// its standard error. `remedy` says what to do if it does not start.
-pub fn finish(command: &mut Command, stdin: &[u8], end: End<'_>, remedy: &str) -> Result<Result<(), String>, Failed> {
-    let program = command.get_program().to_owned();
-    let mut child = command
-        .env("PATH", programs::search_path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| format!("cannot start `{}`: {e}{remedy}", program.display()))?;
-    // On a thread, since a child may stop reading. If it ends early, its error is reported below.
-    let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
-    std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
-    let errors = child.stderr.take().map(|mut stderr| {
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            let _ = stderr.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        })
-    });
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < end.deadline && !end.cancelled.load(Ordering::Relaxed) => {
-                std::thread::sleep(POLL_INTERVAL);
-            }
-            Ok(None) => {
-                // Killing fails if the child has just ended.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(Failed::Limit);
-            }
-            Err(error) => return Err(format!("cannot wait for `{}`: {error}", program.display()).into()),
-        }
-    };
-    if status.success() {
-        return Ok(Ok(()));
-    }
-    let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    let errors = if errors.trim().is_empty() { format!("it ended with {status}") } else { errors };
-    Ok(Err(errors))
-}
-
-/// The last line of an error that is not blank.
-pub fn last_line(errors: &str) -> &str {
-    errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason")
 }
 
 /// The result in a file: f64, i64 or u64. The inner error is one of the function.

@@ -9,9 +9,9 @@ use super::buffers::{Slot, Store};
 use super::expected::Expected;
 use super::function::called;
 use super::host::HostBody;
-use super::inputs;
 use super::launch::Modules;
 use super::operand::Operand;
+use super::sets::secret;
 use super::stop::{Lost, Stop};
 use crate::backend::{Device, ModuleId, Step};
 use crate::host_lock::{HostLock, POLL, Share};
@@ -151,7 +151,7 @@ impl<'a> Group<'a> {
             modules: Modules::default(),
             expected: Expected::default(),
             members: job.cases.iter().map(member).collect(),
-            secret: ChaCha8Rng::seed_from_u64(inputs::secret()),
+            secret: ChaCha8Rng::seed_from_u64(secret()),
             clock: Stopwatch::new(),
             host,
             share: None,

@@ -6,62 +6,14 @@
 //! timed span. Constants, `iota`, lists and files are the same in both, or permuted where the manifest says so. All
 //! buffers whose content varies change, or none.
 
-use std::hash::{BuildHasher, Hasher};
-
 use super::buffers::{Content, Slot, Store};
+use super::sets::{FIRST, OTHER};
 use super::stop::Stop;
 use crate::backend::{Batch, Device, Prepare};
-use crate::model::{Access, BufferPlan, FillPlan, Fixed, Vary};
-
-/// The set of the manifest's seeds.
-pub const FIRST: usize = 0;
-/// The set of secret seeds.
-pub const OTHER: usize = 1;
+use crate::model::{Access, BufferPlan, FillPlan, Fixed};
 
 /// The second set takes at most one part in so many of the free memory.
 const SHARE_OF_FREE: u64 = 4;
-
-/// Which set the inputs of a group hold.
-#[derive(Debug)]
-pub struct Sets {
-    pub current: usize,
-    /// Whether there is a second set.
-    there: bool,
-    /// What the seeds of the second set differ by.
-    secret: u64,
-    /// Whether expected values exist for the first set alone.
-    pub expects_first: bool,
-}
-
-impl Default for Sets {
-    fn default() -> Self {
-        Self { current: FIRST, there: false, secret: secret(), expects_first: false }
-    }
-}
-
-impl Sets {
-    /// The plan of a buffer's content in a set.
-    pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
-        let mut plan = plan.clone();
-        if set == FIRST {
-            return plan;
-        }
-        match plan.vary {
-            Some(Vary::Permute) => plan.fill = plan.fill.map(|fill| fill.permuted(self.secret)),
-            None => {
-                if let Some(seed) = plan.fill.as_mut().and_then(FillPlan::seed_mut) {
-                    *seed ^= self.secret;
-                }
-            }
-        }
-        plan
-    }
-}
-
-/// A number that is different in every process and for every caller, and never zero.
-pub fn secret() -> u64 {
-    std::hash::RandomState::new().build_hasher().finish() | 1
-}
 
 /// Whether the content of a buffer before a launch differs between two sets.
 fn is_varied(plan: &BufferPlan) -> bool {

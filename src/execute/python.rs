@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::function::{Call, Failed, finish, last_line};
+use super::call::{Call, Failed, finish, last_line};
 use crate::model::{ElementType, FunctionArgument, Value, sha256_hex};
 use crate::npy;
 use crate::programs;

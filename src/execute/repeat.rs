@@ -6,7 +6,7 @@
 
 use super::buffers::{Poison, Slot};
 use super::group::{Group, host_allowance};
-use super::inputs::{FIRST, OTHER};
+use super::sets::{FIRST, OTHER};
 use super::stop::{Lost, Stop};
 use crate::backend::{Batch, Prepare, Step};
 use crate::model::{Activity, BodyPlan, Fixed, Mismatch, Verdict};

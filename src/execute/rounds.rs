@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::buffers::Poison;
 use super::fill::below;
 use super::group::{DeviceBody, Group, host_allowance};
-use super::inputs::{FIRST, OTHER};
+use super::sets::{FIRST, OTHER};
 use super::stop::{Lost, Stop};
 use super::track::Track;
 use crate::backend::Series;

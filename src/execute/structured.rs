@@ -4,7 +4,7 @@
 //! of threads. Nothing is drawn from a stream: a mixing function (`SplitMix64`, Steele et al. 2014) of key and index gives
 //! the bits.
 
-use super::fill::Source;
+use super::source::Source;
 use crate::model::{Sparse, Structure};
 
 /// The bits of one index.

@@ -6,7 +6,8 @@
 
 use super::{FOUND, Kernels, code, number, word};
 use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
-use crate::execute::fill::{self, CHUNK, Source};
+use crate::execute::fill::{self, CHUNK};
+use crate::execute::source::Source;
 use crate::execute::typed::{Float as _, Typed as _, by_type};
 use crate::model::{BufferPlan, ElementType, FillPlan};
 

@@ -9,8 +9,8 @@ use crate::backend::Device;
 use crate::backend::fake::{Call, FakeKernel};
 use crate::execute::buffers::Store;
 use crate::execute::expected::Expected;
-use crate::execute::inputs::{FIRST, OTHER};
 use crate::execute::operand::{Number, Operand};
+use crate::execute::sets::{FIRST, OTHER};
 use crate::model::{
     Access, ArgPlan, BodyPlan, BufferPlan, CaseJob, ElementType, ExpectPlan, FillPlan, GroupJob, Mismatch, Outcome,
     RefExpr, RefFunction, SymbolPlan, Unchecked, Value, Verdict,

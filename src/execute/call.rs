@@ -1,0 +1,111 @@
+//! One call of a function of the user, and the child that runs it.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::model::{ElementType, FunctionPlan};
+use crate::programs;
+
+/// How often a waiting parent looks whether the child has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// An input, by the name of its buffer.
+pub type Input = (String, ElementType, Arc<Vec<u8>>);
+
+/// One call of a function.
+pub struct Call<'a> {
+    pub plan: &'a FunctionPlan,
+    pub inputs: &'a [Input],
+    /// A folder for the files of the call.
+    pub folder: &'a Path,
+    /// The `.npy` file to write, of f64, i64 or u64.
+    pub output: &'a Path,
+    /// When the child is killed.
+    pub end: End<'a>,
+    /// The folder of the cache, if it is used.
+    pub cache: Option<&'a Path>,
+}
+
+/// When a child is killed.
+#[derive(Clone, Copy)]
+pub struct End<'a> {
+    pub deadline: Instant,
+    /// Whether its result is not wanted any more.
+    pub cancelled: &'a AtomicBool,
+}
+
+impl Call<'_> {
+    /// The type and elements of an input.
+    pub fn input(&self, name: &str) -> Result<(ElementType, &[u8]), String> {
+        let known = self.inputs.iter().find(|(known, ..)| *known == name);
+        let (_, element, bytes) = known.ok_or_else(|| format!("the case has no buffer `{name}`"))?;
+        Ok((*element, bytes))
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// The child was killed at its limit.
+    Limit,
+    Reason(String),
+}
+
+impl From<String> for Failed {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+/// Runs a program with this standard input until it ends, or kills it. Returns whether it succeeded, and
+/// its standard error. `remedy` says what to do if it does not start.
+pub fn finish(command: &mut Command, stdin: &[u8], end: End<'_>, remedy: &str) -> Result<Result<(), String>, Failed> {
+    let program = command.get_program().to_owned();
+    let mut child = command
+        .env("PATH", programs::search_path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cannot start `{}`: {e}{remedy}", program.display()))?;
+    // On a thread, since a child may stop reading. If it ends early, its error is reported below.
+    let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
+    std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
+    let errors = child.stderr.take().map(|mut stderr| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = stderr.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    });
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < end.deadline && !end.cancelled.load(Ordering::Relaxed) => {
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            Ok(None) => {
+                // Killing fails if the child has just ended.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Failed::Limit);
+            }
+            Err(error) => return Err(format!("cannot wait for `{}`: {error}", program.display()).into()),
+        }
+    };
+    if status.success() {
+        return Ok(Ok(()));
+    }
+    let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    let errors = if errors.trim().is_empty() { format!("it ended with {status}") } else { errors };
+    Ok(Err(errors))
+}
+
+/// The last line of an error that is not blank.
+pub fn last_line(errors: &str) -> &str {
+    errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason")
+}
