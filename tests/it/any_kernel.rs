@@ -121,7 +121,7 @@ fn one_case_is_shown_with_its_buffers_and_what_is_wrong_in_its_surroundings() {
     assert_eq!(code, Some(0), "{said}");
     // After three swaps `x` is what was `next` before.
     assert!(said.contains("\n  next  1 i32  2\n") && said.contains("\n  x  1 i32  3\n"), "{said}");
-    let x = std::fs::read(kept.path().join("until[limit=3]/x.npy")).unwrap();
+    let x = std::fs::read(kept.path().join("counting/until[limit=3]/x.npy")).unwrap();
     assert_eq!(x[x.len() - 4..], 3_i32.to_le_bytes());
     let (_, said) = show("experiments/checks.toml", "more than a fraction");
     assert!(said.contains("  values  1000 f32  10.0 10.0 10.0 10.0 10.0 10.0 … "), "{said}");

@@ -200,11 +200,13 @@ fn the_shell_of_a_projects_settings_needs_consent_until_it_changes() {
 #[test]
 fn a_warned_task_stops_after_its_launch_and_asks_to_be_started_again() {
     let dir = project("experiments/scale.toml");
-    // A launch of some seconds.
+    // A run of a minute, in hundreds of groups: it does not end before the signal comes.
     let slow = KERNEL.replace("output[i] = 2.0f * input[i]", "for (int k = 0; k < 300000; ++k) output[i] += 1.0f");
     fs::write(dir.path().join("kernels/scale.cu"), slow).unwrap();
     fs::write(dir.path().join("slurm/sbatch"), "#!/bin/sh\necho 9\n").unwrap();
-    let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256", "--name", "job"];
+    let sizes: Vec<String> = (256..656).map(|n| n.to_string()).collect();
+    let sizes = format!("n={}", sizes.join(","));
+    let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", &sizes, "--name", "job"];
     runner(dir.path(), &words, 0);
     let mut task = command(dir.path(), &["task", JOB, "1", "0"]);
     task.env("SLURM_ARRAY_JOB_ID", "9").env("SLURM_ARRAY_TASK_ID", "0").env("SLURMD_NODENAME", "n1");
