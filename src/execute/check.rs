@@ -257,6 +257,9 @@ impl Group<'_> {
             if let Some(mismatch) = sides.mismatch(check, unwritten.as_ref())? {
                 return Ok(Verdict::Mismatch(mismatch));
             }
+            if let Some(mismatch) = self.outside_of_bins(member, check)? {
+                return Ok(Verdict::Mismatch(mismatch));
+            }
         }
         Ok(match compared {
             0 if self.awaited(job).is_empty() => Verdict::Unchecked(Unchecked::NoCheck),

@@ -9,6 +9,7 @@ mod accuracy;
 mod alone;
 mod attribution;
 mod audit;
+mod bins;
 mod buffers;
 mod call;
 mod check;

@@ -3,7 +3,8 @@
 use super::rig::{N, call, case, copies, device, group, kernel, right, run, run_one, run_one_of};
 use crate::backend::fake::Call;
 use crate::model::{
-    Access, ElementType, ExpectPlan, Mismatch, Outcome, RefExpr, RefFunction, Tolerance, Unchecked, Value, Verdict,
+    Access, ElementType, ExpectPlan, FillPlan, Mismatch, Outcome, RefExpr, RefFunction, Tolerance, Unchecked, Value,
+    Verdict,
 };
 
 fn place(mismatch: &Mismatch) -> (&str, u64, u64, u64) {
@@ -304,4 +305,31 @@ fn an_inout_buffer_that_was_not_restored_would_be_caught() {
     };
     let said = run(device(vec![("it", kernel(body))]), &group(vec![job]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
+}
+
+#[test]
+fn elements_outside_of_the_bins_of_a_histogram_are_wrong_although_the_counts_are_right() {
+    let bins = |name: &str| RefExpr::Call {
+        function: RefFunction::Histogram,
+        buffers: vec![RefExpr::Buffer(name.to_owned())],
+        integers: vec![500],
+    };
+    let mut job = case("it", ElementType::I32);
+    (job.checks[0].text, job.checks[0].actual) = ("histogram(out, 500)".to_owned(), bins("out"));
+    job.checks[0].expect = ExpectPlan::Reference(bins("input"));
+    // The input is 1 to 1000: the first 499 are counted, of input and output alike.
+    let mismatch = run(device(vec![("it", kernel(right))]), &group(vec![job.clone()])).mismatch("it");
+    assert_eq!(place(&mismatch), ("histogram(out, 500): elements that are counted", 499, 501, N));
+    assert_eq!((mismatch.expected.as_str(), mismatch.got.as_str()), ("an integer from 0 to 499", "500"));
+    // Every bin has its count, and one element more is negative.
+    let body = |call: &mut Call<'_>| {
+        right(call)?;
+        call.write(1, 0, &(-1_i32).to_le_bytes())
+    };
+    job.buffers[0].fill = Some(FillPlan::Constant(Value::Int(-1)));
+    let mismatch = run(device(vec![("it", kernel(body))]), &group(vec![job.clone()])).mismatch("it");
+    assert_eq!((place(&mismatch).1, mismatch.got.as_str()), (0, "-1"));
+    job.buffers[0].fill = Some(FillPlan::Constant(Value::Int(499)));
+    let said = run(device(vec![("it", kernel(right))]), &group(vec![job]));
+    assert_eq!(said.verdict("it"), Some(&Verdict::Pass));
 }
