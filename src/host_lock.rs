@@ -29,7 +29,7 @@ pub struct Share {
 }
 
 impl HostLock {
-    /// A new lock, which other processes find by its path while the file is open.
+    /// Returns a new lock, which other processes find by its path while the file is open.
     ///
     /// # Errors
     ///
@@ -40,22 +40,22 @@ impl HostLock {
         Ok((Self::at(path.into()), file))
     }
 
-    /// The lock that another process has made.
+    /// Returns the lock that another process has made.
     pub const fn at(path: PathBuf) -> Self {
         Self { path: Some(path) }
     }
 
-    /// Where other processes find it.
+    /// Returns where other processes find it.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The lock together with other workers; `None` while one has it alone.
+    /// Returns the lock together with other workers; `None` while one has it alone.
     pub fn try_share(&self) -> Option<Share> {
         self.try_with(File::try_lock_shared)
     }
 
-    /// The lock alone; `None` while another worker has it.
+    /// Returns the lock alone; `None` while another worker has it.
     pub fn try_alone(&self) -> Option<Share> {
         self.try_with(File::try_lock)
     }

@@ -14,8 +14,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// The absolute folders of the search path, then those of CUDA and Nsight Compute: `CUDA_HOME`, `CUDA_PATH`,
-    /// `/usr/local/cuda`, and the newest version in `/opt/nvidia/nsight-compute`.
+    /// Returns the absolute folders of the search path, then those of CUDA and Nsight Compute: `CUDA_HOME`,
+    /// `CUDA_PATH`, `/usr/local/cuda`, and the newest version in `/opt/nvidia/nsight-compute`.
     pub fn of_this_machine() -> Self {
         let mut dirs = absolute(&env::var_os("PATH").unwrap_or_default());
         for root in
@@ -35,7 +35,7 @@ impl Programs {
         Self { dirs: dirs.into_iter().map(Into::into).collect() }
     }
 
-    /// The first file with this name.
+    /// Returns the first file with this name.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
     }
@@ -44,7 +44,7 @@ impl Programs {
 /// Environment variable with the Python interpreter to use; `python3` by default.
 pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
 
-/// The Python interpreter.
+/// Returns the Python interpreter.
 pub fn python() -> String {
     env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
 }
@@ -52,7 +52,7 @@ pub fn python() -> String {
 /// Environment variable with the C++ compiler of references.
 pub const CXX_VARIABLE: &str = "RUNNER_CXX";
 
-/// The C++ compiler of the host: the one that [`CXX_VARIABLE`] names, or the first of the search path.
+/// Returns the C++ compiler of the host: the one that [`CXX_VARIABLE`] names, or the first of the search path.
 pub fn cxx() -> Option<PathBuf> {
     let named = env::var_os(CXX_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
     named.or_else(|| {
@@ -61,8 +61,8 @@ pub fn cxx() -> Option<PathBuf> {
     })
 }
 
-/// The search path for a program that starts others. It has no relative folders: these would be folders of the checkout
-/// that the command runs in, whose files must not be executed.
+/// Returns the search path for a program that starts others. It has no relative folders: these would be folders of the
+/// checkout that the command runs in, whose files must not be executed.
 pub fn search_path() -> OsString {
     let dirs = absolute(&env::var_os("PATH").unwrap_or_default());
     // Joining fails only if a folder contains the separator, and these were split at it.

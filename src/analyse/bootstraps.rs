@@ -45,7 +45,7 @@ impl<'a> Bootstraps<'a> {
     }
 }
 
-/// The digest of everything that a ratio depends on.
+/// Returns the digest of everything that a ratio depends on.
 fn name(base: &[f64], this: &[f64], confidence: f64) -> String {
     let mut digest = Sha256::new_with_prefix(METHOD);
     digest.update(base.len().to_le_bytes());

@@ -53,14 +53,15 @@ pub struct JudgedClaim {
 }
 
 impl JudgedClaim {
-    /// The group that decides: of those in the claim's state, the one with the least room, or the one furthest off.
+    /// Returns the group that decides: of those in the claim's state, the one with the least room, or the one furthest
+    /// off.
     pub fn decisive(&self) -> Option<&ClaimGroup> {
         let relation = self.relation?;
         let deciding = self.groups.iter().filter(|group| group.state == self.state);
         deciding.min_by(|a, b| a.room(relation).total_cmp(&b.room(relation)))
     }
 
-    /// How many groups are in the claim's state.
+    /// Returns how many groups are in the claim's state.
     pub fn count(&self) -> usize {
         self.groups.iter().filter(|group| group.state == self.state).count()
     }
@@ -82,8 +83,8 @@ pub struct ClaimGroup {
 }
 
 impl ClaimGroup {
-    /// How far the sides are on the claim's side of each other, as a fraction of the right one; negative where they are
-    /// not.
+    /// Returns how far the sides are on the claim's side of each other, as a fraction of the right one; negative where
+    /// they are not.
     fn room(&self, relation: Relation) -> f64 {
         let scale = if self.right.point == 0.0 { 1.0 } else { self.right.point.abs() };
         let above = (self.left.point - self.right.point) / scale;
@@ -250,7 +251,7 @@ impl Parts {
         condition.evaluate_bool(&scope).map_err(|error| format!("`where` has no value: {error}"))
     }
 
-    /// The regimes to judge it in; one `None` where it is not about times.
+    /// Returns the regimes to judge it in; one `None` where it is not about times.
     fn regimes(&self, claim: &Claim, members: &[&CaseRecord]) -> Vec<Option<Regime>> {
         if !self.claim.results().iter().any(|result| result.function.is_timed()) {
             return vec![None];
@@ -374,7 +375,8 @@ impl<'r> Place<'r> {
         }
     }
 
-    /// The rows of a case, by its variant with the compared axes or, where one case alone has it, by its variant.
+    /// Returns the rows of a case, by its variant with the compared axes or, where one case alone has it, by its
+    /// variant.
     fn rows(&self, name: &str) -> Result<Vec<&'r CaseRecord>, String> {
         let header = &self.records.header;
         let is_named = |record: &&&CaseRecord| contender(header, &record.case) == name;
@@ -394,7 +396,7 @@ impl<'r> Place<'r> {
         }
     }
 
-    /// The row with a time in the regime.
+    /// Returns the row with a time in the regime.
     fn time(&self, name: &str) -> Result<(&'r CaseRecord, Range), String> {
         let in_regime = |row: &'r CaseRecord| {
             let result = row.result.as_ref().filter(|result| Some(result.regime) == self.regime)?;
@@ -466,7 +468,7 @@ impl<'r> Place<'r> {
         self.fact(name, most)?.ok_or_else(|| format!("the compiler says nothing of it for `{name}`"))
     }
 
-    /// What one of the case's rows says; the others have it only once.
+    /// Returns what one of the case's rows says; the others have it only once.
     fn fact(&self, name: &str, of: impl Fn(&CaseRecord) -> Option<f64>) -> Result<Option<Range>, String> {
         Ok(self.rows(name)?.into_iter().find_map(of).map(Range::exact))
     }

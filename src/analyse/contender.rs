@@ -2,7 +2,7 @@
 
 use crate::model::{Case, RunHeader, Value};
 
-/// What is compared within a group: the variant, with the compared axes if there are any (`sum[bx=32, by=8]`).
+/// Returns what is compared within a group: the variant, with the compared axes if there are any (`sum[bx=32, by=8]`).
 pub fn contender(header: &RunHeader, case: &Case) -> String {
     let compared: Vec<String> = compared_axes(header, case).map(|(name, value)| format!("{name}={value}")).collect();
     if compared.is_empty() {

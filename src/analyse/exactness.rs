@@ -17,7 +17,7 @@ pub struct Exactness {
     pub group: GroupKey,
 }
 
-/// The contenders, the most exact first; `None` for an experiment that asks for something else.
+/// Returns the contenders, the most exact first; `None` for an experiment that asks for something else.
 pub(super) fn exactness(records: &Records) -> Option<Vec<Exactness>> {
     let claims = &records.header.claims;
     let is_about_errors = claims.iter().all(|claim| {

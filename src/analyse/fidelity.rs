@@ -69,13 +69,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The distance as a fraction of the larger count.
+    /// Returns the distance as a fraction of the larger count.
     pub fn distance(&self) -> f64 {
         let larger = self.simulated.abs().max(self.hardware.abs());
         if larger > 0.0 { (self.simulated - self.hardware).abs() / larger } else { 0.0 }
     }
 
-    /// How close the two counts are.
+    /// Returns how close the two counts are.
     pub fn agreement(&self) -> Agreement {
         match self.distance() {
             d if d <= ROUNDING => Agreement::Equal,
@@ -149,13 +149,13 @@ pub fn fidelity(simulated: &Records, hardware: &Records, causes: &[Cause]) -> Fi
     }
 }
 
-/// The causes that explain no difference, because they were written for other counts.
+/// Returns the causes that explain no difference, because they were written for other counts.
 pub fn idle_causes<'c>(compared: &[Fidelity], causes: &'c [Cause]) -> Vec<&'c Cause> {
     let used: BTreeSet<usize> = compared.iter().flat_map(|f| &f.compared).flat_map(|c| c.causes.clone()).collect();
     causes.iter().enumerate().filter(|(index, _)| !used.contains(index)).map(|(_, cause)| cause).collect()
 }
 
-/// The counters of the cases that are right, by key.
+/// Returns the counters of the cases that are right, by key.
 fn counted(records: &Records) -> HashMap<&CaseKey, (&Case, &Counters)> {
     let right = |record: &&CaseRecord| matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
     let of = records.cases.iter().filter(right);

@@ -74,7 +74,7 @@ pub struct Change {
 }
 
 impl Series<'_> {
-    /// The parts between breaks and changes, as ranges of points.
+    /// Returns the parts between breaks and changes, as ranges of points.
     pub fn levels(&self) -> Vec<(usize, usize)> {
         let inner = self.breaks.iter().map(|at| at.point).chain(self.changes.iter().map(|at| at.point));
         let mut ends: Vec<usize> = inner.chain([0, self.points.len()]).collect();
@@ -83,14 +83,14 @@ impl Series<'_> {
         ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
     }
 
-    /// The most points that no break divides.
+    /// Returns the most points that no break divides.
     pub fn longest_stretch(&self) -> usize {
         stretches(&self.breaks, self.points.len()).into_iter().map(|(start, end)| end - start).max().unwrap_or(0)
     }
 }
 
-/// The series of every case that was timed and that `is_wanted`, the newest revision's cases first. Revisions are in
-/// order, the oldest first; `least` is the smallest shift that is reported, a fraction.
+/// Returns the series of every case that was timed and that `is_wanted`, the newest revision's cases first. Revisions
+/// are in order, the oldest first; `least` is the smallest shift that is reported, a fraction.
 pub fn history<'a>(revisions: &[&'a Records], is_wanted: impl Fn(&CaseKey) -> bool, least: f64) -> Vec<Series<'a>> {
     let mut places: HashMap<(&CaseKey, Regime), usize> = HashMap::new();
     let mut timed: Vec<Vec<Timed<'a>>> = Vec::new();
@@ -132,8 +132,8 @@ fn series<'a>(rows: &[Timed<'a>], level: f64, least: f64) -> Option<Series<'a>> 
     Some(Series { case: &newest.case.case, regime: newest.result.regime, points, breaks, changes })
 }
 
-/// The measurements, and where they cannot be compared with those before. Records that repeat an estimate to the last
-/// digit are of the same measurement: converted, or kept by a resumed run.
+/// Returns the measurements, and where they cannot be compared with those before. Records that repeat an estimate to
+/// the last digit are of the same measurement: converted, or kept by a resumed run.
 fn measured<'a>(rows: &[Timed<'a>]) -> (Vec<Timed<'a>>, Vec<Break>) {
     let (mut kept, mut breaks): (Vec<Timed<'a>>, Vec<Break>) = (Vec::new(), Vec::new());
     let mut before: Option<&Timed<'a>> = None;
@@ -165,7 +165,7 @@ fn point(row: &Timed<'_>) -> Point {
     Point { revision: row.revision, time, error: within.hypot(processes) }
 }
 
-/// The ranges of points between breaks.
+/// Returns the ranges of points between breaks.
 fn stretches(breaks: &[Break], points: usize) -> Vec<(usize, usize)> {
     let ends: Vec<usize> = std::iter::once(0).chain(breaks.iter().map(|at| at.point)).chain([points]).collect();
     ends.windows(2).map(|pair| (pair[0], pair[1])).collect()

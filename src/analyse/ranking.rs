@@ -32,7 +32,7 @@ impl Basis {
         if differs { basis } else { Self::Time }
     }
 
-    /// The amount that a time is divided by: bytes or operations, 1 where times themselves are compared.
+    /// Returns the amount that a time is divided by: bytes or operations, 1 where times themselves are compared.
     pub fn work(self, record: &CaseRecord) -> Option<f64> {
         match self {
             Self::Time => Some(1.0),

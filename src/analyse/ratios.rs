@@ -36,7 +36,7 @@ impl Side<'_> {
     }
 }
 
-/// How many times faster `this` is than `base`.
+/// Returns how many times faster `this` is than `base`.
 ///
 /// `None` if a time is zero, which has no ratio.
 pub(super) fn speedup(
@@ -77,13 +77,14 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
     Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
 }
 
-/// The standard deviation of a time from process to process, as a fraction of it. `launches` are the runs of a sample.
+/// Returns the standard deviation of a time from process to process, as a fraction of it. `launches` are the runs of a
+/// sample.
 pub(super) fn between_processes(spread: &Spread, regime: Regime, nanoseconds: f64, launches: u32) -> f64 {
     // Each cold run has two events around it; in the other regimes all runs of a sample share them.
     spread.of(nanoseconds, if regime == Regime::Cold { 1 } else { launches })
 }
 
-/// The median of `samples` with its interval.
+/// Returns the median of `samples` with its interval.
 pub(super) fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
     let interval = stats::median_interval(samples, confidence)?;
     Some(Estimate {
@@ -94,7 +95,7 @@ pub(super) fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
     })
 }
 
-/// The speedup over the rounds that both have; several samples of a round count as their median.
+/// Returns the speedup over the rounds that both have; several samples of a round count as their median.
 fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], confidence: f64) -> Option<Estimate> {
     let by_round = |samples: &[Round]| {
         let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -116,7 +117,7 @@ fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], c
     Some(Estimate { point: interval.point, low: interval.low, high: interval.high, confidence })
 }
 
-/// How far from 1 the baseline's ratio to its A/A control may lie, as a fraction; `None` without a control.
+/// Returns how far from 1 the baseline's ratio to its A/A control may lie, as a fraction; `None` without a control.
 pub(super) fn control_noise(bootstraps: &Bootstraps<'_>, measurement: &Measurement, confidence: f64) -> Option<f64> {
     deviation(bootstraps, &measurement.rounds, &measurement.control, confidence)
 }
@@ -137,13 +138,13 @@ pub(super) fn noise_beside(
     deviation(bootstraps, &within(&base.measurement.rounds), &within(&base.measurement.control), confidence)
 }
 
-/// The end of the ratio's interval that is further from 1, as a fraction.
+/// Returns the end of the ratio's interval that is further from 1, as a fraction.
 fn deviation(bootstraps: &Bootstraps<'_>, rounds: &[Round], control: &[Round], confidence: f64) -> Option<f64> {
     let ratio = paired_speedup(bootstraps, rounds, control, confidence)?;
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)
 }
 
-/// The noise floor of many groups: 95 % of them lie within it; the largest of fewer than twenty.
+/// Returns the noise floor of many groups: 95 % of them lie within it; the largest of fewer than twenty.
 pub(super) fn pooled(mut noises: Vec<f64>) -> Option<f64> {
     noises.sort_unstable_by(f64::total_cmp);
     let last = (noises.len() as f64 * SHARE_OF_NOISE).ceil() as usize;

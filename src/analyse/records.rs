@@ -43,14 +43,14 @@ pub fn records_of(history: History) -> Result<Records, AnalyseError> {
     records_and_ratios(history).map(|(records, _)| records)
 }
 
-/// The records, and for each group an event with the ratios that had to be formed for them. With these events, the
-/// same records are made without forming them again.
+/// Returns the records, and for each group an event with the ratios that had to be formed for them. With these events,
+/// the same records are made without forming them again.
 pub fn records_and_ratios(history: History) -> Result<(Records, Vec<Event>), AnalyseError> {
     attempts::fold(history).map(records_of_cases).ok_or(AnalyseError::NoRun)
 }
 
-/// The records of a run whose groups were folded by themselves. `events` are the others, the start of the run and its plan
-/// among them.
+/// Returns the records of a run whose groups were folded by themselves. `events` are the others, the start of the run
+/// and its plan among them.
 pub fn records_of_groups(
     events: impl IntoIterator<Item = Event>,
     groups: Vec<History>,
@@ -136,7 +136,7 @@ fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
     rows
 }
 
-/// The estimate of each launch of a sequence; empty if the rounds disagree about their number.
+/// Returns the estimate of each launch of a sequence; empty if the rounds disagree about their number.
 fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
     let launches = measurement.rounds.first().map_or(0, |r| r.each.len());
     if measurement.rounds.iter().any(|r| r.each.len() != launches) {
@@ -146,8 +146,8 @@ fn each_launch(measurement: &Measurement) -> Vec<crate::model::Estimate> {
     (0..launches).map_while(|i| estimate(&of_launch(i), CONFIDENCE)).collect()
 }
 
-/// The noise floor of each regime, pooled over the groups with an A/A control, and the ratios that were formed for the
-/// controls of each case.
+/// Returns the noise floor of each regime, pooled over the groups with an A/A control, and the ratios that were formed
+/// for the controls of each case.
 fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Vec<FormedRatios>) {
     let of_case = |rows: &Vec<Row<'_>>| {
         let bootstraps = Bootstraps::new(known);
@@ -166,7 +166,7 @@ fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Ve
     (Regime::ALL.into_iter().filter_map(of).collect(), formed)
 }
 
-/// An event for each group with ratios, of those that were formed for each case.
+/// Returns an event for each group with ratios, of those that were formed for each case.
 fn formed_by_group(by_case: &[Vec<Row<'_>>], formed: [Vec<FormedRatios>; 2]) -> Vec<Event> {
     let mut places: HashMap<&GroupKey, usize> = HashMap::new();
     let mut groups: Vec<(&GroupKey, FormedRatios)> = Vec::new();
@@ -191,7 +191,7 @@ fn by_group<'r, 'a>(by_case: &'r [Vec<Row<'a>>]) -> HashMap<&'a GroupKey, Vec<&'
     groups
 }
 
-/// The result of a row; `None` if it has no times.
+/// Returns the result of a row; `None` if it has no times.
 fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeResult> {
     row.side.map(|side| RegimeResult {
         regime: side.measurement.regime,
@@ -209,7 +209,7 @@ fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeR
     })
 }
 
-/// The records of a case, one for each result; the first one has its counters and notes.
+/// Returns the records of a case, one for each result; the first one has its counters and notes.
 fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool) -> Vec<CaseRecord> {
     let Settled { case, outcome, work, attempt } = settled;
     let outcome = outcome.unwrap_or_else(|| Outcome::NotRun {
@@ -298,7 +298,7 @@ fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, before.copied().filter(|r| place(r) == nearest), side, group)
 }
 
-/// The speedup of `side` over the one of `bases` that was measured in the same regime.
+/// Returns the speedup of `side` over the one of `bases` that was measured in the same regime.
 fn ratio<'r, 'a: 'r>(
     known: Known<'_>,
     mut bases: impl Iterator<Item = &'r Row<'a>>,
@@ -313,8 +313,8 @@ fn ratio<'r, 'a: 'r>(
     Some(Ratio { against: contender(known.header, &base.settled.case), speedup, reproducible, noise })
 }
 
-/// The noise that a ratio of `side` must exceed to be a difference: the floor of its regime, or what the A/A control
-/// shows in the same rounds if that is more. `None` without a control.
+/// Returns the noise that a ratio of `side` must exceed to be a difference: the floor of its regime, or what the A/A
+/// control shows in the same rounds if that is more. `None` without a control.
 fn comparison_noise(Known { header, bootstraps, .. }: Known<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
     let regime = side.measurement.regime;
     let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);

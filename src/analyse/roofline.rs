@@ -27,13 +27,13 @@ pub fn intensity(work: &WorkAmount) -> Option<f64> {
     work.flops.filter(|flops| *flops > 0.0).map(|flops| flops / bytes)
 }
 
-/// Which side of the ridge the job lies on.
+/// Returns which side of the ridge the job lies on.
 pub fn bound(work: &WorkAmount, ceilings: &Ceilings) -> Option<Bound> {
     let ridge = ceilings.fma_f32 / bandwidth(ceilings);
     Some(if intensity(work)? < ridge { Bound::Memory } else { Bound::Arithmetic })
 }
 
-/// The share of the roof that a time reaches: the least time that the ceilings allow, over this one.
+/// Returns the share of the roof that a time reaches: the least time that the ceilings allow, over this one.
 ///
 /// `None` if the work is not stated, and on the host's clock.
 pub fn share_of_roof(work: &WorkAmount, time: &Estimate, unit: Unit, ceilings: &Ceilings) -> Option<f64> {
@@ -43,12 +43,12 @@ pub fn share_of_roof(work: &WorkAmount, time: &Estimate, unit: Unit, ceilings: &
     (unit == Unit::DeviceNanoseconds && time.point > 0.0).then(|| least / (time.point * 1e-9))
 }
 
-/// The highest measured rate of device memory, bytes per second.
+/// Returns the highest measured rate of device memory, bytes per second.
 fn bandwidth(ceilings: &Ceilings) -> f64 {
     ceilings.read.max(ceilings.copy)
 }
 
-/// The outcome of a case whose time is impossible for its job; `None` for any other.
+/// Returns the outcome of a case whose time is impossible for its job; `None` for any other.
 ///
 /// Arithmetic is not checked: matrix units are faster than multiply-adds, and there are algorithms with fewer
 /// operations than the manifest states.

@@ -122,7 +122,7 @@ pub fn summary(records: &Records) -> Summary {
     Summary { outcomes, cases: firsts.len(), groups, standings, failures, expected_failures, exactness, is_ranked }
 }
 
-/// The groups; `ranked` says whether the variants are ranked in them.
+/// Returns the groups; `ranked` says whether the variants are ranked in them.
 fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
     let mut members: Vec<(&GroupKey, Vec<usize>)> = Vec::new();
     let mut places: HashMap<&GroupKey, usize> = HashMap::new();
@@ -154,7 +154,8 @@ fn baseline(records: &Records, members: &[usize]) -> BaselineState {
     }
 }
 
-/// A speedup of the group; where it is ranked by rate, as a ratio of rates. `None` if the other's work is unknown.
+/// Returns a speedup of the group; where it is ranked by rate, as a ratio of rates. `None` if the other's work is
+/// unknown.
 pub fn gain(records: &Records, group: &GroupSummary, record: &CaseRecord, ratio: &Ratio) -> Option<Ratio> {
     if group.basis == Basis::Time {
         return Some(ratio.clone());

@@ -44,7 +44,8 @@ impl Condition {
         })
     }
 
-    /// The error of a loop that made all of its iterations, after the last of which the buffers begin with these bytes.
+    /// Returns the error of a loop that made all of its iterations, after the last of which the buffers begin with
+    /// these bytes.
     pub fn never_held(&self, at_most: u32, values: &[u64]) -> DeviceError {
         let shown = |(read, bits): (&Read, &u64)| format!("`{}` is {}", read.name, value(read.element, *bits));
         let shown: Vec<String> = self.reads.iter().zip(values).map(shown).collect();
@@ -54,7 +55,7 @@ impl Condition {
     }
 }
 
-/// The number that an element holds.
+/// Returns the number that an element holds.
 fn value(element: ElementType, bits: u64) -> Value {
     let signed = |width: u32| ((bits << (64 - width)) as i64) >> (64 - width);
     match element {

@@ -14,7 +14,7 @@ use crate::model::{
 
 /// Opens devices of one kind.
 pub trait Backend: std::fmt::Debug {
-    /// Every device of the kind, in the driver's order.
+    /// Returns every device of the kind, in the driver's order.
     fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError>;
 
     /// Opens a device for use by this process.
@@ -23,7 +23,7 @@ pub trait Backend: std::fmt::Debug {
 
 /// An opened device: memory, code and launches. Every call is synchronous: when it returns, the device is idle.
 pub trait Device: std::fmt::Debug {
-    /// The properties of the device, as they were when it was opened.
+    /// Returns the properties of the device, as they were when it was opened.
     fn info(&self) -> &DeviceInfo;
 
     /// `None` for a device without one.
@@ -70,7 +70,7 @@ pub trait Device: std::fmt::Debug {
     /// Theoretical occupancy of a launch with `threads` per block and `shared` bytes of dynamic shared memory per block.
     fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError>;
 
-    /// The block size with the most resident threads, for `shared` bytes of dynamic shared memory per block.
+    /// Returns the block size with the most resident threads, for `shared` bytes of dynamic shared memory per block.
     fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError>;
 
     /// Allocates `bytes` of memory between two guard zones of `guard` bytes each; the one behind it may be longer.
@@ -80,10 +80,12 @@ pub trait Device: std::fmt::Debug {
     /// Names a buffer for the device's own messages.
     fn label(&mut self, buffer: BufferId, name: &str);
 
-    /// The memory of a `__device__` variable, by its mangled name. It has no guard zones; freeing it only forgets it.
+    /// Returns the memory of a `__device__` variable, by its mangled name. It has no guard zones; freeing it only
+    /// forgets it.
     fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError>;
 
-    /// The mangled names of the variables of a module that its kernels can write, as far as [`Self::symbol`] finds them.
+    /// Returns the mangled names of the variables of a module that its kernels can write, as far as [`Self::symbol`]
+    /// finds them.
     fn variables(&mut self, module: ModuleId) -> Result<Vec<String>, DeviceError>;
 
     /// Bytes of a buffer, guard zones excluded; 0 for an unknown one.
@@ -98,8 +100,8 @@ pub trait Device: std::fmt::Debug {
     /// Copies from the device, `offset` bytes into the buffer.
     fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// The bytes of a buffer that neither [`Self::upload`] nor a batch has written since [`Prepare::Undefine`] or the
-    /// allocation, in order; `None` where the device does not record what launches write.
+    /// Returns the bytes of a buffer that neither [`Self::upload`] nor a batch has written since [`Prepare::Undefine`]
+    /// or the allocation, in order; `None` where the device does not record what launches write.
     fn unwritten(&self, _buffer: BufferId) -> Result<Option<Vec<Range<u64>>>, DeviceError> {
         Ok(None)
     }
@@ -107,7 +109,7 @@ pub trait Device: std::fmt::Debug {
     /// Fills both guard zones with `byte`.
     fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError>;
 
-    /// The guard zones before and behind a buffer; empty for one without.
+    /// Returns the guard zones before and behind a buffer; empty for one without.
     fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError>;
 
     /// Free device memory, bytes; `None` where it is unknown.
@@ -124,7 +126,7 @@ pub trait Device: std::fmt::Debug {
     /// [`Note::Sampled`], unless the grid is small. Other devices always run all blocks.
     fn set_sampling(&mut self, _is_on: bool) {}
 
-    /// The iterations that the last loop of the last run made; 0 before the first loop.
+    /// Returns the iterations that the last loop of the last run made; 0 before the first loop.
     fn iterations(&self) -> u32;
 
     /// Limits the run time of later launches: a longer one ends with [`DeviceError::TimedOut`]. Returns false if the
@@ -134,10 +136,10 @@ pub trait Device: std::fmt::Debug {
 
 /// A device with a clock.
 pub trait Clock {
-    /// How times are taken, in one sentence for the environment.
+    /// Returns how times are taken, in one sentence for the environment.
     fn method(&self) -> String;
 
-    /// The resolution, nanoseconds; `None` where readings are exact.
+    /// Returns the resolution, nanoseconds; `None` where readings are exact.
     fn tick(&self) -> Option<f64>;
 
     /// Runs in a row over which a short kernel's time goes through all its values, because the hardware begins each
@@ -150,7 +152,7 @@ pub trait Clock {
     /// Subtracts `nanoseconds`, the clock's own overhead, from every later interval.
     fn calibrate(&mut self, nanoseconds: f64);
 
-    /// The reference clock that also records kernels in this process; `None` without one.
+    /// Returns the reference clock that also records kernels in this process; `None` without one.
     fn reference_clock(&self) -> Option<String>;
 
     /// Takes `batch.samples` samples: prepare (untimed), bring the caches into the regime's state, then the timed runs.
@@ -169,7 +171,7 @@ pub trait Counter {
 
 /// Observes the state of the hardware.
 pub trait Monitor {
-    /// How the device is set.
+    /// Returns how the device is set.
     fn settings(&self) -> Settings;
 
     /// Clocks, temperature and reasons for throttling at this moment.

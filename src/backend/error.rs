@@ -62,7 +62,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// What the kernels of a failed batch had printed, where the device captures that.
+    /// Returns what the kernels of a failed batch had printed, where the device captures that.
     pub fn printed(&self) -> &str {
         match self {
             Self::Trap { printed, .. } | Self::TimedOut { printed, .. } => printed,

@@ -24,20 +24,20 @@ pub fn check(needed: u64) -> Result<(), String> {
     }
 }
 
-/// The bytes that they may have, by what is available now to this process; `None` if the system does not say.
+/// Returns the bytes that they may have, by what is available now to this process; `None` if the system does not say.
 pub fn limit() -> Option<u64> {
     let machine = available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let group = group_left().unwrap_or(u64::MAX);
     Some(machine.min(group) / SHARE.1 * SHARE.0)
 }
 
-/// What the machine has, from the text of `/proc/meminfo`.
+/// Returns what the machine has, from the text of `/proc/meminfo`.
 fn available(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the process's control group has left.
+/// Returns what the process's control group has left.
 fn group_left() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;

@@ -14,7 +14,7 @@ const SECTIONS: [&str; 2] = [".nv.global", ".nv.global.init"];
 /// How the names of string constants begin, which no source can write.
 const STRING: char = '$';
 
-/// The mangled names of the writable variables of compiled code; none for a plug-in.
+/// Returns the mangled names of the writable variables of compiled code; none for a plug-in.
 pub(super) fn names(code: &[u8], kind: CodeKind) -> Vec<String> {
     let mut names = match kind {
         CodeKind::Cubin => of_cubin(code),

@@ -39,7 +39,7 @@ pub struct TimedBatch {
 }
 
 impl TimedBatch {
-    /// The steps on each set of buffers, its own first.
+    /// Returns the steps on each set of buffers, its own first.
     pub fn sets(&self) -> impl Iterator<Item = &Vec<Step>> + Clone {
         std::iter::once(&self.steps).chain(&self.series.others)
     }
@@ -122,7 +122,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The stream that it is queued in, from 0.
+    /// Returns the stream that it is queued in, from 0.
     pub fn stream(&self) -> usize {
         if let Self::Launch(launch) = self { launch.settings.stream_index() } else { 0 }
     }
@@ -177,7 +177,7 @@ impl Loop {
         (1..=Self::LONGEST_PERIOD.min(all.len())).find(recurs)
     }
 
-    /// The iteration of an index.
+    /// Returns the iteration of an index.
     pub fn iteration(&self, nth: u32) -> Option<&Iteration> {
         self.iterations.get(nth as usize % self.iterations.len().max(1))
     }
@@ -213,13 +213,13 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A launch without any setting.
+    /// Returns a launch without any setting.
     pub fn new(kernel: KernelId, grid: Dim3, block: Dim3, args: Vec<LaunchArg>) -> Self {
         Self { kernel, grid, block, args, settings: LaunchSettings::default(), cluster: None, persist: None }
     }
 }
 
-/// The streams that steps use: one more than the highest.
+/// Returns the streams that steps use: one more than the highest.
 pub fn streams(steps: &[Step]) -> usize {
     1 + steps.iter().map(Step::stream).max().unwrap_or(0)
 }
@@ -265,7 +265,7 @@ pub struct Struct {
 }
 
 impl Struct {
-    /// A struct of these bytes; `None` if they are too many.
+    /// Returns a struct of these bytes; `None` if they are too many.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut all = [0; ArgPlan::MOST_STRUCT_BYTES];
         all.get_mut(..bytes.len())?.copy_from_slice(bytes);

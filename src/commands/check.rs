@@ -39,7 +39,7 @@ fn summary(path: &Path, manifest: &Manifest) -> String {
     format!("{}: ok: {}, {}\n", path.display(), count(variants, "variant"), count(manifest.axes.len(), "axis"))
 }
 
-/// How many points these axes have; the largest number if there are more.
+/// Returns how many points these axes have; the largest number if there are more.
 fn points(axes: &[Axis]) -> usize {
     axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul)
 }

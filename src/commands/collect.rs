@@ -22,8 +22,8 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     collected
 }
 
-/// The folder of the reports that a job names, which others may have written: only below the working directory, with links
-/// resolved.
+/// Returns the folder of the reports that a job names, which others may have written: only below the working directory,
+/// with links resolved.
 fn below_here(out: &Path) -> Result<&Path, Failure> {
     let here = fs::canonicalize(".").unwrap_or_default();
     let real = |part: &Path| fs::canonicalize(if part.as_os_str().is_empty() { Path::new(".") } else { part }).ok();

@@ -92,7 +92,7 @@ impl Console {
     }
 }
 
-/// The result of writing to standard output. A closed pipe ends the command without an error.
+/// Returns the result of writing to standard output. A closed pipe ends the command without an error.
 fn written(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Ok(()) => Ok(()),

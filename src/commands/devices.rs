@@ -27,7 +27,7 @@ fn text(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What `runner plan --device-profile` reads: without the free memory, which changes from moment to moment.
+/// Returns what `runner plan --device-profile` reads: without the free memory, which changes from moment to moment.
 fn json(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
     let profiles: Vec<DeviceInfo> =
         devices.iter().map(|(_, info)| DeviceInfo { memory_free: None, ..info.clone() }).collect();

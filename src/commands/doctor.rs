@@ -121,7 +121,7 @@ fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mu
     Ok(())
 }
 
-/// What earlier runs measured about the devices.
+/// Returns what earlier runs measured about the devices.
 fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Option<Finding> {
     let store = machine::store(cache);
     let version = driver?.version.clone().unwrap_or_else(|| UNKNOWN_DRIVER.to_owned());
@@ -165,7 +165,7 @@ fn render(findings: &[Finding], screen: Screen) -> String {
     text
 }
 
-/// The compiler that a run on the oldest of these devices would take.
+/// Returns the compiler that a run on the oldest of these devices would take.
 fn want(driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Want {
     let oldest = devices.iter().map(|(_, info)| info.compute_capability).min();
     match (driver, oldest) {
@@ -320,7 +320,7 @@ fn of_tools(programs: &Programs) -> Vec<Finding> {
     found.chain(of_compilers(programs)).collect()
 }
 
-/// The compilers that are programs, with their versions.
+/// Returns the compilers that are programs, with their versions.
 fn of_compilers(programs: &Programs) -> [Finding; 2] {
     let nvcc = Nvcc::installed(programs);
     let clang = nvcc.as_ref().and_then(|nvcc| Clang::find(nvcc, programs));
@@ -349,7 +349,7 @@ fn counters_are_roots() -> bool {
     params.lines().any(|line| line.trim() == "RmProfilingAdminOnly: 1") && !rustix::process::geteuid().is_root()
 }
 
-/// The GPUs' clocks now; times taken at reduced clocks are not representative.
+/// Returns the GPUs' clocks now; times taken at reduced clocks are not representative.
 fn of_clocks(programs: &Programs) -> Finding {
     const FIELDS: &str = "index,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,persistence_mode";
     let query = format!("--query-gpu={FIELDS}");
@@ -370,7 +370,7 @@ fn clocks_line(line: &str) -> String {
     }
 }
 
-/// What a program prints, or why it failed.
+/// Returns what a program prints, or why it failed.
 fn output(command: &mut Command) -> Result<String, String> {
     let out = command.output().map_err(|e| e.to_string())?;
     if out.status.success() {

@@ -81,7 +81,7 @@ fn refused(filter: Option<&str>, message: &str) -> Failure {
     Failure::usage(format!("--filter '{}': {message}; the axes of the report have values", filter.unwrap_or_default()))
 }
 
-/// The axes of a case and its variant.
+/// Returns the axes of a case and its variant.
 fn scope(key: &CaseKey) -> Scope {
     let mut scope = Scope::new();
     scope.set("variant", Value::Str(key.variant.clone()));

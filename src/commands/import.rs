@@ -44,7 +44,7 @@ fn kernels_beside(manifest: &Path) -> PathBuf {
     }
 }
 
-/// The PTX of the kernel that is asked for.
+/// Returns the PTX of the kernel that is asked for.
 fn cached_kernel(args: &TritonArgs) -> Result<PathBuf, Failure> {
     let mut found = Vec::new();
     let inner: Vec<PathBuf> = entries(&args.folder)?.into_iter().filter(|path| path.is_dir()).collect();
@@ -73,7 +73,7 @@ fn list(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What is in a folder, in the order of names.
+/// Returns what is in a folder, in the order of names.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let read = fs::read_dir(folder).map_err(|e| Failure::usage(format!("cannot read {}: {e}", folder.display())))?;
     let mut paths: Vec<PathBuf> = read.flatten().map(|entry| entry.path()).collect();

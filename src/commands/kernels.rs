@@ -43,7 +43,7 @@ pub fn draft(
     Draft::new(&request).map_err(|faults| refused(&faults))
 }
 
-/// The name of an experiment about this file: `reduce_fast` of `src/reduce_fast.cu`.
+/// Returns the name of an experiment about this file: `reduce_fast` of `src/reduce_fast.cu`.
 pub fn experiment_name(file: &Path) -> String {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -51,7 +51,7 @@ pub fn experiment_name(file: &Path) -> String {
     if name.is_empty() { "kernels".to_owned() } else { name }
 }
 
-/// The file of `FILE[:KERNEL]`.
+/// Returns the file of `FILE[:KERNEL]`.
 pub fn file_of(source: &str) -> PathBuf {
     split(source).0
 }
@@ -66,7 +66,7 @@ fn split(source: &str) -> (PathBuf, Option<&str>) {
     (PathBuf::from(&source[..end]), source.get(end + 1..).filter(|kernel| !kernel.is_empty()))
 }
 
-/// The kernels that are asked for, or every kernel of the file.
+/// Returns the kernels that are asked for, or every kernel of the file.
 fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<String>> {
     let file = path.display().to_string();
     let known = signatures(path).map_err(|error| {
@@ -106,13 +106,13 @@ fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<
     if faults.is_empty() { Ok(found) } else { Err(faults) }
 }
 
-/// All faults, each on a line of its own.
+/// Returns all faults, each on a line of its own.
 fn refused(faults: &[String]) -> Failure {
     let message = faults.iter().map(|fault| format!("error: {fault}")).collect::<Vec<_>>().join("\n");
     Failure { exit: Exit::Usage, message, is_drawn: true }
 }
 
-/// What a manifest at `manifest` calls a source: by its name where manifests look for sources, relative to the
+/// Returns what a manifest at `manifest` calls a source: by its name where manifests look for sources, relative to the
 /// manifest's folder otherwise.
 pub fn source_name(source: &Path, manifest: &Path) -> String {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -39,7 +39,7 @@ pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// The manifests that are named, and those of folders.
+/// Returns the manifests that are named, and those of folders.
 fn manifests(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let default = [PathBuf::from(FOLDER)];
     let places = if named.is_empty() { &default[..] } else { named };
@@ -112,7 +112,7 @@ fn axes(plan: &Plan) -> Vec<AxisEntry> {
     plan.axes().iter().map(|axis| AxisEntry { name: axis.name.clone(), values: axis.values.clone() }).collect()
 }
 
-/// A row per experiment; lists go on in their column on a terminal.
+/// Returns a row per experiment; lists go on in their column on a terminal.
 fn table(entries: &[Entry], width: Option<usize>) -> String {
     const TITLES: [&str; 3] = ["experiment", "cases", "variants and axes"];
     let names = entries.iter().map(|entry| entry.experiment.chars().count());

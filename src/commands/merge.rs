@@ -68,7 +68,8 @@ fn failure(error: &ReadError) -> Failure {
     if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
 }
 
-/// The folder of each report. Those of one experiment on devices of one name are told apart by driver, then by number.
+/// Returns the folder of each report. Those of one experiment on devices of one name are told apart by driver, then by
+/// number.
 fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
     if let (Some(out), [_]) = (out, parts) {
         return vec![out.to_owned()];
@@ -130,7 +131,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// What is missing, in sentences.
+/// Returns what is missing, in sentences.
 fn lacking(missing: &Missing) -> Vec<String> {
     let mut lines = Vec::new();
     if !missing.shards.is_empty() {

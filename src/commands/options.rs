@@ -50,7 +50,7 @@ impl Target {
         })
     }
 
-    /// The number of the GPU, should the target be one.
+    /// Returns the number of the GPU, should the target be one.
     pub const fn ordinal(&self) -> u32 {
         match self {
             Self::Gpu(ordinal) => *ordinal,
@@ -102,7 +102,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The run of one manifest of the command line.
+    /// Returns the run of one manifest of the command line.
     pub fn of_run(args: &RunArgs, manifest: &Path) -> Result<Self, Failure> {
         Ok(Self {
             manifest: manifest.to_owned(),
@@ -126,7 +126,7 @@ impl RunOptions {
         })
     }
 
-    /// The run that a profile is: one that only counts.
+    /// Returns the run that a profile is: one that only counts.
     pub fn of_profile(args: &ProfileArgs) -> Self {
         Self {
             manifest: args.manifest.clone(),
@@ -150,7 +150,7 @@ impl RunOptions {
         }
     }
 
-    /// The run of kernels without a manifest. Its report goes to `folder` unless `--out` names another.
+    /// Returns the run of kernels without a manifest. Its report goes to `folder` unless `--out` names another.
     pub fn of_try(args: &TryArgs, folder: &Path) -> Result<Self, Failure> {
         Ok(Self {
             manifest: PathBuf::from(TRIED),
@@ -174,7 +174,7 @@ impl RunOptions {
         })
     }
 
-    /// The run of one case. Its report goes to `folder`, what it leaves to `outputs`.
+    /// Returns the run of one case. Its report goes to `folder`, what it leaves to `outputs`.
     pub fn of_show(args: &ShowArgs, folder: &Path, outputs: &Path) -> Result<Self, Failure> {
         let narrowing = Narrowing { set: args.set.clone(), ..Narrowing::default() };
         Ok(Self {
@@ -199,7 +199,7 @@ impl RunOptions {
         })
     }
 
-    /// How progress is shown.
+    /// Returns how progress is shown.
     pub const fn style(&self) -> Style {
         match self.display.progress {
             _ if self.display.quiet => Style::Quiet,

@@ -34,7 +34,7 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// What `run` with the same options would run on: its backend, and its device as far as it is known here.
+/// Returns what `run` with the same options would run on: its backend, and its device as far as it is known here.
 pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let target = Target::resolve(args)?;
     if let Some(path) = profile {
@@ -53,13 +53,13 @@ pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind
     }
 }
 
-/// The GPU with this number, if this machine has it. Asks the driver and opens nothing.
+/// Returns the GPU with this number, if this machine has it. Asks the driver and opens nothing.
 fn gpu(ordinal: u32) -> Option<DeviceInfo> {
     let devices = Cuda::Timed.devices().unwrap_or_default();
     devices.into_iter().find(|(id, _)| id.ordinal == ordinal).map(|(_, info)| info)
 }
 
-/// The GPU that the simulator simulates.
+/// Returns the GPU that the simulator simulates.
 fn simulator(name: Option<&str>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let devices = SimBackend::new(name, simt::Options::default())
         .and_then(|backend| backend.devices())

@@ -9,7 +9,7 @@ use super::options::{Kind, RunOptions, Target};
 use crate::model::BackendKind;
 
 impl Narrowing {
-    /// The options for a shell, or `None` if the whole matrix runs.
+    /// Returns the options for a shell, or `None` if the whole matrix runs.
     pub fn describe(&self) -> Option<String> {
         let set = self.set.iter().map(|set| format!("--set {}", word(set)));
         let filter = self.filter.iter().map(|filter| format!("--filter {}", word(filter)));
@@ -20,8 +20,8 @@ impl Narrowing {
 }
 
 impl RunOptions {
-    /// The command that reproduces the records on `backend`; `None` if it is `runner run` with the manifest, the
-    /// narrowing and the backend, which records hold anyway.
+    /// Returns the command that reproduces the records on `backend`; `None` if it is `runner run` with the manifest,
+    /// the narrowing and the backend, which records hold anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
         if let Kind::Try { .. } = self.kind {
             let words: Vec<String> =
@@ -46,7 +46,7 @@ impl RunOptions {
         Some(words.chain(options).collect::<Vec<_>>().join(" "))
     }
 
-    /// The device of the backend, and whether the simulator checks kernels.
+    /// Returns the device of the backend, and whether the simulator checks kernels.
     fn device_options(&self, backend: BackendKind) -> Vec<String> {
         let mut options = Vec::new();
         match backend {
@@ -66,7 +66,7 @@ impl RunOptions {
 }
 
 impl ProfileArgs {
-    /// The command that reproduces the records.
+    /// Returns the command that reproduces the records.
     pub fn command(&self) -> String {
         let path = self.manifest.display().to_string();
         let narrowed = self.narrowing.describe().map(|n| format!(" {n}")).unwrap_or_default();
@@ -76,7 +76,7 @@ impl ProfileArgs {
     }
 }
 
-/// The text as one word for a shell; borrowed if it needs no quotes.
+/// Returns the text as one word for a shell; borrowed if it needs no quotes.
 fn word(text: &str) -> Cow<'_, str> {
     // shlex also quotes commas and equals signs, which are safe inside a word.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+.,:/@=".contains(c);

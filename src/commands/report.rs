@@ -92,7 +92,7 @@ fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::CaseFailed)
 }
 
-/// The records of `dir`, or of its journal if that is asked for or there are no records.
+/// Returns the records of `dir`, or of its journal if that is asked for or there are no records.
 fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records, Failure> {
     let stored = dir.join(RECORDS_FILE);
     let journal = dir.join(JOURNAL_FILE);
@@ -106,7 +106,7 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
     Ok(records)
 }
 
-/// Why nothing can be reported from `dir`, and which folder was meant.
+/// Returns why nothing can be reported from `dir`, and which folder was meant.
 fn nothing_in(dir: &Path, from_journal: bool) -> String {
     let missing = match (dir.exists(), from_journal) {
         (false, _) => "does not exist".to_owned(),

@@ -18,7 +18,7 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The pinned compiler of the given major version; otherwise the newest that the driver and every GPU support.
+/// Returns the pinned compiler of the given major version; otherwise the newest that the driver and every GPU support.
 fn wanted(major: Option<u32>) -> Result<Want, compile::ToolkitError> {
     let major = match (major, cuda::driver_version()) {
         (Some(major), _) => major,

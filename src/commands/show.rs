@@ -75,7 +75,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(ended.exit)
 }
 
-/// The one case that is named: a variant, and values of axes where it has several cases.
+/// Returns the one case that is named: a variant, and values of axes where it has several cases.
 fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Console) -> Result<Case, Failure> {
     let (backend, device) = super::plan::machine(&args.target, None)?;
     let planned = PlanOptions {
@@ -144,7 +144,7 @@ fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
     options.narrowing.filter = (!conditions.is_empty()).then(|| conditions.join(" && "));
 }
 
-/// The buffers that were written, by name.
+/// Returns the buffers that were written, by name.
 fn arrays(folder: &Path) -> Vec<(String, Array)> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -189,7 +189,7 @@ fn buffers(text: &mut String, arrays: &[(String, Array)], shapes: &[Shape]) {
     }
 }
 
-/// The first and last elements of a range.
+/// Returns the first and last elements of a range.
 fn ends(array: &Array, range: Range<usize>) -> String {
     let shown = |range: Range<usize>| range.map(|index| array.text(index)).collect::<Vec<_>>().join(" ");
     if range.len() <= 2 * SHOWN {
@@ -198,7 +198,7 @@ fn ends(array: &Array, range: Range<usize>) -> String {
     format!("{} … {}", shown(range.start..range.start + SHOWN), shown(range.end - SHOWN..range.end))
 }
 
-/// The elements that were asked for.
+/// Returns the elements that were asked for.
 fn elements(
     text: &mut String,
     arrays: &[(String, Array)],

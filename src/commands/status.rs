@@ -24,7 +24,7 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(if missing > 0 { Exit::CaseFailed } else { Exit::Success })
 }
 
-/// The state of every shard. Asks the scheduler if its last answer is old.
+/// Returns the state of every shard. Asks the scheduler if its last answer is old.
 pub fn shards(
     dir: &Path,
     job: &Job,
@@ -62,7 +62,7 @@ pub fn counts(job: &Job, shards: &[ShardStatus]) -> String {
     format!("job {}: {}: {}", job.name, plural(shards.len() as u64, "shard"), parts.join(", "))
 }
 
-/// Every shard that is not done, with its reason.
+/// Returns every shard that is not done, with its reason.
 pub fn listed(job: &Job, shards: &[ShardStatus]) -> String {
     let mut text = String::new();
     for state in [State::Failed, State::Lost, State::Outdated, State::Unsubmitted, State::Running, State::Queued] {

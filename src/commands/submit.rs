@@ -46,7 +46,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.sending.wait { wait::wait(dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
 }
 
-/// The shards that have no results and are not on their way.
+/// Returns the shards that have no results and are not on their way.
 fn missing(dir: &Path, job: &Job, earlier: &[Submission], console: &mut Console) -> Result<Vec<Work>, Failure> {
     if earlier.is_empty() {
         return Ok(job.work().collect());

@@ -54,7 +54,7 @@ pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure>
     Ok(Exit::Success)
 }
 
-/// The template that a manifest names. It must parse.
+/// Returns the template that a manifest names. It must parse.
 pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<PageTemplate>, Failure> {
     let Some((path, span)) = &manifest.template else { return Ok(None) };
     let refused = |message: String, hint: &str| {
@@ -70,7 +70,7 @@ pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<Page
     Ok(Some(read))
 }
 
-/// A template from a file. Its syntax is checked; what it uses is only known when a page is made.
+/// Returns a template from a file. Its syntax is checked; what it uses is only known when a page is made.
 pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     let text = regular::read_text(path)
         .map_err(|error| Failure::usage(format!("cannot read the template {}: {error}", path.display())))?;
@@ -116,7 +116,7 @@ fn end(message: &str) -> ! {
     process::exit(Exit::Usage as i32)
 }
 
-/// The memory that this process occupies, bytes; zero if the system does not say.
+/// Returns the memory that this process occupies, bytes; zero if the system does not say.
 fn memory() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));

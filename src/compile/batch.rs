@@ -205,7 +205,7 @@ impl Batch<'_> {
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
     }
 
-    /// The failure of a unit for a reason that every other has, too: no further one is compiled.
+    /// Returns the failure of a unit for a reason that every other has, too: no further one is compiled.
     fn unusable(&self, why: &dyn Display) -> CompileFailure {
         // The first reason counts.
         let _ = self.options.fault.set(why.to_string());
@@ -244,7 +244,7 @@ impl Batch<'_> {
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
-    /// The code and its description, without a path yet.
+    /// Returns the code and its description, without a path yet.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         if let Some(plugin) = &unit.plugin {
             return self.build(unit, plugin, identity);
@@ -301,7 +301,7 @@ impl Batch<'_> {
         Ok((code, compiled))
     }
 
-    /// What to write instead of a header that only host compilers have.
+    /// Returns what to write instead of a header that only host compilers have.
     fn header_hint(&self, log: &str) -> String {
         let Some(missing) = log::missing_header(log) else { return String::new() };
         let device_name =
@@ -314,7 +314,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Where a compiler may read, besides its own installation.
+    /// Returns where a compiler may read, besides its own installation.
     fn readable(&self, identity: &Identity) -> Vec<PathBuf> {
         self.options.project.folders().into_iter().chain(identity.options.include_dirs.clone()).collect()
     }
@@ -337,7 +337,7 @@ impl Batch<'_> {
         })
     }
 
-    /// The source with the headers of a host compiler and without host code.
+    /// Returns the source with the headers of a host compiler and without host code.
     fn as_nvcc(&self, unit: &CompileUnit, identity: &Identity) -> Result<AsNvcc, CompileFailure> {
         let files: Vec<(&str, &str)> = identity.included.iter().map(|(name, text)| (name.as_str(), &**text)).collect();
         let texts = files.iter().map(|(_, text)| *text).chain([&*identity.source]);
@@ -371,7 +371,7 @@ impl Batch<'_> {
     }
 }
 
-/// What to do about a function that a kernel calls and that was left out.
+/// Returns what to do about a function that a kernel calls and that was left out.
 fn host_hint(summary: &str, left_out: &[String]) -> String {
     let name = summary.split_once("identifier \"").and_then(|(_, rest)| rest.split_once("\" is undefined"));
     match name.filter(|(name, _)| left_out.iter().any(|out| out == name)) {
@@ -380,8 +380,8 @@ fn host_hint(summary: &str, left_out: &[String]) -> String {
     }
 }
 
-/// The options for a compiler that is a program. Folders from which the source includes nothing are left out: the compiler
-/// would also search them for what its own headers include, which no hash of the unit covers.
+/// Returns the options for a compiler that is a program. Folders from which the source includes nothing are left out:
+/// the compiler would also search them for what its own headers include, which no hash of the unit covers.
 fn options_of_program(identity: &Identity) -> UnitOptions {
     let mut options = identity.options.clone();
     if identity.whole && identity.included.is_empty() {
@@ -390,7 +390,7 @@ fn options_of_program(identity: &Identity) -> UnitOptions {
     options
 }
 
-/// The names that are wanted from a unit.
+/// Returns the names that are wanted from a unit.
 fn expressions(unit: &CompileUnit) -> Vec<String> {
     unit.kernels.iter().cloned().chain(unit.symbols.iter().map(|symbol| address_of(symbol))).collect()
 }

@@ -65,7 +65,7 @@ struct Entry {
 }
 
 impl Cache {
-    /// The folder that `RUNNER_CACHE` names, or `runner` in the user's cache folder.
+    /// Returns the folder that `RUNNER_CACHE` names, or `runner` in the user's cache folder.
     pub fn locate() -> Result<Self, CacheError> {
         if let Some(root) = env::var_os(CACHE_VARIABLE).filter(|v| !v.is_empty()) {
             return Self::at(root).safe();
@@ -74,8 +74,8 @@ impl Cache {
         Self::at(strategy.cache_dir().join("runner")).safe()
     }
 
-    /// The cache, if no other user can write to it: the compiler and compiled code in it are executed. Requests to workers
-    /// name files in it as text.
+    /// Returns the cache, if no other user can write to it: the compiler and compiled code in it are executed. Requests
+    /// to workers name files in it as text.
     fn safe(self) -> Result<Self, CacheError> {
         if self.root.to_str().is_none() {
             return Err(CacheError::NotUtf8 { path: self.root });
@@ -91,12 +91,12 @@ impl Cache {
         Err(CacheError::Unsafe { path: self.root, why })
     }
 
-    /// A cache in this folder, which need not exist yet.
+    /// Returns a cache in this folder, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The folder, which may not exist yet.
+    /// Returns the folder, which may not exist yet.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -114,12 +114,12 @@ impl Cache {
         let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
     }
 
-    /// The folder of a fetched toolkit.
+    /// Returns the folder of a fetched toolkit.
     pub fn toolkit_dir(&self, pinned: &Pinned) -> PathBuf {
         self.root.join("toolkit").join(format!("cuda-{}", pinned.build))
     }
 
-    /// The folder of a fetched compute-sanitizer.
+    /// Returns the folder of a fetched compute-sanitizer.
     pub fn sanitizer_dir(&self, pinned: &Pinned) -> PathBuf {
         self.root.join("toolkit").join(format!("sanitizer-{}", pinned.build))
     }
@@ -128,7 +128,7 @@ impl Cache {
         self.root.join("code").join(format!("v{FORMAT}"))
     }
 
-    /// The unit stored under `address`; `None` if it is absent or its code does not match its hash.
+    /// Returns the unit stored under `address`; `None` if it is absent or its code does not match its hash.
     pub(super) fn load(&self, address: &str) -> Option<Compiled> {
         let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
         let entry: Entry = serde_json::from_slice(&text).ok()?;
@@ -160,7 +160,7 @@ impl Cache {
         self.code_dir().join(format!("{name}.{extension}"))
     }
 
-    /// A scratch file for a compiler's output. It is removed when the handle is dropped.
+    /// Returns a scratch file for a compiler's output. It is removed when the handle is dropped.
     pub(super) fn scratch(&self) -> Result<tempfile::NamedTempFile, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir)
@@ -183,7 +183,7 @@ fn remove_stale(dir: &Path) {
     }
 }
 
-/// The error for a path, for `map_err`.
+/// Returns the error for a path, for `map_err`.
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
     let path = path.to_owned();
     move |source| CacheError::NotWritable { path, source }

@@ -105,7 +105,7 @@ pub(super) enum NoReply {
 }
 
 impl NoReply {
-    /// What the child printed before it crashed.
+    /// Returns what the child printed before it crashed.
     pub fn stderr(&self) -> &str {
         match self {
             Self::Crashed { stderr, .. } => stderr,
@@ -114,7 +114,7 @@ impl NoReply {
     }
 }
 
-/// The child process: reads one request from standard input, compiles, replies on standard output.
+/// Returns the child process: reads one request from standard input, compiles, replies on standard output.
 pub fn serve() -> io::Result<()> {
     let mut pipe = take_stdout()?;
     end_with_parent();
@@ -196,7 +196,7 @@ fn unwritable(output: &Path, error: &io::Error) -> Reply {
     Reply::Unwritable { reason: format!("cannot write {}: {error}; {remedy}", output.display()) }
 }
 
-/// The product with a line of its log that names what is not in it.
+/// Returns the product with a line of its log that names what is not in it.
 fn with_note(product: Product, left_out: &[String]) -> Product {
     if left_out.is_empty() {
         return product;
@@ -237,7 +237,7 @@ pub(super) fn ask(program: &Path, request: &Request, limit: Duration, stop: &Ato
     Err(NoReply::Crashed { status, stderr })
 }
 
-/// The content of the pipe; `None` at the deadline or if `stop` is set.
+/// Returns the content of the pipe; `None` at the deadline or if `stop` is set.
 pub(super) fn wait(pipe: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> Option<Vec<u8>> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

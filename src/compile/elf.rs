@@ -55,8 +55,8 @@ pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     found
 }
 
-/// The records of a section: a byte of format, a byte of attribute, then either a length and that many bytes, or two
-/// bytes.
+/// Returns the records of a section: a byte of format, a byte of attribute, then either a length and that many bytes,
+/// or two bytes.
 fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -68,7 +68,7 @@ fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// The little-endian word at position `at`.
+/// Returns the little-endian word at position `at`.
 fn word(value: &[u8], at: usize) -> Option<u32> {
     value.get(4 * at..4 * at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }

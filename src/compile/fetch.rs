@@ -74,7 +74,7 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// How the set is called in messages.
+    /// Returns how the set is called in messages.
     fn describe(self, set: &Pinned) -> String {
         match self {
             Self::Compile => format!("NVRTC {} and its headers", set.build),
@@ -82,7 +82,7 @@ impl Purpose {
         }
     }
 
-    /// What is wrong with a folder of unpacked packages.
+    /// Returns what is wrong with a folder of unpacked packages.
     fn inspect(self, root: &Path) -> Result<(), String> {
         match self {
             Self::Compile => layout::inspect(root).map(drop),
@@ -152,7 +152,7 @@ fn remove_stale(parent: &Path, prefix: &str) {
     }
 }
 
-/// The lock of the process that is fetching. The system releases it when the process ends.
+/// Returns the lock of the process that is fetching. The system releases it when the process ends.
 fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
     let file = File::create(path).map_err(|source| io("create", path, source))?;
     if file.try_lock().is_err() {
@@ -238,7 +238,7 @@ fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
     stderr.join().unwrap_or_default()
 }
 
-/// The error that pip's standard error describes.
+/// Returns the error that pip's standard error describes.
 fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchError {
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let tail = || {

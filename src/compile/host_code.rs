@@ -62,7 +62,7 @@ pub(super) struct DeviceCode {
 pub(super) struct DeviceMacros(BTreeSet<String>);
 
 impl DeviceMacros {
-    /// The macros that these texts and definitions (`NAME=VALUE`) make.
+    /// Returns the macros that these texts and definitions (`NAME=VALUE`) make.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>, definitions: &[(String, String)]) -> Self {
         let mut bodies: Vec<(String, Vec<String>)> =
             definitions.iter().map(|(name, value)| (name.clone(), words(value))).collect();
@@ -110,7 +110,7 @@ pub(super) struct TooDeep {
     column: usize,
 }
 
-/// The text without its host code; `None` if it has none, or if its brackets do not match.
+/// Returns the text without its host code; `None` if it has none, or if its brackets do not match.
 pub(super) fn device_code(text: &str, macros: &DeviceMacros) -> Result<Option<DeviceCode>, TooDeep> {
     let plain = blanked(text);
     let tokens = tokens(&plain);
@@ -290,7 +290,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The place of the bracket that closes the one at `open`.
+    /// Returns the place of the bracket that closes the one at `open`.
     fn closing(&self, open: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for at in open..self.tokens.len() {
@@ -367,7 +367,7 @@ impl Head {
         colon && scan.token(at - 1).starts_with(|c: char| is_part(c) || c == '>')
     }
 
-    /// The name of the class that it defines; empty for one without a name.
+    /// Returns the name of the class that it defines; empty for one without a name.
     fn class_name(&self, scan: &Scan<'_>) -> Option<String> {
         let keyword = self.tokens.clone().find(|at| matches!(scan.token(*at), "struct" | "class" | "union"))?;
         if self.has(scan, "enum") {
@@ -408,7 +408,7 @@ impl Head {
     }
 }
 
-/// The place after the angle brackets that open at `open`.
+/// Returns the place after the angle brackets that open at `open`.
 fn after_angles(scan: &Scan<'_>, open: usize, end: usize) -> usize {
     let (mut depth, mut at) = (0_usize, open);
     while at < end {

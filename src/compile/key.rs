@@ -107,7 +107,7 @@ impl Identity {
     }
 }
 
-/// The hash of a source and of its includes outside the toolkit.
+/// Returns the hash of a source and of its includes outside the toolkit.
 pub(super) fn hash_of(files: &[Input]) -> String {
     let mut fields = Fields::new();
     for file in files {
@@ -133,7 +133,8 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The compiler's full version. If only major and minor are known, the size of the library distinguishes builds.
+/// Returns the compiler's full version. If only major and minor are known, the size of the library distinguishes
+/// builds.
 fn nvrtc_identity(toolkit: &Toolkit) -> String {
     let (major, minor) = toolkit.info.version;
     match &toolkit.info.build {
@@ -142,7 +143,7 @@ fn nvrtc_identity(toolkit: &Toolkit) -> String {
     }
 }
 
-/// A value that is never the same twice, so that a unit that cannot be identified is never found in the cache.
+/// Returns a value that is never the same twice, so that a unit that cannot be identified is never found in the cache.
 fn nonce() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{} {}", std::process::id(), since.as_nanos())

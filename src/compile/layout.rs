@@ -18,7 +18,7 @@ const COMMON_HEADER: &str = "cuda_fp16.h";
 /// The library that code that launches kernels is linked with.
 pub(super) const DEVICE_RUNTIME: &str = "libcudadevrt.a";
 
-/// Every toolkit in `root`, newest first, or what is wrong with the folder.
+/// Returns every toolkit in `root`, newest first, or what is wrong with the folder.
 pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     if !root.is_dir() {
         return Err("is not there".to_owned());
@@ -88,7 +88,7 @@ fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| base.join(name).join(leaf)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// The NVRTC libraries of a folder, each with the builtins library of the same version.
+/// Returns the NVRTC libraries of a folder, each with the builtins library of the same version.
 fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
     let mut builtins: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut mains: BTreeMap<u32, String> = BTreeMap::new();
@@ -117,13 +117,13 @@ fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
         .collect()
 }
 
-/// The numbers at the end of the library's real file name: `[13, 0, 88]` for `libnvrtc.so.13.0.88`.
+/// Returns the numbers at the end of the library's real file name: `[13, 0, 88]` for `libnvrtc.so.13.0.88`.
 fn file_version(library: &Path) -> Option<Vec<u32>> {
     let real = fs::canonicalize(library).ok()?;
     numbers(real.file_name()?.to_str()?.strip_prefix("libnvrtc.so.")?)
 }
 
-/// The full version, from the library's real file name or from the wheel that contained it.
+/// Returns the full version, from the library's real file name or from the wheel that contained it.
 fn build_of(root: &Path, library: &Path) -> Option<String> {
     let version = file_version(library)?;
     if version.len() >= 3 {
@@ -141,7 +141,7 @@ pub(super) fn numbers(text: &str) -> Option<Vec<u32>> {
     text.split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// The names in a folder; none if it cannot be read.
+/// Returns the names in a folder; none if it cannot be read.
 pub(super) fn entries(dir: &Path) -> Vec<String> {
     let Ok(read) = fs::read_dir(dir) else { return Vec::new() };
     read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -152,7 +152,7 @@ pub(super) fn entries(dir: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A folder with these files, all empty. `a -> b` makes a link.
+    /// Returns a folder with these files, all empty. `a -> b` makes a link.
     fn root(files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for file in files {

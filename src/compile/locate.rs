@@ -40,7 +40,7 @@ pub enum Want {
 }
 
 impl Want {
-    /// The pinned set for this want.
+    /// Returns the pinned set for this want.
     pub fn pinned(self) -> Result<&'static Pinned, ToolkitError> {
         let major = match self {
             Self::Pinned => pinned::NEWEST.major,
@@ -52,7 +52,7 @@ impl Want {
         Pinned::of(major).ok_or(ToolkitError::NoPinned { major })
     }
 
-    /// Why a compiler of this version is not suitable.
+    /// Returns why a compiler of this version is not suitable.
     fn refusal(self, toolkit: &ToolkitInfo) -> Option<String> {
         let (major, minor) = toolkit.version;
         match self {
@@ -187,7 +187,8 @@ impl Toolkit {
     }
 }
 
-/// The folders of this machine's toolkits, best first: the environment's, the default, versioned ones from the newest.
+/// Returns the folders of this machine's toolkits, best first: the environment's, the default, versioned ones from the
+/// newest.
 fn system_roots() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
         .iter()
@@ -212,7 +213,7 @@ fn system_roots() -> Vec<PathBuf> {
     roots
 }
 
-/// The newest suitable toolkit in `root`, or why there is none.
+/// Returns the newest suitable toolkit in `root`, or why there is none.
 fn choose(root: &Path, want: Want) -> Result<Toolkit, String> {
     let mut refusals = Vec::new();
     for toolkit in inspect(root)? {

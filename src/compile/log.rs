@@ -59,13 +59,13 @@ pub(super) fn read(log: &str) -> SuccessLog {
     SuccessLog { warnings: warnings.join("\n").trim().to_owned(), figures }
 }
 
-/// The number before `what`.
+/// Returns the number before `what`.
 fn number_before(line: &str, what: &str) -> Option<u32> {
     let (before, _) = line.split_once(what)?;
     before.rsplit([' ', ',']).next()?.parse().ok()
 }
 
-/// The log of a failed compile, with the compiler's internal names for kernels replaced by the kernels' own.
+/// Returns the log of a failed compile, with the compiler's internal names for kernels replaced by the kernels' own.
 pub(super) fn readable(log: &str) -> String {
     const PRAGMA: &str = "#pragma nv_mangled_name";
     let lines: Vec<&str> = log.lines().collect();
@@ -84,7 +84,7 @@ pub(super) fn readable(log: &str) -> String {
     out.join("\n")
 }
 
-/// The first error of a readable log, as `file:line: message`.
+/// Returns the first error of a readable log, as `file:line: message`.
 pub(super) fn first_error(log: &str) -> Option<String> {
     log.lines().find_map(|line| {
         let (place, message) = split_error(line)?;
@@ -108,7 +108,7 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
     rest.split_once(": ").map(|(_, message)| (place, message))
 }
 
-/// The missing file of an `#include` in the log of a failed compile.
+/// Returns the missing file of an `#include` in the log of a failed compile.
 pub(super) fn missing_header(log: &str) -> Option<&str> {
     log.split_once("cannot open source file \"")?.1.split('"').next()
 }

@@ -101,7 +101,7 @@ impl Nvrtc {
         Ok((major as u32, minor as u32))
     }
 
-    /// The supported architectures, as `75`, `90`, `120`, in ascending order.
+    /// Returns the supported architectures, as `75`, `90`, `120`, in ascending order.
     pub fn architectures(&self) -> Result<Vec<u32>, Refusal> {
         let mut count = 0;
         // SAFETY: the type is the manual's, and the pointer is to a live integer.
@@ -134,7 +134,7 @@ impl Nvrtc {
         Ok(Product { code, lowered, log })
     }
 
-    /// A function of the library. The caller guarantees that `F` is its type.
+    /// Returns a function of the library. The caller guarantees that `F` is its type.
     fn function<F: Copy>(&self, name: &str) -> Result<F, Refusal> {
         // SAFETY: every use below names a type written down from the manual; the pointer does not outlive `self`,
         // which each caller borrows while it calls.
@@ -228,7 +228,7 @@ impl<'a> OpenProgram<'a> {
         }
     }
 
-    /// A result whose size is queried first.
+    /// Returns a result whose size is queried first.
     fn bytes(&self, size_call: &str, bytes_call: &str) -> Result<Vec<u8>, Refusal> {
         let mut size = 0;
         // SAFETY: the program is live and the pointer is to a live integer.
@@ -257,7 +257,8 @@ fn c_string(text: &str) -> Result<CString, Refusal> {
     CString::new(text).map_err(|_| Refusal::Program("error: the source or an option holds a null character".to_owned()))
 }
 
-/// The architecture to compile for with a compiler that supports `supported`, and the kind of code that results.
+/// Returns the architecture to compile for with a compiler that supports `supported`, and the kind of code that
+/// results.
 ///
 /// For a GPU that is newer than the compiler, this is PTX of the newest supported architecture that is not newer than
 /// the GPU. PTX for the simulator is compiled for a real architecture, so that ptxas runs too and reports what a kernel

@@ -19,7 +19,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// The text by which keys of compiled code distinguish targets. A change of it makes every stored result stale.
+    /// Returns the text by which keys of compiled code distinguish targets. A change of it makes every stored result
+    /// stale.
     pub(super) fn identity(self) -> String {
         let (kind, (major, minor)) = match self {
             Self::Gpu(capability) => ("Gpu", capability),
@@ -73,7 +74,7 @@ impl UnitOptions {
     }
 }
 
-/// The options that the manifest does not set.
+/// Returns the options that the manifest does not set.
 fn defaults(unit: &CompileUnit) -> Vec<String> {
     let mut options = Vec::new();
     if !unit.options.iter().any(|option| option.trim_start_matches('-').starts_with("std=")) {
@@ -101,7 +102,7 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     options
 }
 
-/// The value of an option that has one of these names.
+/// Returns the value of an option that has one of these names.
 fn value_of<'a>(option: &'a str, names: [&str; 2]) -> Option<&'a str> {
     let (name, value) = option.trim_start_matches('-').split_once('=')?;
     names.contains(&name).then_some(value)

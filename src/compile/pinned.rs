@@ -52,13 +52,13 @@ static SANITIZERS: [Pinned; 2] = [
     },
 ];
 
-/// The compute-sanitizer for a CUDA major version, which is one of [`Pinned::of`].
+/// Returns the compute-sanitizer for a CUDA major version, which is one of [`Pinned::of`].
 pub fn sanitizer(major: u32) -> &'static Pinned {
     SANITIZERS.iter().find(|set| set.major == major).unwrap_or(&SANITIZERS[1])
 }
 
 impl Pinned {
-    /// The set for a CUDA major version.
+    /// Returns the set for a CUDA major version.
     pub fn of(major: u32) -> Option<&'static Self> {
         PINNED.iter().find(|set| set.major == major)
     }

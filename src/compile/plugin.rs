@@ -31,7 +31,7 @@ pub struct Nvcc {
 }
 
 impl Nvcc {
-    /// The nvcc of the toolkit that compiles kernels, else the first one on this machine.
+    /// Returns the nvcc of the toolkit that compiles kernels, else the first one on this machine.
     pub fn find(toolkit: &Toolkit, programs: &Programs) -> Option<Self> {
         let beside = match &toolkit.source {
             ToolkitSource::System(root) => Some(root.join("bin").join("nvcc")),
@@ -40,7 +40,7 @@ impl Nvcc {
         beside.into_iter().chain(programs.find("nvcc")).find_map(Self::at)
     }
 
-    /// The first one on this machine.
+    /// Returns the first one on this machine.
     pub fn installed(programs: &Programs) -> Option<Self> {
         programs.find("nvcc").and_then(Self::at)
     }
@@ -50,7 +50,7 @@ impl Nvcc {
         &self.include_dirs
     }
 
-    /// The nvcc at this path, if it runs.
+    /// Returns the nvcc at this path, if it runs.
     pub fn at(path: PathBuf) -> Option<Self> {
         let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output().ok()?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -66,7 +66,7 @@ impl Nvcc {
         Some(Self { path, version, root, include_dirs, library_dirs })
     }
 
-    /// The toolkit's folder.
+    /// Returns the toolkit's folder.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
@@ -77,7 +77,7 @@ impl Nvcc {
         format!("nvcc {}", build.unwrap_or("of unknown version"))
     }
 
-    /// What a built library depends on besides its source. The headers of the toolkit have its version.
+    /// Returns what a built library depends on besides its source. The headers of the toolkit have its version.
     pub(super) fn compiler(&self) -> Compiler<'_> {
         Compiler { identity: self.version.clone(), include_dirs: &self.include_dirs, root: Some(&self.root) }
     }
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// A program that prints nvcc's version if asked and otherwise runs `script`.
+    /// Returns a program that prints nvcc's version if asked and otherwise runs `script`.
     fn fake_nvcc(dir: &Path, script: &str) -> Nvcc {
         let path = dir.join("nvcc");
         let text = format!(

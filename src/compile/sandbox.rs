@@ -93,7 +93,7 @@ fn nothing() -> Result<RulesetCreated, RulesetError> {
         .create()
 }
 
-/// The folders that the environment names, and the host compiler's installation.
+/// Returns the folders that the environment names, and the host compiler's installation.
 fn searched() -> Vec<PathBuf> {
     let folders = SEARCHED.into_iter().filter_map(env::var_os);
     let folders: Vec<PathBuf> = folders.flat_map(|value| env::split_paths(&value).collect::<Vec<_>>()).collect();
@@ -105,8 +105,8 @@ fn searched() -> Vec<PathBuf> {
     folders.into_iter().filter(|folder| folder.is_absolute()).chain(installed).collect()
 }
 
-/// The folder that a program was installed to, links resolved: the parent of `bin`. A program in another folder, or in
-/// `bin` of the home folder, is taken for alone in it.
+/// Returns the folder that a program was installed to, links resolved: the parent of `bin`. A program in another
+/// folder, or in `bin` of the home folder, is taken for alone in it.
 pub(super) fn installation(program: &Path) -> PathBuf {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let folder = real.parent().map(Path::to_path_buf).unwrap_or_default();

@@ -22,7 +22,7 @@ pub enum SanitizerError {
     Toolkit(#[from] ToolkitError),
 }
 
-/// The path of compute-sanitizer. If this machine has none, the pinned one is fetched into the cache.
+/// Returns the path of compute-sanitizer. If this machine has none, the pinned one is fetched into the cache.
 ///
 /// `say` receives lines of progress meanwhile.
 pub fn ensure(

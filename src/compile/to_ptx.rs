@@ -44,14 +44,14 @@ pub struct Clang {
 }
 
 impl Clang {
-    /// The first clang of this machine, or else the newest with a version in its name.
+    /// Returns the first clang of this machine, or else the newest with a version in its name.
     pub fn find(toolkit: &Nvcc, programs: &Programs) -> Option<Self> {
         let versioned = (1..=NEWEST_CLANG).rev().map(|version| format!("clang-{version}"));
         let names = std::iter::once("clang".to_owned()).chain(versioned);
         names.filter_map(|name| programs.find(&name)).find_map(|path| Self::at(path, toolkit.clone()))
     }
 
-    /// The clang at this path, if it runs.
+    /// Returns the clang at this path, if it runs.
     pub fn at(path: PathBuf, toolkit: Nvcc) -> Option<Self> {
         let text = output(Command::new(&path).arg("--version"))?;
         let version = text.lines().next().filter(|line| line.contains("clang version"))?;
@@ -76,7 +76,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// All that this machine has.
+    /// Returns all that this machine has.
     pub fn find(toolkit: &Toolkit, programs: &Programs) -> Self {
         let nvcc = Nvcc::find(toolkit, programs);
         let clang = nvcc.as_ref().and_then(|nvcc| Clang::find(nvcc, programs));
@@ -96,7 +96,8 @@ impl Installed {
         toolkit.map(Nvcc::include_dirs).unwrap_or_default()
     }
 
-    /// What the code of a unit depends on besides its source; `None` if NVRTC compiles it, or nothing here does.
+    /// Returns what the code of a unit depends on besides its source; `None` if NVRTC compiles it, or nothing here
+    /// does.
     pub(super) fn compiler(&self, unit: &CompileUnit) -> Option<Compiler<'_>> {
         match unit.compiler {
             KernelCompiler::Nvrtc if unit.plugin.is_none() => None,
@@ -221,7 +222,8 @@ impl KernelBuild<'_> {
     }
 }
 
-/// A file with a variable for each of these expressions, behind the source. Errors about one name the expression.
+/// Returns a file with a variable for each of these expressions, behind the source. Errors about one name the
+/// expression.
 fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure> {
     let source = std::path::absolute(source).unwrap_or_else(|_| source.to_owned());
     let path = source.display().to_string();
@@ -238,7 +240,7 @@ fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure
     Ok(text)
 }
 
-/// The PTX without the variables, and the name that each of them held.
+/// Returns the PTX without the variables, and the name that each of them held.
 fn without_names(ptx: &str) -> (String, BTreeMap<usize, String>) {
     let (mut rest, mut names) = (String::with_capacity(ptx.len()), BTreeMap::new());
     for line in ptx.lines() {
@@ -258,7 +260,8 @@ fn without_names(ptx: &str) -> (String, BTreeMap<usize, String>) {
     (rest, names)
 }
 
-/// The numbers of `compute_90` or `sm_90` in a text, ascending; those of one architecture only (`sm_90a`) are left out.
+/// Returns the numbers of `compute_90` or `sm_90` in a text, ascending; those of one architecture only (`sm_90a`) are
+/// left out.
 fn architectures(text: &str) -> Vec<u32> {
     let known = |word: &str| word.strip_prefix("compute_").or_else(|| word.strip_prefix("sm_"))?.parse().ok();
     let mut all: Vec<u32> = text.split_whitespace().filter_map(known).collect();
@@ -267,7 +270,7 @@ fn architectures(text: &str) -> Vec<u32> {
     all
 }
 
-/// What a program prints, if it succeeds. clang lists its architectures on standard error.
+/// Returns what a program prints, if it succeeds. clang lists its architectures on standard error.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success())?;
     Some([output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat())

@@ -46,7 +46,7 @@ impl Toolkit {
         }
     }
 
-    /// The path of a header, if the toolkit has it.
+    /// Returns the path of a header, if the toolkit has it.
     pub fn header(&self, name: &str) -> Option<PathBuf> {
         self.include_dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
     }

@@ -33,7 +33,8 @@ pub struct Surveyor<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// The UUID of the opened GPU and its driver, under which results are stored. The simulator has nothing to calibrate.
+/// Returns the UUID of the opened GPU and its driver, under which results are stored. The simulator has nothing to
+/// calibrate.
 pub fn identity(ready: &Ready) -> Option<(&str, &str)> {
     let is_gpu = ready.device.backend == BackendKind::Cuda && ready.device.capabilities.has_clock;
     let driver = ready.driver.as_deref().unwrap_or(UNKNOWN_DRIVER);

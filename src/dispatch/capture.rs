@@ -27,8 +27,8 @@ impl StdoutCapture {
         Ok((original, Self { memory }))
     }
 
-    /// The text since the last call, without its last newline; `None` if there is none. Longer text is cut, with a last
-    /// line that states by how much.
+    /// Returns the text since the last call, without its last newline; `None` if there is none. Longer text is cut,
+    /// with a last line that states by how much.
     pub(super) fn take(&mut self) -> io::Result<Option<String>> {
         stdout::flush_c_streams();
         let length = self.memory.metadata()?.len() as usize;

@@ -12,13 +12,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub struct Cores(Vec<usize>);
 
 impl Cores {
-    /// The cores that this process may use. Empty if the operating system does not say.
+    /// Returns the cores that this process may use. Empty if the operating system does not say.
     pub fn available() -> Self {
         let Ok(set) = sched_getaffinity(None) else { return Self::default() };
         Self((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
     }
 
-    /// The cores near the device with this PCI address, by the NUMA node that it is attached to.
+    /// Returns the cores near the device with this PCI address, by the NUMA node that it is attached to.
     pub fn near(pci_address: &str) -> Option<Self> {
         let folder = Path::new("/sys/bus/pci/devices").join(pci_address.to_lowercase());
         std::fs::read_to_string(folder.join("local_cpulist")).ok()?.trim().parse().ok()

@@ -80,7 +80,7 @@ impl Interrupt {
         }
     }
 
-    /// How urgently the run is to end, by the requests so far.
+    /// Returns how urgently the run is to end, by the requests so far.
     pub fn urgency(&self) -> Urgency {
         match self.0.load(Ordering::Relaxed) {
             0 => Urgency::None,

@@ -44,7 +44,7 @@ pub enum RunEnd {
 const INTERRUPTED: &str = "interrupted";
 
 impl RunEnd {
-    /// Why the remaining groups are not run; `None` while the run goes on.
+    /// Returns why the remaining groups are not run; `None` while the run goes on.
     fn why_not_run(&self) -> Option<String> {
         match self {
             Self::Complete => None,

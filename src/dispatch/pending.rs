@@ -81,7 +81,7 @@ impl Pending {
         entry.missing = units.len();
     }
 
-    /// The distinct units, in the order in which groups need them.
+    /// Returns the distinct units, in the order in which groups need them.
     pub fn units(&self) -> &[CompileUnit] {
         &self.units
     }
@@ -119,7 +119,7 @@ impl Pending {
         };
     }
 
-    /// The next group that may start, with its code.
+    /// Returns the next group that may start, with its code.
     pub fn next(&mut self, environment: &Environment) -> Option<Linked> {
         let entry = self.ready.pop_first().and_then(|index| self.groups[index].take())?;
         let (job, failed) = link(entry.job, &self.compiled, environment);
@@ -169,7 +169,7 @@ impl Pending {
         self.groups.iter().all(Option::is_none)
     }
 
-    /// The cases of all groups that were not given out.
+    /// Returns the cases of all groups that were not given out.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
         self.groups.iter().flatten().flat_map(|entry| &entry.job.cases).map(|case| &case.case)
     }

@@ -251,7 +251,7 @@ impl Pool {
         message
     }
 
-    /// The running worker, or a new one.
+    /// Returns the running worker, or a new one.
     fn ready_worker(&mut self, interrupt: &Interrupt) -> Result<&mut WorkerProcess, StartError> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
@@ -355,7 +355,7 @@ fn survey(
     Err(SurveyError::Failed(format!("the worker {how} while it measured the device")))
 }
 
-/// How long the worker may send nothing from now on.
+/// Returns how long the worker may send nothing from now on.
 fn time_limit(limits: Limits, step: Option<ActiveStep>) -> Duration {
     step.and_then(|step| Duration::try_from_secs_f64(step.limit).ok())
         .map_or(limits.silence, |limit| limit.min(LONGEST_STEP) + limits.grace)

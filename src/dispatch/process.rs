@@ -44,12 +44,12 @@ pub struct WorkerSpec {
 }
 
 impl WorkerSpec {
-    /// A worker that runs this program, even if its file is replaced during a run.
+    /// Returns a worker that runs this program, even if its file is replaced during a run.
     pub fn of_this_program(args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self::new("/proc/self/exe", args)
     }
 
-    /// A worker with the limits of a real device.
+    /// Returns a worker with the limits of a real device.
     pub fn new(program: impl Into<PathBuf>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             program: program.into(),

@@ -100,7 +100,7 @@ pub enum ProtocolError {
     TooLong,
 }
 
-/// The message about two sides of different versions.
+/// Returns the message about two sides of different versions.
 pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersion) -> String {
     format!(
         "the worker uses version {} of the worker protocol, the dispatcher version {}: run both from one build of \
@@ -109,7 +109,7 @@ pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersi
     )
 }
 
-/// A message as one line, with its end.
+/// Returns a message as one line, with its end.
 pub(super) fn write_line<T: Serialize>(message: &T) -> Result<Vec<u8>, ProtocolError> {
     let mut line = serde_json::to_vec(message).map_err(ProtocolError::Unwritable)?;
     line.push(b'\n');

@@ -25,8 +25,8 @@ impl<T> Queue<T> {
         Self { state: Mutex::new(State { waiting, running: 0, is_closed: false }), changed: Condvar::new() }
     }
 
-    /// The next piece of work. While none is left, waits for what is under way, since it may be given back; `None` when
-    /// everything is done or the queue is closed.
+    /// Returns the next piece of work. While none is left, waits for what is under way, since it may be given back;
+    /// `None` when everything is done or the queue is closed.
     pub fn take(&self) -> Option<T> {
         let mut state = self.state();
         loop {
@@ -65,7 +65,7 @@ impl<T> Queue<T> {
         self.changed.notify_all();
     }
 
-    /// How many pieces wait.
+    /// Returns how many pieces wait.
     pub fn len(&self) -> usize {
         self.state().waiting.len()
     }

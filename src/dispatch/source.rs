@@ -4,13 +4,14 @@ use crate::model::GroupJob;
 
 /// Returns groups one after the other.
 pub trait GroupSource {
-    /// The next group that may start; waits for it if necessary. `None` after the last one, and after an interrupt.
+    /// Returns the next group that may start; waits for it if necessary. `None` after the last one, and after an
+    /// interrupt.
     fn next(&mut self) -> Option<GroupJob>;
 
-    /// Every group that was not returned by `next`. None of them will run.
+    /// Returns every group that was not returned by `next`. None of them will run.
     fn remaining(&mut self) -> Vec<GroupJob>;
 
-    /// Why `next` returned nothing though groups remain, if it was no interrupt.
+    /// Returns why `next` returned nothing though groups remain, if it was no interrupt.
     fn fault(&self) -> Option<String> {
         None
     }

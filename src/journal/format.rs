@@ -83,7 +83,7 @@ pub enum JournalError {
     },
 }
 
-/// What to do about a file that is damaged.
+/// Returns what to do about a file that is damaged.
 fn remedy(path: &Path) -> &'static str {
     if path.file_name().is_some_and(|name| name == RECORDS_FILE) {
         "restore it from git, or write it again from the journal with `runner report --from-journal`"

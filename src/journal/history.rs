@@ -159,12 +159,12 @@ impl<L> Default for History<L> {
 }
 
 impl<L> History<L> {
-    /// The last run that counts; `None` if none ever started.
+    /// Returns the last run that counts; `None` if none ever started.
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref().or(self.begun.as_ref())
     }
 
-    /// What is known of the cases of the last run; `None` if none ever started.
+    /// Returns what is known of the cases of the last run; `None` if none ever started.
     pub fn into_last_run(self) -> Option<LastRun<L>> {
         let Self { run, begun, groups, mut open, mut settled, .. } = self;
         let mut run = run.or(begun)?;
@@ -203,7 +203,7 @@ impl History {
         self.settled.extend(groups.settled);
     }
 
-    /// How a case ended; `None` if it has not.
+    /// Returns how a case ended; `None` if it has not.
     pub fn outcome(&self, key: &CaseKey) -> Option<&Outcome> {
         self.settled.get(key)?.lines.iter().rev().find_map(|(_, event)| match event {
             Event::CaseSettled { outcome, .. } => Some(outcome),
@@ -211,7 +211,7 @@ impl History {
         })
     }
 
-    /// The events of every case that is settled, whether or not the last run planned it.
+    /// Returns the events of every case that is settled, whether or not the last run planned it.
     pub fn settled(&self) -> impl Iterator<Item = (&CaseKey, impl DoubleEndedIterator<Item = &Event> + Clone)> {
         self.settled.iter().map(|(key, attempt)| (key, attempt.lines.iter().map(|(_, event)| event)))
     }
@@ -231,7 +231,7 @@ pub(super) struct PlannedGroup<L> {
 }
 
 impl<L> LastRun<L> {
-    /// The groups of the plan, in its order.
+    /// Returns the groups of the plan, in its order.
     pub(super) fn into_groups(self) -> Vec<PlannedGroup<L>> {
         let mut known = self.groups;
         let mut places: HashMap<Arc<GroupKey>, usize> = HashMap::new();
@@ -257,7 +257,7 @@ impl<L> LastRun<L> {
 }
 
 impl LastRun {
-    /// The ratios that were formed of samples.
+    /// Returns the ratios that were formed of samples.
     pub fn take_ratios(&mut self) -> FormedRatios {
         let lines = self.groups.values_mut().flat_map(|group| std::mem::take(&mut group.lines));
         let ratios = lines.filter_map(|(_, event)| match event {
@@ -479,7 +479,7 @@ impl<L: Content> History<L> {
         (group.settled, group.is_void) = (0, true);
     }
 
-    /// The key of a group, as it is kept.
+    /// Returns the key of a group, as it is kept.
     fn known(&self, key: &GroupKey) -> Arc<GroupKey> {
         self.groups.get_key_value(key).map_or_else(|| Arc::new(key.clone()), |(key, _)| Arc::clone(key))
     }

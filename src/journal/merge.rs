@@ -185,7 +185,7 @@ fn agree(parts: &[Part]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// The shards of the largest division that have no journal. A run of the whole plan has every shard.
+/// Returns the shards of the largest division that have no journal. A run of the whole plan has every shard.
 fn lacking(shards: &BTreeSet<Shard>) -> Vec<Shard> {
     let Some(of) = shards.iter().map(|shard| shard.of).max() else { return Vec::new() };
     (1..=of).map(|index| Shard { index, of }).filter(|shard| !shards.contains(shard)).collect()

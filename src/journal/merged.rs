@@ -90,7 +90,7 @@ struct Chunk<T> {
 }
 
 impl Merged {
-    /// The run that the events are of; `None` without any.
+    /// Returns the run that the events are of; `None` without any.
     pub fn run(&self) -> Option<(&RunHeader, &Environment)> {
         match self.head.first() {
             Some(Event::RunStarted { header, environment, .. }) => Some((header, environment)),
@@ -98,12 +98,13 @@ impl Merged {
         }
     }
 
-    /// The events before the groups and those after them.
+    /// Returns the events before the groups and those after them.
     pub fn into_run_events(self) -> impl Iterator<Item = Event> {
         self.head.into_iter().chain(self.end)
     }
 
-    /// What `of_group` makes of the events of each group, in the order of the plan. Groups are read in parallel.
+    /// Returns what `of_group` makes of the events of each group, in the order of the plan. Groups are read in
+    /// parallel.
     pub fn of_groups<T: Send>(&self, of_group: impl Fn(Vec<Event>) -> T + Sync) -> Result<Vec<T>, JournalError> {
         let read = |groups| self.read(groups, None, &of_group);
         let read: Vec<Chunk<T>> = self.chunks().into_par_iter().map(read).collect::<Result<_, _>>()?;
@@ -158,7 +159,7 @@ impl Merged {
         Ok(())
     }
 
-    /// The groups in parts of at least [`CHUNK`] lines, except for the last one.
+    /// Returns the groups in parts of at least [`CHUNK`] lines, except for the last one.
     fn chunks(&self) -> Vec<Range<usize>> {
         let mut chunks = Vec::new();
         let mut first = 0;
@@ -171,7 +172,7 @@ impl Merged {
         chunks
     }
 
-    /// Where the lines of groups are.
+    /// Returns where the lines of groups are.
     fn lines_of(&self, groups: Range<usize>) -> Range<usize> {
         let end_before = |group: usize| group.checked_sub(1).map_or(0, |before| self.ends[before]);
         end_before(groups.start)..end_before(groups.end)
@@ -207,7 +208,7 @@ impl Merged {
         Ok(chunk)
     }
 
-    /// Where the lines end that are read together with the one at this place, bytes into its source.
+    /// Returns where the lines end that are read together with the one at this place, bytes into its source.
     fn window_end(&self, at: usize) -> u64 {
         let source = self.lines[at].source;
         let near = self.lines[at..].iter().take_while(|line| line.source == source);
@@ -235,7 +236,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// The text of a line.
+    /// Returns the text of a line.
     fn of<'t>(&'t mut self, merged: &'t Merged, at: usize) -> Result<&'t [u8], JournalError> {
         let MergedLine { source: number, text: Text { offset, length } } = merged.lines[at];
         let source = &merged.sources[number as usize];

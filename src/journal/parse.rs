@@ -73,7 +73,7 @@ pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// The number of a line, which only other versions may lack.
+/// Returns the number of a line, which only other versions may lack.
 pub(super) fn numbered(seq: Option<u64>) -> Result<u64, Fault> {
     seq.ok_or_else(|| Fault::Damage("the line has no number".to_owned()))
 }
@@ -126,8 +126,8 @@ struct CasesPlanned {
     held: Vec<Case>,
 }
 
-/// The event of this name in a line. The frequent and the long ones are read without the copy of the line that serde makes
-/// to find the name of an event.
+/// Returns the event of this name in a line. The frequent and the long ones are read without the copy of the line that
+/// serde makes to find the name of an event.
 fn of_name(name: &str, line: &str) -> serde_json::Result<Event> {
     Ok(match name {
         "case_checked" => {

@@ -23,7 +23,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The events of the lines that are as they were written, in the order in which they happened.
+    /// Returns the events of the lines that are as they were written, in the order in which they happened.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.lines.each.iter().flatten()
     }
@@ -33,17 +33,18 @@ impl Contents {
         self.lines.each.iter().filter_map(|line| line.as_ref().err())
     }
 
-    /// The last line, if it was cut off.
+    /// Returns the last line, if it was cut off.
     pub const fn torn(&self) -> Option<Torn> {
         self.lines.torn
     }
 
-    /// The number of the last line, by which a line that is missing, doubled or misplaced is found.
+    /// Returns the number of the last line, by which a line that is missing, doubled or misplaced is found.
     pub const fn last(&self) -> u64 {
         self.lines.last
     }
 
-    /// What the lines say has been done. An error if a damaged line may have been the start of a run or its plan.
+    /// Returns what the lines say has been done. An error if a damaged line may have been the start of a run or its
+    /// plan.
     pub fn into_history(self) -> Result<History, JournalError> {
         self.lines.into_history(&self.path).map(|(history, _)| history)
     }
@@ -102,7 +103,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The next lines; `None` after the last one.
+    /// Returns the next lines; `None` after the last one.
     fn some(&mut self) -> Option<Vec<(Place, Vec<u8>)>> {
         let (mut some, begin) = (Vec::new(), self.offset);
         while some.len() < CHUNK && self.offset - begin < CHUNK_BYTES {
@@ -138,7 +139,7 @@ pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
     regular::read_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))
 }
 
-/// The lines with their ends, and where each begins.
+/// Returns the lines with their ends, and where each begins.
 pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
     let mut begin = 0;
     let place = |end: usize| {
@@ -167,7 +168,7 @@ impl<T> Default for Lines<T> {
 }
 
 impl<T: Content> Lines<T> {
-    /// What has been done, and the damaged lines; see [`Contents::into_history`].
+    /// Returns what has been done, and the damaged lines; see [`Contents::into_history`].
     pub fn into_history(self, path: &Path) -> Result<(History<T>, Vec<Damaged>), JournalError> {
         History::of_lines(self.each.into_iter()).map_err(|Damaged { line, message }| JournalError::Corrupt {
             path: path.to_owned(),

@@ -23,7 +23,7 @@ const END_MARK: &str = "{\"line\":\"end\"";
 /// The environment's name in the folder of a report.
 pub const ENVIRONMENT_FILE: &str = "environment.json";
 
-/// The environment without what changes from run to run (free memory): the part that is committed.
+/// Returns the environment without what changes from run to run (free memory): the part that is committed.
 pub fn without_run_facts(environment: &Environment) -> Environment {
     let mut kept = environment.clone();
     kept.device.memory_free = None;
@@ -63,7 +63,7 @@ struct EndIn {
     sha256: String,
 }
 
-/// The text of `records.jsonl`: the header, one line per record, and the end, each with its checksum.
+/// Returns the text of `records.jsonl`: the header, one line per record, and the end, each with its checksum.
 pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     let columns = Columns::of(records);
     let header = HeaderOut {
@@ -88,7 +88,7 @@ pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// The text of `environment.json`.
+/// Returns the text of `environment.json`.
 pub fn environment_text(environment: &Environment) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
@@ -138,13 +138,13 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     Ok(records)
 }
 
-/// The SHA-256 of lines, each with its end.
+/// Returns the SHA-256 of lines, each with its end.
 fn digest<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     let digest = lines.fold(Sha256::new(), |digest, line| digest.chain_update(line).chain_update("\n"));
     hex(&digest.finalize())
 }
 
-/// The experiment of a file of records, by its header alone.
+/// Returns the experiment of a file of records, by its header alone.
 pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     let mut first = String::new();
     let file = regular::open(path).map_err(JournalError::io("read", path))?;
@@ -152,7 +152,7 @@ pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
     Ok(header(path, first.trim_end())?.0.header.experiment)
 }
 
-/// The header in a file's first line, with no cases yet, and what the other lines refer to.
+/// Returns the header in a file's first line, with no cases yet, and what the other lines refer to.
 fn header(path: &Path, first: &str) -> Result<(Records, Columns), JournalError> {
     /// The part of the header that tells whether the rest can be read.
     #[derive(Deserialize)]

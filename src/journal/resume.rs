@@ -42,7 +42,7 @@ impl Held {
         self.done.get(key).is_some_and(|stored| stored.is_good && !stored.is_counted)
     }
 
-    /// How many cases there are.
+    /// Returns how many cases there are.
     pub fn len(&self) -> usize {
         self.done.len()
     }
@@ -66,7 +66,7 @@ impl FromIterator<Held> for Held {
 }
 
 impl History {
-    /// The results that would be the same again.
+    /// Returns the results that would be the same again.
     ///
     /// They are measured (stable or not) and wrong ones. Not kept are cases that crashed, hung, ran out of memory or were
     /// refused by the driver, since they may end differently; cases that never used the device (excluded, invalid, not

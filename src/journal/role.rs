@@ -38,10 +38,10 @@ pub enum Part {
 pub trait Content {
     fn role(&self) -> Role<'_>;
 
-    /// The case that it is about.
+    /// Returns the case that it is about.
     fn case(&self) -> Option<Case>;
 
-    /// The event of a line that is about a run or has its plan.
+    /// Returns the event of a line that is about a run or has its plan.
     fn into_event(self) -> Option<Event>;
 }
 

@@ -55,7 +55,7 @@ pub(super) struct GroupLine {
 }
 
 impl Scanned {
-    /// Where the text of a line of a group is.
+    /// Returns where the text of a line of a group is.
     pub const fn text(&self) -> Option<Text> {
         match self {
             Self::Run(_) => None,
@@ -184,7 +184,7 @@ impl Keys {
     }
 }
 
-/// The key with this text.
+/// Returns the key with this text.
 fn parsed<K: DeserializeOwned>(known: &mut HashMap<String, Arc<K>>, text: &RawValue) -> Result<Arc<K>, Fault> {
     let text = text.get();
     if let Some(key) = known.get(text) {

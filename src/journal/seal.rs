@@ -27,7 +27,7 @@ pub(super) fn close(text: &mut Vec<u8>, start: usize) {
     text.extend_from_slice(END.as_bytes());
 }
 
-/// A line without its checksum and its last brace.
+/// Returns a line without its checksum and its last brace.
 pub(super) fn opened(line: &[u8]) -> &[u8] {
     &line[..line.len().saturating_sub(FIELD.len() + DIGITS + END.len())]
 }
@@ -48,7 +48,7 @@ pub(super) fn check(line: &[u8]) -> Result<(), String> {
     Err(format!("the checksum is {sum}, that of the text is {found}"))
 }
 
-/// The checksum of an object whose last brace is left out.
+/// Returns the checksum of an object whose last brace is left out.
 fn of(object: &[u8]) -> [u8; DIGITS] {
     let digest = Sha256::new_with_prefix(object).chain_update(b"}").finalize();
     std::array::from_fn(|i| {

@@ -106,7 +106,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The number of the next line.
+    /// Returns the number of the next line.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }

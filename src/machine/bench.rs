@@ -36,7 +36,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// The standard error of the trimmed mean of the times.
+    /// Returns the standard error of the trimmed mean of the times.
     pub fn error(&self) -> f64 {
         stats::trimmed_error(&self.read).unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl<'a> Bench<'a> {
         Ok(Self { device, code, module, buffers: Vec::new() })
     }
 
-    /// A buffer of zeros.
+    /// Returns a buffer of zeros.
     pub fn zeros(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
         let buffer = self.device.alloc(bytes as usize, 0)?;
         self.buffers.push(buffer);
@@ -133,12 +133,12 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// A 64-bit count as an argument.
+/// Returns a 64-bit count as an argument.
 pub(super) fn count(value: u64) -> LaunchArg {
     LaunchArg::Scalar(ScalarValue { element: ElementType::U64, bits: value })
 }
 
-/// A 32-bit number as an argument.
+/// Returns a 32-bit number as an argument.
 pub(super) fn word(value: u32) -> LaunchArg {
     LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits: u64::from(value) })
 }

@@ -110,14 +110,14 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     })
 }
 
-/// The largest power of two of bytes that takes no more than an eighth of what is free.
+/// Returns the largest power of two of bytes that takes no more than an eighth of what is free.
 pub(super) fn working_set(free: Option<u64>, total: u64) -> u64 {
     let most = (free.unwrap_or(total) / 8).clamp(1 << 20, MOST_BYTES);
     1 << most.ilog2()
 }
 
-/// The highest rate of several ways to cover `bytes` bytes. `work` gives a launch's amount and arguments for a number of
-/// vectors.
+/// Returns the highest rate of several ways to cover `bytes` bytes. `work` gives a launch's amount and arguments for a
+/// number of vectors.
 fn best(
     bench: &mut Bench<'_>,
     info: &DeviceInfo,
@@ -137,7 +137,7 @@ fn best(
     Ok(highest)
 }
 
-/// The highest rate of multiply-adds, `lanes` per instruction.
+/// Returns the highest rate of multiply-adds, `lanes` per instruction.
 fn fastest_fma(
     bench: &mut Bench<'_>,
     info: &DeviceInfo,

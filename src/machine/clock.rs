@@ -64,7 +64,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
     [NOTHING, WAIT].into_iter()
 }
 
-/// The reading of an empty interval, nanoseconds.
+/// Returns the reading of an empty interval, nanoseconds.
 pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> {
     let buffer = bench.zeros(0)?;
     let times = bench.time(vec![Step::Copy { from: buffer, to: buffer }], SAMPLES)?.times;
@@ -102,7 +102,7 @@ pub(super) fn points(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, Dev
     Ok(KERNELS.iter().zip(&shapes).zip(&samples).map(point).collect())
 }
 
-/// The calibration of the clock, from its own surveys and the reference times or the reason why there are none.
+/// Returns the calibration of the clock, from its own surveys and the reference times or the reason why there are none.
 pub fn calibrate(own: &[Survey], reference: Result<&ReferenceTimes, String>) -> Clock {
     let empties: Vec<f64> = own.iter().map(|survey| survey.empty).collect();
     let empty = stats::median(&empties).unwrap_or_default();
@@ -110,7 +110,7 @@ pub fn calibrate(own: &[Survey], reference: Result<&ReferenceTimes, String>) -> 
     fitted.map_or_else(|why| Clock::Uncalibrated { why, empty }, Clock::Calibrated)
 }
 
-/// The reference times from several processes: the median of each kernel.
+/// Returns the reference times from several processes: the median of each kernel.
 pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
     let name =
         traced.first().and_then(|survey| survey.reference_clock.clone()).ok_or("the survey had no reference clock")?;
@@ -124,7 +124,7 @@ pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
     Ok(ReferenceTimes { reference_clock: name, times: times? })
 }
 
-/// The constant of the process of a survey, nanoseconds: `None` if it timed no kernel of the reference times.
+/// Returns the constant of the process of a survey, nanoseconds: `None` if it timed no kernel of the reference times.
 pub fn constant(survey: &Survey, reference: &ReferenceTimes) -> Option<f64> {
     let differences: Vec<f64> = differences(survey, reference).map(|(difference, _)| difference).collect();
     stats::median(&differences)

@@ -4,7 +4,7 @@ use super::unit;
 use crate::backend::fake::{FakeDevice, FakeKernel, compiled, device_info};
 use crate::model::{Compiled, SurveyRequest};
 
-/// Every kernel under its own name.
+/// Returns every kernel under its own name.
 pub(super) fn request(ceilings: bool) -> SurveyRequest {
     let kernels = unit("survey.cu".into()).kernels;
     SurveyRequest {
@@ -18,7 +18,7 @@ pub(super) fn request(ceilings: bool) -> SurveyRequest {
     }
 }
 
-/// A device whose kernels take what `nanoseconds` says of their names.
+/// Returns a device whose kernels take what `nanoseconds` says of their names.
 pub(super) fn device(nanoseconds: impl Fn(&str) -> f64) -> FakeDevice {
     let kernel = |name: &str| {
         let time = nanoseconds(name);

@@ -85,7 +85,7 @@ fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<
     Ok(shapes.iter().zip(&samples).map(point).collect())
 }
 
-/// How much the processes of these surveys differ; `None` if they are too few.
+/// Returns how much the processes of these surveys differ; `None` if they are too few.
 ///
 /// Each process subtracts its own constant, if there are reference times. Differences between samples of one process are
 /// not included: intervals already contain them.
@@ -106,8 +106,8 @@ pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spre
     Some(Spread { nanoseconds, relative, processes: own.len() as u32 })
 }
 
-/// The upper limit of the deviation between processes, without that of their samples. `values` gives the kernels of a
-/// process, each with its value and standard error.
+/// Returns the upper limit of the deviation between processes, without that of their samples. `values` gives the
+/// kernels of a process, each with its value and standard error.
 fn between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f64, f64)>) -> Option<f64> {
     let mut kernels: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut squares = Vec::new();
@@ -126,7 +126,7 @@ fn between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f
 mod tests {
     use super::*;
 
-    /// A process with these times of a calibration point and of the short and long kernels.
+    /// Returns a process with these times of a calibration point and of the short and long kernels.
     fn survey(point: f64, short: &[f64], long: &[f64], error: f64) -> Survey {
         let points = |reads: &[f64], error| {
             let point = |(i, read): (usize, &f64)| CalibrationPoint {

@@ -54,12 +54,12 @@ struct Entry {
 }
 
 impl Store {
-    /// The store in this folder, which need not exist yet.
+    /// Returns the store in this folder, which need not exist yet.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The results of the device with this UUID under this driver.
+    /// Returns the results of the device with this UUID under this driver.
     pub fn load(&self, device: &str, driver: &str) -> Option<Known> {
         let entry: Entry = serde_json::from_slice(&fs::read(self.file(device, driver)).ok()?).ok()?;
         let is_of_this = entry.format == FORMAT
@@ -83,7 +83,7 @@ impl Store {
         Ok(atomic::write(&self.file(device, driver), text.as_bytes())?)
     }
 
-    /// The folder of the files.
+    /// Returns the folder of the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

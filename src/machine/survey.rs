@@ -22,7 +22,7 @@ pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
     Ok(path)
 }
 
-/// What is to be compiled, with its source at `source`.
+/// Returns what is to be compiled, with its source at `source`.
 pub fn unit(source: PathBuf) -> CompileUnit {
     let kernels: BTreeSet<&str> = ceilings::kernels().chain(clock::kernels()).chain(spread::kernels()).collect();
     CompileUnit::of(source, kernels)

@@ -14,7 +14,7 @@ use crate::model::{
     sha256_hex,
 };
 
-/// The name of a variant of the base.
+/// Returns the name of a variant of the base.
 pub fn base_name(variant: &str, label: &str) -> String {
     format!("{variant}@{label}")
 }
@@ -75,7 +75,7 @@ pub fn join(groups: &mut [ResolvedGroup], base: Vec<ResolvedGroup>, label: &str)
     joining.joined
 }
 
-/// The key with its axes in one order: manifests may list them differently.
+/// Returns the key with its axes in one order: manifests may list them differently.
 fn name(key: &CaseKey) -> CaseKey {
     let mut key = key.clone();
     key.axes.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -136,7 +136,7 @@ impl Joining<'_> {
         }
     }
 
-    /// The base's case under its own name beside `new`, whose ordinal is even.
+    /// Returns the base's case under its own name beside `new`, whose ordinal is even.
     fn add(&mut self, new: &Case) -> Case {
         self.joined.variants.insert(new.key.variant.clone());
         self.joined.added += 1;
@@ -144,7 +144,7 @@ impl Joining<'_> {
         Case { ordinal: new.ordinal + 1, key, group: new.group.clone() }
     }
 
-    /// The base's case on the inputs of `new`; `None` after noting why it cannot be.
+    /// Returns the base's case on the inputs of `new`; `None` after noting why it cannot be.
     fn comparable(&mut self, mut base: CaseJob, new: &CaseJob) -> Option<CaseJob> {
         let mut refused = differing_buffers(&base.buffers, &new.buffers, &new.case.key);
         refused.extend(differing_check(&base, new));

@@ -44,7 +44,7 @@ pub fn effective(manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec
 }
 
 impl Axes {
-    /// Every axis, the shared ones first.
+    /// Returns every axis, the shared ones first.
     fn all(&self) -> impl Iterator<Item = &Axis> {
         self.shared.iter().chain(self.own.iter().flat_map(|own| &own.axes))
     }
@@ -84,7 +84,7 @@ impl Axes {
     }
 }
 
-/// The values of a `--set`: expressions if the axis has numbers or bools, text if it has text.
+/// Returns the values of a `--set`: expressions if the axis has numbers or bools, text if it has text.
 fn read_values(like: &Axis, list: &str) -> Result<Vec<Value>, String> {
     let mut values = Vec::new();
     for text in split(list) {

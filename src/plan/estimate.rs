@@ -83,7 +83,7 @@ pub struct GroupCost {
 }
 
 impl GroupCost {
-    /// The costs of a resolved group on a device of this backend, or on an assumed one if it is unknown.
+    /// Returns the costs of a resolved group on a device of this backend, or on an assumed one if it is unknown.
     pub fn of(job: &GroupJob, backend: BackendKind, device: Option<&DeviceInfo>) -> Self {
         let memory = distinct_buffers(job).into_iter().map(buffer_memory).fold(0, u64::saturating_add);
         // Inputs are made once per group; outputs are checked before and after timing, case by case.
@@ -98,7 +98,7 @@ impl GroupCost {
     }
 }
 
-/// The distinct buffers of a group.
+/// Returns the distinct buffers of a group.
 fn distinct_buffers(job: &GroupJob) -> Vec<&BufferPlan> {
     // Fills contain floats, which do not hash; buffers that agree in all else are few and compared one by one.
     let mut alike: HashMap<(&str, ElementType, u64, Access), Vec<&BufferPlan>> = HashMap::new();
@@ -117,7 +117,7 @@ fn bytes_where(case: &CaseJob, wanted: impl Fn(&BufferPlan) -> bool) -> f64 {
     case.buffers.iter().filter(|buffer| wanted(buffer)).map(|buffer| buffer.bytes().0 as f64).sum()
 }
 
-/// A case on the simulator: one launch of each kernel, and its check.
+/// Returns a case on the simulator: one launch of each kernel, and its check.
 fn simulated_seconds(case: &CaseJob) -> f64 {
     let moved = case.work.bytes.map_or_else(|| bytes_where(case, |_| true), |bytes| bytes as f64);
     let checks = bytes_where(case, |b| matches!(b.access, Access::Out | Access::InOut)) / HOST_BYTES_PER_SECOND;
@@ -131,7 +131,7 @@ fn simulated_seconds(case: &CaseJob) -> f64 {
     checks + share_of_blocks(case) * instructions / SIMULATED_PER_SECOND
 }
 
-/// The part of the blocks that runs.
+/// Returns the part of the blocks that runs.
 fn share_of_blocks(case: &CaseJob) -> f64 {
     const SAMPLE: f64 = 256.0;
     match &case.body {
@@ -146,7 +146,7 @@ fn share_of_blocks(case: &CaseJob) -> f64 {
     }
 }
 
-/// The warps of a launch; those that fill an H100 where its size is known only after compiling.
+/// Returns the warps of a launch; those that fill an H100 where its size is known only after compiling.
 fn warps(launch: &LaunchPlan) -> f64 {
     const FULL_DEVICE: f64 = 132.0 * 64.0;
     match (&launch.grid, &launch.block) {

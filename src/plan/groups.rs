@@ -22,7 +22,7 @@ impl Groups {
         self.starts.len().saturating_sub(1)
     }
 
-    /// The cells of a group; none for an index past the last.
+    /// Returns the cells of a group; none for an index past the last.
     pub fn get(&self, index: usize) -> &[Cell] {
         match self.starts.get(index..index + 2) {
             Some(&[start, end]) => &self.cells[start as usize..end as usize],
@@ -49,7 +49,7 @@ pub fn form(points: &Points, compared: &[bool], variants: usize, mut cells: Vec<
     Groups { cells, starts }
 }
 
-/// The number of each point's group.
+/// Returns the number of each point's group.
 fn group_numbers(points: &Points, compared: &[bool]) -> Vec<u32> {
     // Points are distinct, so without compared axes each is a group of its own.
     if !compared.contains(&true) {

@@ -13,7 +13,7 @@ use crate::model::{
 /// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
 const DIGITS: usize = 12;
 
-/// The hashes of a case whose launches have their code.
+/// Returns the hashes of a case whose launches have their code.
 pub fn of(case: &CaseJob) -> CaseHashes {
     let (units, args): (Vec<Option<&Compiled>>, Vec<&[ArgPlan]>) = match &case.body {
         BodyPlan::Launches(launches) => {
@@ -40,7 +40,7 @@ pub fn of(case: &CaseJob) -> CaseHashes {
     }
 }
 
-/// The hash of the sources of a case's launches, each of which is hashed already.
+/// Returns the hash of the sources of a case's launches, each of which is hashed already.
 pub fn of_sources(sources: &[&str]) -> String {
     hash(&sources)
 }
@@ -73,7 +73,7 @@ fn name_of(path: &Path) -> std::path::PathBuf {
     path.file_name().map(Into::into).unwrap_or_default()
 }
 
-/// The content of the file of an expectation; of a C++ source with what it includes.
+/// Returns the content of the file of an expectation; of a C++ source with what it includes.
 pub(super) fn golden(expect: &ExpectPlan) -> Option<String> {
     let path = expect.file()?;
     Some(match expect {
@@ -82,7 +82,7 @@ pub(super) fn golden(expect: &ExpectPlan) -> Option<String> {
     })
 }
 
-/// A file that cannot be read hashes as empty; the case itself reports the error.
+/// Returns a file that cannot be read hashes as empty; the case itself reports the error.
 pub(super) fn content(path: &Path) -> String {
     sha256_hex(&std::fs::read(path).unwrap_or_default())
 }

@@ -112,7 +112,7 @@ struct LaunchIdentity<'a> {
 struct Attributes<'a>(&'a LaunchPlan);
 
 impl Attributes<'_> {
-    /// The settings that have no field of their own in [`LaunchIdentity`].
+    /// Returns the settings that have no field of their own in [`LaunchIdentity`].
     fn others(&self) -> impl Iterator<Item = (&'static str, Option<&i64>)> {
         let apart = ["shared", "cooperative", "stream", "pending_launches"];
         let given = self.0.settings.given().map(|(setting, number)| (setting.name, number));

@@ -65,7 +65,7 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
-    /// The whole matrix for a backend, with no device known.
+    /// Returns the whole matrix for a backend, with no device known.
     pub fn of(backend: BackendKind) -> Self {
         Self { backend, sizes: backend, device: None, set: Vec::new(), filter: None, variants: Vec::new() }
     }
@@ -142,33 +142,33 @@ fn nothing_left(options: &PlanOptions) -> Diagnostic {
 }
 
 impl Plan {
-    /// What runs the cases.
+    /// Returns what runs the cases.
     pub const fn backend(&self) -> BackendKind {
         self.backend
     }
 
-    /// The device that the plan was made for, if it is known.
+    /// Returns the device that the plan was made for, if it is known.
     pub fn device(&self) -> Option<&DeviceInfo> {
         self.device.as_ref()
     }
 
-    /// The shared axes, with values of included points after those of the manifest.
+    /// Returns the shared axes, with values of included points after those of the manifest.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// The shared axes as the report's columns.
+    /// Returns the shared axes as the report's columns.
     pub fn axis_columns(&self) -> Vec<AxisColumn> {
         let column = |(axis, &compared): (&Axis, &bool)| AxisColumn { name: axis.name.clone(), compared };
         self.axes.iter().zip(&self.compared).map(column).collect()
     }
 
-    /// The variants after expansion of their own axes, including those that `--variant` leaves out.
+    /// Returns the variants after expansion of their own axes, including those that `--variant` leaves out.
     pub fn variants(&self) -> &[PlannedVariant] {
         &self.variants
     }
 
-    /// The baseline's variant and its values of the compared axes.
+    /// Returns the baseline's variant and its values of the compared axes.
     pub fn baseline(&self) -> Option<&(String, Vec<(String, Value)>)> {
         self.baseline.as_ref()
     }
@@ -179,7 +179,7 @@ impl Plan {
         self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
     }
 
-    /// The compilers of kernels that the plan needs, each with a variant that needs it.
+    /// Returns the compilers of kernels that the plan needs, each with a variant that needs it.
     pub fn compilers(&self) -> BTreeMap<KernelCompiler, &str> {
         let selected = self.variants.iter().filter(|variant| variant.selected);
         let of = |variant: &'_ PlannedVariant| match &self.recipes[variant.spec].body {
@@ -199,22 +199,22 @@ impl Plan {
         self.groups.cells()
     }
 
-    /// How many groups there are.
+    /// Returns how many groups there are.
     pub fn group_count(&self) -> usize {
         self.groups.len()
     }
 
-    /// The cells of one group, in the manifest's order.
+    /// Returns the cells of one group, in the manifest's order.
     pub fn group(&self, index: usize) -> &[Cell] {
         self.groups.get(index)
     }
 
-    /// The shared values of a group: those of the axes that are not compared.
+    /// Returns the shared values of a group: those of the axes that are not compared.
     pub fn group_key(&self, index: usize) -> GroupKey {
         GroupKey(self.group(index).first().map(|cell| self.key_at(cell.ordinal)).unwrap_or_default())
     }
 
-    /// A cell with its names and values.
+    /// Returns a cell with its names and values.
     pub fn case(&self, cell: Cell) -> Case {
         let variant = self.variant_of(cell.ordinal);
         let axes = self.values_at(cell.ordinal).map(|(axis, value)| (axis.name.clone(), value.clone())).collect();
@@ -222,7 +222,7 @@ impl Plan {
         Case { ordinal: u64::from(cell.ordinal), key, group: GroupKey(self.key_at(cell.ordinal)) }
     }
 
-    /// The variant that a cell belongs to.
+    /// Returns the variant that a cell belongs to.
     pub fn variant_of(&self, ordinal: u32) -> &PlannedVariant {
         &self.variants[ordinal as usize % self.variants.len()]
     }
@@ -235,7 +235,7 @@ impl Plan {
         &self.recipes[self.variant_of(ordinal).spec]
     }
 
-    /// The shared axes with their values at a cell.
+    /// Returns the shared axes with their values at a cell.
     fn values_at(&self, ordinal: u32) -> impl Iterator<Item = (&Axis, &Value)> {
         let row = self.points.row(self.point_of(ordinal));
         self.axes.iter().zip(row).map(|(axis, &index)| (axis, &axis.values[index as usize]))

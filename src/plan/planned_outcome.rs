@@ -211,7 +211,7 @@ impl Rule {
     }
 }
 
-/// The first `requires` of a variant that does not hold at a cell whose axes are set in the scope.
+/// Returns the first `requires` of a variant that does not hold at a cell whose axes are set in the scope.
 pub fn unmet(recipe: &Recipe, variant: &PlannedVariant, scope: &mut Scope) -> Result<Option<usize>, ExprError> {
     variant.place_name(&recipe.guard, scope);
     recipe.bind(&recipe.guard, scope)?;

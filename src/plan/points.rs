@@ -61,7 +61,7 @@ struct Dimension {
     length: usize,
 }
 
-/// Each axis, or list of zipped axes, once: at the place of its first axis.
+/// Returns each axis, or list of zipped axes, once: at the place of its first axis.
 fn dimensions(axes: &[Axis], zip: &[Vec<String>]) -> Vec<Dimension> {
     let mut dimensions = Vec::new();
     for (index, axis) in axes.iter().enumerate() {
@@ -108,7 +108,7 @@ fn in_product(dimensions: &[Dimension], axes: &[Axis], values: &[&Value]) -> boo
     })
 }
 
-/// The index of an included value in its axis; added values come after the axis's own.
+/// Returns the index of an included value in its axis; added values come after the axis's own.
 fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 {
     if let Some(index) = axis.values.iter().chain(&*added).position(|known| known == *value) {
         return index as u32;
@@ -118,7 +118,7 @@ fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 
 }
 
 impl Layout {
-    /// The axes, with the added values after their own.
+    /// Returns the axes, with the added values after their own.
     pub fn tables(&self, axes: &[Axis]) -> Vec<Axis> {
         let mut tables = axes.to_vec();
         for (axis, added) in tables.iter_mut().zip(&self.added) {

@@ -108,7 +108,7 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
     Ok(recipe)
 }
 
-/// The bindings of a variant: its own, then the backend's, then the manifest's.
+/// Returns the bindings of a variant: its own, then the backend's, then the manifest's.
 fn lets(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Result<Vec<LetBinding>, Diagnostic> {
     let backend = manifest.on.get(&options.sizes).map(|on| on.lets.as_slice()).unwrap_or_default();
     let bindings = replaced(manifest.lets.iter().chain(backend), &spec.lets, |binding| &*binding.name);
@@ -159,7 +159,7 @@ pub fn rules(
     if faults.is_empty() { Ok(Rules { exclude, filter }) } else { Err(faults) }
 }
 
-/// An error in the filter.
+/// Returns an error in the filter.
 pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
     let fault = Diagnostic::whole(format!("--filter '{filter}': {}", error.message));
     match error.hint {

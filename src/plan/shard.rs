@@ -21,7 +21,7 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// The groups of the plan that `options` make.
+    /// Returns the groups of the plan that `options` make.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Shards {
         self.groups.iter().map(|(_, seconds)| seconds).sum()
     }
 
-    /// How many groups there are.
+    /// Returns how many groups there are.
     pub const fn groups(&self) -> usize {
         self.groups.len()
     }
@@ -53,7 +53,7 @@ impl Shards {
         fitting.clamp(1.0, self.groups.len().max(1) as f64) as u32
     }
 
-    /// The groups of one shard.
+    /// Returns the groups of one shard.
     pub fn keys(&self, shard: Shard) -> HashSet<GroupKey> {
         let own = |(group, owner): (&(GroupKey, f64), u32)| (owner == shard.index).then(|| group.0.clone());
         self.groups.iter().zip(self.owners(shard.of)).filter_map(own).collect()
@@ -68,7 +68,7 @@ impl Shards {
         seconds
     }
 
-    /// The number of each group's shard, from 1.
+    /// Returns the number of each group's shard, from 1.
     fn owners(&self, shards: u32) -> Vec<u32> {
         // Nanoseconds are ordered; a group without an estimate still takes its place.
         let nanoseconds = |seconds: f64| ((seconds * 1e9) as u64).saturating_add(1);

@@ -70,7 +70,7 @@ pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
 }
 
 impl Summary {
-    /// The counts of one group, with a hash for each unit that it compiles.
+    /// Returns the counts of one group, with a hash for each unit that it compiles.
     fn of_group(plan: &Plan, index: usize, group: &ResolvedGroup) -> (Self, Vec<u64>) {
         let cost = GroupCost::of(&group.job, plan.backend(), plan.device());
         let mut summary = Self {
@@ -122,7 +122,7 @@ fn reason(variant: &str, by_rule: bool, outcome: &Outcome) -> Reason {
     }
 }
 
-/// The units that a group compiles, as hashes: they are only counted.
+/// Returns the units that a group compiles, as hashes: they are only counted.
 fn units(group: &ResolvedGroup) -> Vec<u64> {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     let hasher = BuildHasherDefault::<DefaultHasher>::default();

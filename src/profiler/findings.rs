@@ -9,7 +9,7 @@ const MARK: &str = "=========";
 /// Lines of details that are kept of a finding: place, thread, address, the nearest allocation.
 const MOST_DETAILS: usize = 4;
 
-/// The findings of one process, each in one line, in their order.
+/// Returns the findings of one process, each in one line, in their order.
 pub fn read(log: &str) -> Vec<String> {
     let mut found: Vec<Vec<&str>> = Vec::new();
     let mut is_open = false;

@@ -34,7 +34,7 @@ impl Memcheck {
         Ok(Self { program, folder, seen: BTreeMap::new() })
     }
 
-    /// A worker inside compute-sanitizer: `program` with `args`.
+    /// Returns a worker inside compute-sanitizer: `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
         let mut words: Vec<OsString> = OPTIONS.iter().map(OsString::from).collect();
         words.extend(["--log-file".into(), self.folder.path().join("%p.txt").into(), program.into()]);
@@ -51,7 +51,7 @@ impl Memcheck {
         spec
     }
 
-    /// What the sanitizers of all workers have found since this was asked last.
+    /// Returns what the sanitizers of all workers have found since this was asked last.
     fn news(&mut self) -> std::io::Result<Vec<String>> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(self.folder.path())? {
@@ -125,7 +125,7 @@ fn emit_finding(ended: Event, found: &[String], emit: Emit<'_>) {
     }
 }
 
-/// Each case that launches something as a group of its own, without checks.
+/// Returns each case that launches something as a group of its own, without checks.
 fn one_by_one(group: GroupJob) -> impl Iterator<Item = GroupJob> {
     let GroupJob { ordinal, key, cases, seed, .. } = group;
     let launches = |case: &CaseJob| matches!(case.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
@@ -147,7 +147,7 @@ mod tests {
         Event::CaseSettled { case, fingerprint: None, outcome, work: WorkAmount::default() }
     }
 
-    /// What becomes of a case that ended so in the check.
+    /// Returns what becomes of a case that ended so in the check.
     fn emitted(outcome: Outcome, found: &[&str]) -> Vec<Event> {
         let mut events = Vec::new();
         let found: Vec<String> = found.iter().map(|&text| text.to_owned()).collect();

@@ -58,7 +58,7 @@ pub enum ProfilerError {
 }
 
 impl ProfilerError {
-    /// Why nothing was counted, from the profiler's messages.
+    /// Returns why nothing was counted, from the profiler's messages.
     fn of_complaints(complaints: &[String]) -> Self {
         if complaints.iter().any(|message| message.contains("ERR_NVGPUCTRPERM")) {
             return Self::NotPermitted;

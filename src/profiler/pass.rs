@@ -30,7 +30,7 @@ impl Passed {
         self.0.extend(cases.filter(|case| lacks_counters(&case.key)).map(|case| case.ordinal));
     }
 
-    /// The groups without the other cases.
+    /// Returns the groups without the other cases.
     pub fn among(&self, groups: Vec<GroupJob>) -> Vec<GroupJob> {
         let keep = |mut group: GroupJob| {
             let baseline = group.baseline.take().map(|index| group.cases[index].case.ordinal);
@@ -80,7 +80,7 @@ pub fn count(
     }
 }
 
-/// The event that says why there are no counters.
+/// Returns the event that says why there are no counters.
 pub fn missing(why: &impl ToString) -> Event {
     Event::CountersMissing { why: why.to_string() }
 }

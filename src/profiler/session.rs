@@ -38,7 +38,7 @@ impl Session {
         Ok(Self { program, version, wanted, unknown: Vec::new(), folder })
     }
 
-    /// How the counters are taken, in one sentence for the environment.
+    /// Returns how the counters are taken, in one sentence for the environment.
     pub fn method(&self) -> String {
         format!(
             "Nsight Compute {}: one launch of each case, replayed with its memory restored and the caches flushed before \
@@ -47,7 +47,7 @@ impl Session {
         )
     }
 
-    /// A worker inside the profiler: `program` with `args`.
+    /// Returns a worker inside the profiler: `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
         let mut words: Vec<OsString> = OPTIONS.iter().map(OsString::from).collect();
         words.extend(without_config_file(Path::new(".")).map(OsString::from));
@@ -132,8 +132,8 @@ impl Session {
         Ok(paths)
     }
 
-    /// The requested metrics in the output of all workers' profilers, which add attributes of the device and extremes
-    /// over its units. A metric that was requested without a rollup keeps all of its rollups.
+    /// Returns the requested metrics in the output of all workers' profilers, which add attributes of the device and
+    /// extremes over its units. A metric that was requested without a rollup keeps all of its rollups.
     pub fn results(&self) -> Result<Table, ProfilerError> {
         let mut whole = Table::default();
         for path in self.files()? {
@@ -179,7 +179,7 @@ const OPTIONS: [&str; 16] = [
     "--profile-from-start=off",
 ];
 
-/// The version, for example `2025.3.1.0`.
+/// Returns the version, for example `2025.3.1.0`.
 fn version(program: &Path) -> Result<String, ProfilerError> {
     let broken = |why: String| ProfilerError::Broken { program: program.to_owned(), why };
     let output = Command::new(program).arg("--version").output().map_err(|e| broken(e.to_string()))?;

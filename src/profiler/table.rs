@@ -108,7 +108,7 @@ fn number(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The text of an error or a warning, but not of progress messages and notes on clocks and caches.
+/// Returns the text of an error or a warning, but not of progress messages and notes on clocks and caches.
 fn complaint(line: &str) -> Option<String> {
     let line = line.trim();
     let words = line.strip_prefix("==ERROR==").or_else(|| line.strip_prefix("==WARNING=="))?.trim();

@@ -48,7 +48,7 @@ enum Display {
 }
 
 impl Progress {
-    /// A display on standard error, with color or without. Bars become lines if it is not a terminal.
+    /// Returns a display on standard error, with color or without. Bars become lines if it is not a terminal.
     pub fn new(style: Style, color: bool) -> Self {
         match style {
             Style::Bars if io::stderr().is_terminal() => {
@@ -58,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// A display without bars that writes to `out`.
+    /// Returns a display without bars that writes to `out`.
     fn to(style: Style, out: Box<dyn Write + Send>) -> Self {
         let sink = Sink(out);
         let display = match style {

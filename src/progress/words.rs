@@ -13,18 +13,18 @@ pub fn failure(event: &Event) -> Option<String> {
     }
 }
 
-/// The outcome of a case, and why it is not measured.
+/// Returns the outcome of a case, and why it is not measured.
 pub fn settled(case: &Case, outcome: &Outcome) -> String {
     let why = why(outcome).map(|why| format!(": {why}")).unwrap_or_default();
     format!("{:<13} {}{why}", name(outcome), case.key)
 }
 
-/// The outcome's name as words.
+/// Returns the outcome's name as words.
 fn name(outcome: &Outcome) -> String {
     outcome.name().replace('_', " ")
 }
 
-/// The first line of a failure's reason.
+/// Returns the first line of a failure's reason.
 fn why(outcome: &Outcome) -> Option<String> {
     let text = match outcome {
         Outcome::Wrong { mismatch: m } => {

@@ -10,7 +10,7 @@ pub fn is_arithmetic(records: &Records, record: &CaseRecord) -> bool {
     ceilings.and_then(|ceilings| analyse::bound(&record.work, ceilings)) == Some(Bound::Arithmetic)
 }
 
-/// The axes of a group in words, without those that are the same everywhere.
+/// Returns the axes of a group in words, without those that are the same everywhere.
 pub fn group_text(key: &GroupKey, constant: &[(String, Value)]) -> String {
     units::axes_text(key.0.iter().filter(|axis| !constant.contains(axis)))
 }

@@ -71,7 +71,7 @@ pub fn counts(judged: &[JudgedClaim]) -> String {
     parts.map(|state| format!("{} {}", count(state), name(state))).collect::<Vec<_>>().join(", ")
 }
 
-/// The state in words.
+/// Returns the state in words.
 pub const fn name(state: ClaimState) -> &'static str {
     match state {
         ClaimState::Broken => "broken",
@@ -102,7 +102,7 @@ pub fn line(judged: &JudgedClaim) -> ClaimLine {
     }
 }
 
-/// The values that decide, or why there are none.
+/// Returns the values that decide, or why there are none.
 pub fn detail(judged: &JudgedClaim) -> String {
     let Some(group) = judged.decisive() else {
         let reasons: Vec<String> = judged.unjudged.iter().map(|(why, _)| why.clone()).collect();
@@ -134,7 +134,7 @@ fn place(group: &ClaimGroup, of: usize) -> String {
     format!(" at {}", parts.join(", "))
 }
 
-/// The left side; with the right one where that is no plain number of the claim's text.
+/// Returns the left side; with the right one where that is no plain number of the claim's text.
 fn values(judged: &JudgedClaim, group: &ClaimGroup) -> String {
     let left = range(&group.left);
     let is_written = judged.claim.text.ends_with(|c: char| c.is_ascii_digit());

@@ -349,7 +349,7 @@ pub static NOTES: &[Column] = &[Column::new("notes", |_, r| {
 })];
 
 impl Column {
-    /// A column of `results.csv`.
+    /// Returns a column of `results.csv`.
     const fn new(name: &'static str, exact: CellOf<String>) -> Self {
         Self { name, exact, is_known: |_| true, table: None, page: None }
     }
@@ -428,7 +428,7 @@ fn share_of_peak(context: &Context<'_>, row: &Row<'_>) -> Option<String> {
     percent_of_peak(row.record, row.result()?, context.records.environment.device.peak_bandwidth()?)
 }
 
-/// A text that is a number.
+/// Returns a text that is a number.
 fn sortable(text: Option<String>) -> Option<(f64, String)> {
     text.and_then(|text| Some((text.parse().ok()?, text)))
 }

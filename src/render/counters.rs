@@ -24,7 +24,7 @@ const HEADINGS: [&str; 7] = [
     "Activity of the machine",
 ];
 
-/// The heading of a counter.
+/// Returns the heading of a counter.
 fn heading(info: &CounterInfo) -> &'static str {
     match info.theme {
         CounterTheme::Instructions => match info.name {
@@ -59,7 +59,7 @@ pub fn has_counters(records: &Records) -> bool {
     records.cases.iter().any(|record| record.counters.is_some())
 }
 
-/// The themes of a group, in tables of at most `width` characters; none without counters.
+/// Returns the themes of a group, in tables of at most `width` characters; none without counters.
 pub fn counted(records: &Records, group: &GroupSummary, width: usize) -> Vec<Counted> {
     let rows: Vec<&CaseRecord> =
         group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
@@ -126,8 +126,8 @@ fn value(record: &CaseRecord, name: &str) -> Option<f64> {
     record.counters.as_ref()?.0.get(name).copied()
 }
 
-/// The geometric means of the ratios to the baseline over all groups, one row per variant; `None` without counters or
-/// baseline.
+/// Returns the geometric means of the ratios to the baseline over all groups, one row per variant; `None` without
+/// counters or baseline.
 pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
     let columns = SUMMED_UP.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenEmpty).ranked(rank));
@@ -152,19 +152,20 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     any.then_some(table)
 }
 
-/// The geometric mean of a variant's counts over the baseline's, over the groups in which both have counts.
+/// Returns the geometric mean of a variant's counts over the baseline's, over the groups in which both have counts.
 fn mean_ratio(records: &Records, summary: &Summary, variant: &str, name: &str) -> Option<f64> {
     let ratios = summary.groups.iter().filter_map(|group| ratio_in(records, group, variant, name));
     stats::geometric_mean(&ratios.collect::<Vec<f64>>())
 }
 
-/// The variant with the least of a counter relative to the baseline, the first of equals; `None` without ratios.
+/// Returns the variant with the least of a counter relative to the baseline, the first of equals; `None` without
+/// ratios.
 pub fn fewest<'a>(records: &'a Records, summary: &Summary, name: &str) -> Option<(&'a str, f64)> {
     let means = records.header.variants.iter().filter_map(|v| Some((&**v, mean_ratio(records, summary, v, name)?)));
     means.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// A variant's count over the baseline's, in a group in which only variants are compared.
+/// Returns a variant's count over the baseline's, in a group in which only variants are compared.
 fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) -> Option<f64> {
     if records.header.axes.iter().any(|axis| axis.compared) {
         return None;

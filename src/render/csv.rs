@@ -24,7 +24,7 @@ const AFTER_COUNTERS: [&[columns::Column]; 3] = [ERROR, ENERGY, NOTES];
 /// A column: its name, and its cell in a row.
 type Column<'a> = (String, Box<dyn Fn(&Row<'_>) -> String + Send + Sync + 'a>);
 
-/// The text of `results.csv`.
+/// Returns the text of `results.csv`.
 pub fn csv(records: &Records) -> Result<String, RenderError> {
     let context = &Context::of_all(records);
     let fixed = |columns: &'static [columns::Column]| {
@@ -48,7 +48,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     Ok(text)
 }
 
-/// The rows of some cases.
+/// Returns the rows of some cases.
 fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Result<String, RenderError> {
     let mut writer = writer();
     for record in cases {
@@ -78,7 +78,7 @@ fn axis_column(name: &str) -> Column<'_> {
     (format!("axis.{name}"), Box::new(value))
 }
 
-/// The counts of the launch on the row of a launch, those of the whole body on the row of a case.
+/// Returns the counts of the launch on the row of a launch, those of the whole body on the row of a case.
 fn counter_column(name: &str) -> Column<'_> {
     let count = move |row: &Row<'_>| {
         let counters = match row.part {

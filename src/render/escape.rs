@@ -40,7 +40,7 @@ pub fn markdown(text: &str) -> String {
     escaped
 }
 
-/// A sentence, in which backticks enclose code. A single backtick is text.
+/// Returns a sentence, in which backticks enclose code. A single backtick is text.
 pub fn prose(text: &str) -> String {
     sentence(text, markdown, code, "\\`")
 }
@@ -65,7 +65,7 @@ fn sentence(text: &str, plain: fn(&str) -> String, code: fn(&str) -> String, bac
     sentence
 }
 
-/// A code span, with a fence longer than any run of backticks in the text.
+/// Returns a code span, with a fence longer than any run of backticks in the text.
 pub fn code(text: &str) -> String {
     let text = visible(text);
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -73,8 +73,8 @@ pub fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// A code span in a table's cell. Where a backslash is before a bar, no code span can hold both: whether the bar ends the
-/// cell depends on the renderer.
+/// Returns a code span in a table's cell. Where a backslash is before a bar, no code span can hold both: whether the
+/// bar ends the cell depends on the renderer.
 pub fn table_code(text: &str) -> String {
     if text.contains("\\|") { entities(text) } else { code(text).replace('|', "\\|") }
 }
@@ -92,7 +92,7 @@ fn entities(text: &str) -> String {
     escaped + "</code>"
 }
 
-/// A code block, with a fence longer than any run of backticks in the text.
+/// Returns a code block, with a fence longer than any run of backticks in the text.
 pub fn fenced(text: &str, language: &str) -> String {
     let text = visible_lines(text);
     let fence = "`".repeat((longest_run(&text) + 1).max(3));
@@ -118,7 +118,8 @@ pub fn xml(text: &str) -> String {
     visible_lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A cell of a CSV file. A text that a spreadsheet would run as a formula gets an apostrophe; a number stays one.
+/// Returns a cell of a CSV file. A text that a spreadsheet would run as a formula gets an apostrophe; a number stays
+/// one.
 pub fn cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     let shown = visible_lines(text);

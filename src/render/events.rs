@@ -119,7 +119,7 @@ pub struct EventLines {
 }
 
 impl EventLines {
-    /// The lines of one event, each with its end; most events have none.
+    /// Returns the lines of one event, each with its end; most events have none.
     pub fn observe(&mut self, event: &Event) -> String {
         match event {
             Event::RunStarted { header, environment, cases, groups, .. } => {
@@ -168,7 +168,7 @@ impl EventLines {
         }
     }
 
-    /// The lines of the cases that are settled in these events.
+    /// Returns the lines of the cases that are settled in these events.
     fn finished(&self, events: &[Event]) -> String {
         let settled = events.iter().filter(|event| matches!(event, Event::CaseSettled { .. }));
         let mut todo: Vec<Case> = settled.filter_map(Event::case).cloned().collect();
@@ -182,13 +182,13 @@ impl EventLines {
     }
 }
 
-/// The comparison with a base, as `compare --format json` writes it.
+/// Returns the comparison with a base, as `compare --format json` writes it.
 pub fn compared(compared: Compared<'_>) -> Result<String, RenderError> {
     let comparison = serde_json::from_str(&comparison::json(compared)?)?;
     Ok(text(&Line::Compared { comparison }))
 }
 
-/// The last lines of a run: its claims, and how it ended. A shard has a journal in `dir`, and no report.
+/// Returns the last lines of a run: its claims, and how it ended. A shard has a journal in `dir`, and no report.
 pub fn end(records: &Records, dir: &Path, has_report: bool, exit_code: u8) -> String {
     let judged = analyse::claims(records);
     let claims = judged.iter().map(|judged| Line::Claim {
@@ -226,7 +226,7 @@ fn run_started<'a>(header: &'a RunHeader, environment: &'a Environment, (cases, 
     }
 }
 
-/// The line of a case; its records differ in the regime.
+/// Returns the line of a case; its records differ in the regime.
 fn case_finished(records: &[CaseRecord]) -> Option<Line<'_>> {
     let first = records.first()?;
     Some(Line::CaseFinished {

@@ -47,7 +47,7 @@ struct Grid {
     table: Table,
 }
 
-/// The page in Markdown.
+/// Returns the page in Markdown.
 pub fn fidelity(compared: &[Fidelity], causes: &[Cause]) -> Result<String, RenderError> {
     let page = Page {
         close: format::rough(CLOSE * 100.0),
@@ -158,7 +158,7 @@ fn over(compared: &Compared) -> String {
     }
 }
 
-/// The differences, grouped by counter and cause.
+/// Returns the differences, grouped by counter and cause.
 fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
     let mut table = Table::new(vec![
         text("counter", Folding::Keep),

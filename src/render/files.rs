@@ -28,8 +28,8 @@ const LOCAL_FILES: [&str; 4] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, 
 /// The longest part of a line that a message quotes, in characters.
 const LONGEST_QUOTE: usize = 120;
 
-/// Every file of a report, by its path within the folder, in the order of writing: the records come first, since the
-/// others can be made from them.
+/// Returns every file of a report, by its path within the folder, in the order of writing: the records come first,
+/// since the others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::with(records.header.template.as_ref())?;
     // The page takes one core as long as the tables take the others.
@@ -120,12 +120,12 @@ fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
     }
 }
 
-/// The character at which two lines begin to differ.
+/// Returns the character at which two lines begin to differ.
 fn difference_at(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-/// The line; of a long one the part around the character `at`.
+/// Returns the line; of a long one the part around the character `at`.
 fn excerpt(line: &str, at: usize) -> String {
     let (text, no_end) = line.strip_suffix('\n').map_or((line, " (without a line feed)"), |text| (text, ""));
     let length = text.chars().count();
@@ -136,7 +136,7 @@ fn excerpt(line: &str, at: usize) -> String {
     format!("{start}{}{end}{no_end}", part.replace('\r', "\\r"))
 }
 
-/// The files in a folder and those below it that are not known, without local ones.
+/// Returns the files in a folder and those below it that are not known, without local ones.
 fn others_in(
     dir: &Path,
     within: &Path,
@@ -179,7 +179,7 @@ pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<()
     Ok(())
 }
 
-/// The files in `plots/` that a page shows.
+/// Returns the files in `plots/` that a page shows.
 fn charts_of(page: &str) -> BTreeSet<&str> {
     let link = format!("({PLOTS_DIR}/");
     let after = page.split(&link).skip(1);

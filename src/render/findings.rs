@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 5;
 /// More steps than this are only in the table.
 const MOST_STEPS: usize = 12;
 
-/// The sentences of the summary. `constant` are the axes with one value throughout.
+/// Returns the sentences of the summary. `constant` are the axes with one value throughout.
 pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
     let mut findings = results(records, summary, constant);
     let is_answer = findings.is_empty();
@@ -63,7 +63,7 @@ fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -
     findings
 }
 
-/// The result of an experiment of expected failures: its cases end as the manifest says.
+/// Returns the result of an experiment of expected failures: its cases end as the manifest says.
 fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     let (ended, of) = (expected_failures.as_expected(), expected_failures.of);
     let lead = match of {
@@ -85,7 +85,7 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]
 }
 
-/// Which results are the closest to their reference, and which the furthest off.
+/// Returns which results are the closest to their reference, and which the furthest off.
 fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec<Finding> {
     let (Some(first), Some(last)) = (errors.first(), errors.last()) else { return Vec::new() };
     let as_good: Vec<&str> = errors.iter().take_while(|e| e.ulp <= first.ulp).map(|e| e.contender.as_str()).collect();
@@ -124,7 +124,7 @@ fn listed(names: &[&str]) -> Finding {
 const FEWEST: [(&str, &str); 2] =
     [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
 
-/// The variant with the least of a counter, relative to the baseline.
+/// Returns the variant with the least of a counter, relative to the baseline.
 fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Option<Finding> {
     let (variant, mean) = counters::fewest(records, summary, name)?;
     let (baseline, _) = records.header.baseline.as_ref()?;
@@ -140,7 +140,7 @@ fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Optio
     ])
 }
 
-/// What the best of a group is called.
+/// Returns what the best of a group is called.
 const fn superlative(basis: Basis, is_tied: bool) -> &'static str {
     match (basis, is_tied) {
         (Basis::Time, false) => "is the fastest",
@@ -150,7 +150,7 @@ const fn superlative(basis: Basis, is_tied: bool) -> &'static str {
     }
 }
 
-/// The finding of a single group: its best cell with every number.
+/// Returns the finding of a single group: its best cell with every number.
 fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) -> Finding {
     let record = &records.cases[best.index];
     let mut finding = vec![
@@ -177,20 +177,20 @@ pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord)
     format!("{time}{rate}{shares}")
 }
 
-/// The rate that limits the job: operations if it is bound by arithmetic, bytes otherwise.
+/// Returns the rate that limits the job: operations if it is bound by arithmetic, bytes otherwise.
 fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     let bytes = || bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
     let operations = || gflops(record, Some(result)).map(|rate| format!("{rate} GFLOP/s"));
     if is_arithmetic(records, record) { operations() } else { bytes().or_else(operations) }
 }
 
-/// The share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
+/// Returns the share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
 pub fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
     percent_of_peak(record, result, peak)
 }
 
-/// How much better than the baseline.
+/// Returns how much better than the baseline.
 fn against(records: &Records, group: &GroupSummary, record: &CaseRecord) -> Finding {
     let end = || vec![Cell::plain(".")];
     let Some(result) = &record.result else { return end() };
@@ -220,7 +220,8 @@ fn tied(records: &Records, best: &Best) -> Finding {
     said
 }
 
-/// The finding of several groups: which contender is the best in most of them, its mean speedup, the highest rate.
+/// Returns the finding of several groups: which contender is the best in most of them, its mean speedup, the highest
+/// rate.
 fn leader(
     records: &Records,
     summary: &Summary,
@@ -299,7 +300,7 @@ fn won(leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> String {
     }
 }
 
-/// The highest rate that was reached.
+/// Returns the highest rate that was reached.
 fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option<Finding> {
     let arithmetic = decided.iter().all(|(_, best)| is_arithmetic(records, &records.cases[best.index]));
     let work = |record: &CaseRecord| if arithmetic { record.work.flops } else { record.work.bytes.map(|b| b as f64) };
@@ -326,7 +327,7 @@ fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option
     Some(finding)
 }
 
-/// How bad the worst is, over all groups; `None` where that is the baseline, which the best was compared with.
+/// Returns how bad the worst is, over all groups; `None` where that is the baseline, which the best was compared with.
 fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(String, Value)]) -> Option<Finding> {
     let furthest = decided.iter().filter_map(|(group, best)| {
         let cost = |i: usize| {
@@ -364,7 +365,7 @@ struct Step<'s> {
     gain: Estimate,
 }
 
-/// What each step gains over the one before it, where most gain and few lose, as on a ladder.
+/// Returns what each step gains over the one before it, where most gain and few lose, as on a ladder.
 fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
     let of_regime = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
     let steps: Vec<Step<'_>> = of_regime
@@ -389,7 +390,7 @@ fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
     Some(finding)
 }
 
-/// The counts of a run, computed from its records alone.
+/// Returns the counts of a run, computed from its records alone.
 pub fn counts_of(records: &Records) -> String {
     counts(records, &analyse::summary(records))
 }
@@ -420,7 +421,8 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     format!("{done} of {} cases {verb}{checked}{others}.", summary.cases)
 }
 
-/// Which cases are unstable: their variants with a count each, the most frequent first, and how far they are off.
+/// Returns which cases are unstable: their variants with a count each, the most frequent first, and how far they are
+/// off.
 fn unstable(records: &Records) -> Option<Finding> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     let (mut most, mut few) = (None::<f64>, false);

@@ -21,7 +21,7 @@ pub struct Grid<'a> {
     pub cells: Vec<Vec<Option<usize>>>,
 }
 
-/// The grids of a group; none unless exactly two axes are compared and both have several values.
+/// Returns the grids of a group; none unless exactly two axes are compared and both have several values.
 pub fn grids<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Grid<'a>> {
     let compared: Vec<&'a str> =
         records.header.axes.iter().filter(|axis| axis.compared).map(|axis| axis.name.as_str()).collect();
@@ -59,7 +59,7 @@ fn distinct<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
     seen
 }
 
-/// The value of a cell: its time, or its rate where cells do different work.
+/// Returns the value of a cell: its time, or its rate where cells do different work.
 pub fn cell_text(basis: Basis, record: &CaseRecord, result: &RegimeResult, unit: TimeUnit) -> String {
     let rate = match basis {
         Basis::Time => None,
@@ -69,7 +69,7 @@ pub fn cell_text(basis: Basis, record: &CaseRecord, result: &RegimeResult, unit:
     rate.unwrap_or_else(|| number::point(&result.time, unit.nanoseconds()))
 }
 
-/// The grid as a table: times in the group's unit or rates, outcomes of cells without a time, the best in bold.
+/// Returns the grid as a table: times in the group's unit or rates, outcomes of cells without a time, the best in bold.
 pub fn grid_table(records: &Records, group: &GroupSummary, grid: &Grid<'_>) -> Table {
     let unit = time_unit(records, &group.members);
     let corner = format!("{} ↓  {} →", grid.axes.1, grid.axes.0);

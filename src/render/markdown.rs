@@ -99,22 +99,22 @@ impl Templates {
         }
     }
 
-    /// The page of simulated and hardware counters.
+    /// Returns the page of simulated and hardware counters.
     pub fn fidelity(&self, page: &fidelity::Page) -> Result<String, RenderError> {
         Ok(self.tera.render(FIDELITY, &Context::from_serialize(page)?)?)
     }
 
-    /// The page of a comparison.
+    /// Returns the page of a comparison.
     pub fn comparison(&self, view: &comparison::View) -> Result<String, RenderError> {
         Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
     }
 
-    /// The page of times over revisions.
+    /// Returns the page of times over revisions.
     pub fn history(&self, view: &history::View) -> Result<String, RenderError> {
         Ok(self.tera.render(HISTORY, &Context::from_serialize(view)?)?)
     }
 
-    /// A comparison as `JUnit` XML.
+    /// Returns a comparison as `JUnit` XML.
     pub fn junit(&self, suites: &comparison::Suites) -> Result<String, RenderError> {
         Ok(self.tera.render(JUNIT, &Context::from_serialize(suites)?)?)
     }
@@ -136,7 +136,7 @@ fn unbroken(text: &str) -> String {
     if text.chars().count() <= SHORT { text.replace(' ', "\u{a0}") } else { text.to_owned() }
 }
 
-/// The fault in a template of the user, with its place.
+/// Returns the fault in a template of the user, with its place.
 fn of_user(path: &str, error: &tera::Error) -> RenderError {
     let (place, message) = match error.kind() {
         tera::ErrorKind::SyntaxError(fault) | tera::ErrorKind::RenderingError(fault) if fault.filename() == OF_USER => {

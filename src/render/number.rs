@@ -19,7 +19,7 @@ const DIGITS_OF_STEP: i32 = 4;
 /// The place of the last digit of a percentage: hundredths.
 const FINEST_PERCENT: i32 = -2;
 
-/// The wider half of an interval, which need not be symmetric.
+/// Returns the wider half of an interval, which need not be symmetric.
 pub fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.point).max(estimate.point - estimate.low)
 }
@@ -50,19 +50,20 @@ fn with_half(point: f64, half: f64, most: i32) -> String {
     format!("{} ± {}", at_place(point, place), at_place(shown, place))
 }
 
-/// The point alone, with the digits that its interval allows: `214.3`.
+/// Returns the point alone, with the digits that its interval allows: `214.3`.
 pub fn point(estimate: &Estimate, unit: f64) -> String {
     let (point, half) = (estimate.point / unit, half_width(estimate) / unit);
     at_place(point, last_place(point, half, FEWER_DIGITS))
 }
 
-/// A value derived from an estimate (a rate), that has the estimate's relative precision, and at most `decimals`.
+/// Returns a value derived from an estimate (a rate), that has the estimate's relative precision, and at most
+/// `decimals`.
 pub fn derived(value: f64, from: &Estimate, decimals: i32) -> String {
     let place = last_place(value, value * half_width(from) / from.point, FEWER_DIGITS);
     at_place(value, place.max(-decimals))
 }
 
-/// The power of ten of the last digit to show.
+/// Returns the power of ten of the last digit to show.
 fn last_place(point: f64, half: f64, most: i32) -> i32 {
     let finest = magnitude(point) - (most - 1);
     if half <= 0.0 || !half.is_finite() {

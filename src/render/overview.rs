@@ -74,7 +74,7 @@ fn standing_row(standing: &Standing, leads: bool) -> Vec<Cell> {
     ]
 }
 
-/// The fastest of each group, one row per group and regime; `None` without times.
+/// Returns the fastest of each group, one row per group and regime; `None` without times.
 pub fn fastest_table(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Option<Table> {
     let bests = || summary.groups.iter().flat_map(|g| g.best.iter().map(move |b| (g, b)));
     let times = bests().filter_map(|(_, b)| records.cases[b.index].result.as_ref()).map(|r| r.time.point);
@@ -138,7 +138,7 @@ fn fastest_row(
     Some(row)
 }
 
-/// The summary line of a folded group: its fastest, its time, and how many rows have no time.
+/// Returns the summary line of a folded group: its fastest, its time, and how many rows have no time.
 pub fn headline(records: &Records, group: &GroupSummary) -> String {
     let mut parts: Vec<String> = group
         .best

@@ -7,7 +7,7 @@ use super::report::{Report, report_within};
 use crate::analyse;
 use crate::model::Records;
 
-/// The report with its page, of which as much is left out as its size requires.
+/// Returns the report with its page, of which as much is left out as its size requires.
 pub fn page(records: &Records, templates: &Templates) -> Result<(Report, String), RenderError> {
     let summary = analyse::summary(records);
     let [widest, narrower @ ..] = Limits::LEVELS;

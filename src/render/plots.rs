@@ -72,7 +72,7 @@ fn distinguish(plots: &mut [Plot]) {
     }
 }
 
-/// The name of a chart's file: what it shows, and every value that it does not vary.
+/// Returns the name of a chart's file: what it shows, and every value that it does not vary.
 fn file_of<'a>(
     measure: Measure,
     variant: &str,
@@ -110,7 +110,7 @@ fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// The uncompared axis with the most numbers that have measurements; a line needs at least three.
+/// Returns the uncompared axis with the most numbers that have measurements; a line needs at least three.
 fn swept_axis(records: &Records) -> Option<String> {
     let values = |name: &str| {
         let measured = records.cases.iter().filter(|r| r.result.is_some());
@@ -161,7 +161,7 @@ impl Measure {
         !matches!(self, Self::Time(_))
     }
 
-    /// The value with its interval.
+    /// Returns the value with its interval.
     fn value(self, record: &CaseRecord, time: &Estimate) -> Estimate {
         let work = match self {
             Self::Time(unit) => {
@@ -201,7 +201,7 @@ impl Measure {
     }
 }
 
-/// The device's results with their records, of some groups in one regime.
+/// Returns the device's results with their records, of some groups in one regime.
 fn results_of(
     records: &Records,
     members: impl Iterator<Item = usize>,

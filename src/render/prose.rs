@@ -5,8 +5,8 @@ use textwrap::{Options, WordSplitter};
 
 use crate::format::visible_lines;
 
-/// The text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a width
-/// nothing is wrapped.
+/// Returns the text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a
+/// width nothing is wrapped.
 pub fn prose(text: &str, width: Option<usize>, indent: &str) -> String {
     prose_after("", text, width, indent)
 }

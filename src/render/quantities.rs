@@ -5,14 +5,15 @@ use super::units::{TimeUnit, per_second};
 use crate::analyse::{self, GroupSummary, is_local, is_noise};
 use crate::model::{CaseRecord, Ratio, Records, RegimeResult, Unit};
 
-/// The unit of a group's times.
+/// Returns the unit of a group's times.
 pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     let results = members.iter().filter_map(|i| records.cases[*i].result.as_ref());
     TimeUnit::of(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))
 }
 
-/// The ratio, of rates where cases do different work. `≈` marks one that is no speedup, since its interval overlaps the
-/// noise floor. `†` marks one that holds for this run, while that of another process may be on the other side of 1.
+/// Returns the ratio, of rates where cases do different work. `≈` marks one that is no speedup, since its interval
+/// overlaps the noise floor. `†` marks one that holds for this run, while that of another process may be on the other
+/// side of 1.
 pub fn speedup(
     records: &Records,
     group: &GroupSummary,
@@ -23,7 +24,7 @@ pub fn speedup(
     Some(marked(records, record.result.as_ref()?, &against))
 }
 
-/// A ratio of a result with its mark.
+/// Returns a ratio of a result with its mark.
 pub fn marked(records: &Records, result: &RegimeResult, against: &Ratio) -> String {
     let mark = match () {
         () if is_noise(records, result, against) => " ≈",
@@ -38,7 +39,7 @@ pub fn ratio(ratio: &Ratio) -> String {
     number::ratio(&ratio.reproducible.unwrap_or(ratio.speedup))
 }
 
-/// The rate of the least bytes that the job must move.
+/// Returns the rate of the least bytes that the job must move.
 pub fn bandwidth(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.bytes? as f64, &result.time) / 1e9;
@@ -54,14 +55,14 @@ pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) ->
     Some(number::derived(rate / peak * 100.0, &result.time, 1))
 }
 
-/// The share of the measured roof that the time reaches.
+/// Returns the share of the measured roof that the time reaches.
 pub fn percent_of_ceiling(records: &Records, record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let (result, ceilings) = (result?, records.environment.machine.ceilings.as_ref()?);
     let share = analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings)?;
     Some(number::derived(share * 100.0, &result.time, 1))
 }
 
-/// The rate of the job's floating-point operations.
+/// Returns the rate of the job's floating-point operations.
 pub fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.flops?, &result.time) / 1e9;

@@ -73,7 +73,7 @@ pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Rea
     reasons
 }
 
-/// The beginning of a text, with a line that says so.
+/// Returns the beginning of a text, with a line that says so.
 fn shortened(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
@@ -82,7 +82,7 @@ fn shortened(text: String, most: usize) -> String {
     format!("{}\n… {} bytes more, which are in records.jsonl", &text[..end], text.len() - end)
 }
 
-/// The launches that the device does not allow, by limit.
+/// Returns the launches that the device does not allow, by limit.
 pub fn invalid(records: &Records, limits: &Limits) -> Vec<Reason> {
     let statement = |record: &CaseRecord| match &record.outcome {
         Outcome::Invalid { limit } => {
@@ -106,7 +106,7 @@ pub fn failures(records: &Records, summary: &Summary, limits: &Limits) -> Vec<Re
     gather(summary.failures.iter().map(statement), limits)
 }
 
-/// The notes on all cases.
+/// Returns the notes on all cases.
 pub fn notes(records: &Records, limits: &Limits) -> Vec<Reason> {
     let each = records.cases.iter().flat_map(|record| {
         let name = wording::case_name(&record.case);
@@ -115,14 +115,14 @@ pub fn notes(records: &Records, limits: &Limits) -> Vec<Reason> {
     gather(each, limits)
 }
 
-/// The notes on a case.
+/// Returns the notes on a case.
 pub fn notes_on<'r>(record: &'r CaseRecord, environment: &Environment) -> impl Iterator<Item = String> + use<'r> {
     let cached = wording::cached_traffic(record, &environment.device);
     let above = if cached.is_none() { above_ceiling(record, environment) } else { None };
     record.notes.iter().map(wording::note).chain(cached).chain(above)
 }
 
-/// Why a share of the measured ceiling is above 100 %.
+/// Returns why a share of the measured ceiling is above 100 %.
 fn above_ceiling(record: &CaseRecord, environment: &Environment) -> Option<String> {
     let (result, ceilings) = (record.result.as_ref()?, environment.machine.ceilings.as_ref()?);
     let share = crate::analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings)?;
@@ -132,7 +132,7 @@ fn above_ceiling(record: &CaseRecord, environment: &Environment) -> Option<Strin
 /// A share above 1 by less than this is shown as 100.0 %.
 const LEAST_ABOVE: f64 = 0.0005;
 
-/// Why a group whose baseline has no time has no speedups.
+/// Returns why a group whose baseline has no time has no speedups.
 pub fn no_speedups(records: &Records, group: &GroupSummary) -> Option<Reason> {
     if group.best.is_empty() {
         return None;

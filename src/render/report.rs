@@ -137,7 +137,7 @@ pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> R
     }
 }
 
-/// The title; of a report without times, with what it has.
+/// Returns the title; of a report without times, with what it has.
 fn title(records: &Records, has_times: bool) -> String {
     let title = &records.header.title;
     let has_counters = counters::has_counters(records);
@@ -156,7 +156,7 @@ fn has_unmapped_grids(records: &Records, summary: &Summary, plots: &[Plot]) -> b
     maps < grids
 }
 
-/// The sections of the first groups, as many as there is room for.
+/// Returns the sections of the first groups, as many as there is room for.
 fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Section> {
     let mut room = layout.limits.section_bytes;
     let mut sections = Vec::new();
@@ -169,7 +169,7 @@ fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Sec
     sections
 }
 
-/// What the page has no room for, given the number of groups with tables and of charts left out.
+/// Returns what the page has no room for, given the number of groups with tables and of charts left out.
 fn omitted(records: &Records, summary: &Summary, (shown, charts): (usize, usize), limits: &Limits) -> Vec<String> {
     let mut omitted = Vec::new();
     if charts > 0 {
@@ -198,7 +198,7 @@ fn command(records: &Records) -> String {
     format!("runner run {}{narrowed} --backend {}", header.manifest_path, header.backend)
 }
 
-/// How many cases an interrupted run left out; `None` for a complete one.
+/// Returns how many cases an interrupted run left out; `None` for a complete one.
 pub fn incomplete(records: &Records) -> Option<String> {
     incomplete_line(records, &analyse::summary(records))
 }

@@ -16,14 +16,14 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The context of a table of all cases.
+    /// Returns the context of a table of all cases.
     pub fn of_all(records: &'a Records) -> Self {
         let times = records.cases.iter().filter_map(|record| record.result.as_ref()).map(|result| result.time.point);
         let energies = records.cases.iter().filter_map(|record| record.energy).map(|energy| energy.per_run);
         Self { records, group: None, time: TimeUnit::of(times), energy: EnergyUnit::of(energies) }
     }
 
-    /// The context of the table of a group.
+    /// Returns the context of the table of a group.
     pub fn of_group(records: &'a Records, group: &'a GroupSummary) -> Self {
         let energies = group.members.iter().filter_map(|i| records.cases[*i].energy).map(|energy| energy.per_run);
         let time = time_unit(records, &group.members);
@@ -43,23 +43,23 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The row of the case itself, which is not marked as the best.
+    /// Returns the row of the case itself, which is not marked as the best.
     pub fn of(records: &Records, record: &'a CaseRecord) -> Self {
         let is_baseline = analyse::is_baseline(&records.header, &record.case);
         Self { record, part: None, is_best: false, is_baseline }
     }
 
-    /// The rows of its launches.
+    /// Returns the rows of its launches.
     pub fn launches(self) -> impl Iterator<Item = Self> {
         (0..self.record.launches.len()).map(move |part| Self { part: Some(part), is_best: false, ..self })
     }
 
-    /// The record, if this is the row of the case itself.
+    /// Returns the record, if this is the row of the case itself.
     pub fn case(&self) -> Option<&'a CaseRecord> {
         self.part.is_none().then_some(self.record)
     }
 
-    /// The result, if this is the row of the case itself.
+    /// Returns the result, if this is the row of the case itself.
     pub fn result(&self) -> Option<&'a RegimeResult> {
         self.case()?.result.as_ref()
     }
@@ -72,7 +72,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The launch of the row; the row of a sequence has none.
+    /// Returns the launch of the row; the row of a sequence has none.
     pub fn launch(&self) -> Option<&'a LaunchRecord> {
         match (self.part, self.record.launches.as_slice()) {
             (Some(part), launches) => launches.get(part),
@@ -81,7 +81,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The launch of the row; that of a sequence whose launches are all equal is the first.
+    /// Returns the launch of the row; that of a sequence whose launches are all equal is the first.
     pub fn common_launch(&self) -> Option<&'a LaunchRecord> {
         self.launch().or_else(|| self.case()?.repeated().map(|(launch, _)| launch))
     }
@@ -90,7 +90,7 @@ impl<'a> Row<'a> {
         self.result()?.against_baseline.as_ref()
     }
 
-    /// The ratio to the step before, in an experiment that has steps.
+    /// Returns the ratio to the step before, in an experiment that has steps.
     pub fn against_previous(&self, context: &Context<'_>) -> Option<&'a Ratio> {
         self.result()?.against_previous.as_ref().filter(|_| context.records.header.has_steps())
     }

@@ -200,17 +200,17 @@ impl Table {
     }
 }
 
-/// A column of text.
+/// Returns a column of text.
 pub fn text(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: false, folding, folds_zeros: false, rank: 0 }
 }
 
-/// A column of numbers.
+/// Returns a column of numbers.
 pub fn number(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: true, folding, folds_zeros: false, rank: 0 }
 }
 
-/// A column of sizes, most of which are often zero.
+/// Returns a column of sizes, most of which are often zero.
 pub fn size(title: impl Into<String>, folding: Folding) -> Column {
     Column { folds_zeros: true, ..number(title, folding) }
 }

@@ -51,7 +51,7 @@ pub struct Screen {
     pub width: Option<usize>,
 }
 
-/// The text for a terminal: tables, findings and failures.
+/// Returns the text for a terminal: tables, findings and failures.
 pub fn terminal(records: &Records, screen: Screen) -> String {
     let Report { warnings, findings, claims, failures, notes, limits, fastest, counts, sections, .. } =
         report_within(records, &analyse::summary(records), &Limits::TERMINAL);
@@ -88,7 +88,7 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The counts, and every claim that is not held.
+/// Returns the counts, and every claim that is not held.
 fn claimed(claims: &Claims) -> Vec<String> {
     let open = claims.lines.iter().filter(|line| line.state != "held");
     let line = |line: &ClaimLine| {
@@ -123,7 +123,7 @@ fn case_line(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> Str
     format!("{mark} {what}, {}{others}: {text}", cases.join(", "))
 }
 
-/// The tables of the counters, each with its theme as title.
+/// Returns the tables of the counters, each with its theme as title.
 fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
         let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
@@ -157,7 +157,7 @@ pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String
     lines
 }
 
-/// The first rows of a table, in its first columns.
+/// Returns the first rows of a table, in its first columns.
 fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     let mut drawn = TermTable::new();
     drawn.load_style(presets::NOTHING);
@@ -182,7 +182,7 @@ fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     drawn
 }
 
-/// How many of a table's first columns fit a line; at least one.
+/// Returns how many of a table's first columns fit a line; at least one.
 fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     let widths = table.column_max_content_widths();
     let Some(width) = width else { return widths.len() };

@@ -12,7 +12,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit in which the median of the times (nanoseconds) has one to three digits before its point.
+    /// Returns the unit in which the median of the times (nanoseconds) has one to three digits before its point.
     pub fn of(times: impl Iterator<Item = f64>) -> Self {
         let mut times: Vec<f64> = times.collect();
         times.sort_by(f64::total_cmp);
@@ -53,7 +53,7 @@ pub enum EnergyUnit {
 }
 
 impl EnergyUnit {
-    /// The unit in which the median of the energies has one to three digits before its point.
+    /// Returns the unit in which the median of the energies has one to three digits before its point.
     pub fn of(energies: impl Iterator<Item = Joules>) -> Self {
         let mut energies: Vec<f64> = energies.map(|energy| energy.0).collect();
         energies.sort_by(f64::total_cmp);
@@ -84,12 +84,12 @@ impl EnergyUnit {
     }
 }
 
-/// A rate per second: `amount` in the estimated time.
+/// Returns a rate per second: `amount` in the estimated time.
 pub fn per_second(amount: f64, time: &Estimate) -> f64 {
     amount / (time.point * 1e-9)
 }
 
-/// A value of an axis for display: powers of two from 2^16 on are written as such.
+/// Returns a value of an axis for display: powers of two from 2^16 on are written as such.
 pub fn axis_value(value: &Value) -> String {
     match value {
         Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
@@ -97,7 +97,7 @@ pub fn axis_value(value: &Value) -> String {
     }
 }
 
-/// The case's value of a shared axis.
+/// Returns the case's value of a shared axis.
 pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
     case.key.axes.iter().find(|(n, _)| n == name).map(|(_, value)| value)
 }

@@ -50,7 +50,7 @@ fn is_type(fields: &Map<String, Value>) -> bool {
     TYPES.iter().any(|(_, known)| names == known.iter().copied().collect())
 }
 
-/// The names in the first column of the table below a heading.
+/// Returns the names in the first column of the table below a heading.
 fn documented(heading: &str) -> BTreeSet<String> {
     let page = include_str!("../../docs/reference/templates.md");
     let below = page.split_once(&format!("## {heading}\n")).unwrap().1.split("\n## ").next().unwrap();

@@ -9,7 +9,7 @@ use crate::model::{
     ThrottleReason, Unchecked, Unit, Verdict,
 };
 
-/// The cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
+/// Returns the cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
 pub fn check(record: &CaseRecord) -> String {
     match (&record.outcome, &record.verdict) {
         (Outcome::Measured, verdict) => passed(verdict).to_owned(),
@@ -33,19 +33,19 @@ const fn passed(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// The outcome's name as words.
+/// Returns the outcome's name as words.
 pub fn name(outcome: &Outcome) -> String {
     outcome.name().replace('_', " ")
 }
 
-/// How many cases have an outcome: `2 traps`, `1 compile error`, `3 excluded`.
+/// Returns how many cases have an outcome: `2 traps`, `1 compile error`, `3 excluded`.
 pub fn tally(outcome: &str, count: usize) -> String {
     let name = outcome.replace('_', " ");
     let is_noun = matches!(outcome, "compile_error" | "launch_error" | "trap");
     if is_noun { plural(count as u64, &name) } else { format!("{count} {name}") }
 }
 
-/// Why the case has no time or an imprecise one; `None` if it was measured.
+/// Returns why the case has no time or an imprecise one; `None` if it was measured.
 pub fn reason(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Unstable { reached } => {
@@ -165,7 +165,7 @@ pub fn note(note: &Note) -> String {
     }
 }
 
-/// Why a device is throttled, as NVML names it.
+/// Returns why a device is throttled, as NVML names it.
 const fn throttle(reason: ThrottleReason) -> &'static str {
     match reason {
         ThrottleReason::PowerCap => "power cap",
@@ -177,7 +177,7 @@ const fn throttle(reason: ThrottleReason) -> &'static str {
     }
 }
 
-/// The result of comparing the baseline with itself.
+/// Returns the result of comparing the baseline with itself.
 pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     let NoiseFloor { regime, width, comparisons } = *floor;
     let regime = if several { format!("{regime}: ") } else { String::new() };
@@ -192,7 +192,7 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     )
 }
 
-/// The median clock, and the lowest if it differs.
+/// Returns the median clock, and the lowest if it differs.
 pub fn sm_clock(clock: SmClock) -> String {
     if clock.least == clock.median {
         clock.median.to_string()
@@ -201,7 +201,7 @@ pub fn sm_clock(clock: SmClock) -> String {
     }
 }
 
-/// How many runs each sample is the mean of, for each regime with more than one.
+/// Returns how many runs each sample is the mean of, for each regime with more than one.
 pub fn samples(records: &Records) -> Vec<String> {
     let of = |regime: Regime| {
         let results = records.cases.iter().filter_map(|r| r.result.as_ref());
@@ -228,7 +228,7 @@ pub fn samples(records: &Records) -> Vec<String> {
     Regime::ALL.into_iter().filter_map(of).map(|line| line + ".").collect()
 }
 
-/// Why a rate is above the bandwidth of the memory: the data came from the cache.
+/// Returns why a rate is above the bandwidth of the memory: the data came from the cache.
 pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String> {
     let result = record.result.as_ref().filter(|r| r.regime != Regime::Cold && r.unit == Unit::DeviceNanoseconds)?;
     let rate = units::per_second(record.work.bytes? as f64, &result.time);
@@ -242,7 +242,7 @@ pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String
     ))
 }
 
-/// Why a case exceeds the measured ceilings.
+/// Returns why a case exceeds the measured ceilings.
 pub fn above_ceiling(record: &CaseRecord, ceilings: &Ceilings, device: &DeviceInfo) -> String {
     if bound_of(record, ceilings) == Bound::Arithmetic {
         return "above 100 % of the ceiling: that is the rate which a kernel of f32 multiply-adds reached on this device; \
@@ -256,7 +256,7 @@ pub fn above_ceiling(record: &CaseRecord, ceilings: &Ceilings, device: &DeviceIn
     )
 }
 
-/// What limits a job whose bytes and operations need not both be known.
+/// Returns what limits a job whose bytes and operations need not both be known.
 fn bound_of(record: &CaseRecord, ceilings: &Ceilings) -> Bound {
     let unknown = if record.work.bytes.is_none() { Bound::Arithmetic } else { Bound::Memory };
     analyse::bound(&record.work, ceilings).unwrap_or(unknown)
@@ -274,7 +274,7 @@ fn shortest(value: f64) -> String {
     if value == 0.0 || (1e-4..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
 }
 
-/// The resource that limits the blocks per SM.
+/// Returns the resource that limits the blocks per SM.
 pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
     match limiter {
         OccupancyLimiter::Blocks => "blocks",
@@ -284,7 +284,7 @@ pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
     }
 }
 
-/// The case by name, with every axis.
+/// Returns the case by name, with every axis.
 pub fn case_name(case: &Case) -> String {
     if case.key.axes.is_empty() {
         case.key.variant.clone()
@@ -293,7 +293,7 @@ pub fn case_name(case: &Case) -> String {
     }
 }
 
-/// The machine and the versions, in separate sentences.
+/// Returns the machine and the versions, in separate sentences.
 pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
@@ -318,12 +318,12 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     vec![format!("{}: {}", device.name, parts.join(", ")), versions.join(", ")]
 }
 
-/// The measured properties of the machine, in separate sentences.
+/// Returns the measured properties of the machine, in separate sentences.
 pub fn machine(machine: &Machine) -> Vec<String> {
     conditions(machine).into_iter().chain(doubts(machine)).collect()
 }
 
-/// The settings of the machine and its measured rates.
+/// Returns the settings of the machine and its measured rates.
 pub fn conditions(machine: &Machine) -> Vec<String> {
     let settings = machine.settings.as_ref().and_then(settings);
     let calibrated = machine.clock.as_ref().filter(|clock| !is_doubtful(clock)).map(clock);
@@ -331,7 +331,7 @@ pub fn conditions(machine: &Machine) -> Vec<String> {
     settings.into_iter().chain(measured).chain(machine.spread.as_ref().map(spread)).collect()
 }
 
-/// What makes times less reliable.
+/// Returns what makes times less reliable.
 pub fn doubts(machine: &Machine) -> Vec<String> {
     let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
@@ -345,7 +345,7 @@ const fn is_doubtful(clock: &Clock) -> bool {
     matches!(clock, Clock::Uncalibrated { .. })
 }
 
-/// The settings of the device; `None` if they are unknown.
+/// Returns the settings of the device; `None` if they are unknown.
 fn settings(settings: &Settings) -> Option<String> {
     let clock = |what: &str, chosen: Option<u32>, most: Option<u32>| match (chosen, most) {
         (Some(chosen), Some(most)) => Some(format!("{what} clock set to {chosen} MHz of {most}")),
@@ -367,7 +367,7 @@ fn settings(settings: &Settings) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Settings: {}", parts.join(", ")))
 }
 
-/// The measured rates of the device.
+/// Returns the measured rates of the device.
 fn ceilings(c: &Ceilings) -> String {
     format!(
         "Measured ceilings: {:.0} GB/s read, {:.0} GB/s copied, {:.0} GB/s read from L2; multiply-adds {} TFLOP/s in \
@@ -381,7 +381,7 @@ fn ceilings(c: &Ceilings) -> String {
     )
 }
 
-/// The calibration of the clock.
+/// Returns the calibration of the clock.
 fn clock(clock: &Clock) -> String {
     let nanoseconds = |value: f64| format!("{:.2} µs", value / 1e3);
     match clock {
@@ -410,7 +410,7 @@ fn spread(spread: &Spread) -> String {
     )
 }
 
-/// What bounds a job on the roofline.
+/// Returns what bounds a job on the roofline.
 pub const fn bound(bound: Bound) -> &'static str {
     match bound {
         Bound::Memory => "memory",

@@ -26,7 +26,7 @@ pub(super) struct Checkout {
 }
 
 impl Checkout {
-    /// The nearest checkout at or above a folder.
+    /// Returns the nearest checkout at or above a folder.
     pub fn around(dir: &Path) -> Option<Self> {
         let dir = fs::canonicalize(dir).ok()?;
         dir.ancestors().find_map(|root| {
@@ -40,8 +40,8 @@ impl Checkout {
         })
     }
 
-    /// The path of a file or folder from the root, with `/`; `None` for one outside of it. It need not exist, and a file
-    /// may be a symbolic link.
+    /// Returns the path of a file or folder from the root, with `/`; `None` for one outside of it. It need not exist,
+    /// and a file may be a symbolic link.
     pub fn path_of(&self, path: &Path) -> Option<String> {
         let absolute = std::path::absolute(path).ok()?;
         let unresolved = usize::from(!absolute.is_dir());
@@ -52,7 +52,7 @@ impl Checkout {
         Some(real?.strip_prefix(&self.root).ok()?.to_str()?.to_owned())
     }
 
-    /// A temporary folder that git uses as the checkout's `.git`.
+    /// Returns a temporary folder that git uses as the checkout's `.git`.
     pub fn temporary_git_dir(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("runner-git-").tempdir()?;
         fs::write(folder.path().join("config"), CONFIGURATION)?;
@@ -69,7 +69,7 @@ impl Checkout {
         Ok(folder)
     }
 
-    /// The commits whose parents were not fetched.
+    /// Returns the commits whose parents were not fetched.
     pub fn shallow_commits(&self) -> BTreeSet<String> {
         let listed = regular::read_text(&self.common.join("shallow")).unwrap_or_default();
         listed.lines().map(str::to_owned).collect()

@@ -57,7 +57,7 @@ fn is_within(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(name) if name != ".git"))
 }
 
-/// The names of `files` that are words of the text.
+/// Returns the names of `files` that are words of the text.
 fn named<'a, T>(text: &str, files: &'a HashMap<String, T>) -> impl Iterator<Item = &'a String> {
     let words: HashSet<&str> = text.split(|c: char| c.is_whitespace() || BETWEEN.contains(&c)).collect();
     let found: Vec<&String> =

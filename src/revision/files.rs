@@ -44,7 +44,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of `revision` in the repository whose checkout contains `dir`.
+    /// Returns the files of `revision` in the repository whose checkout contains `dir`.
     pub fn of(dir: &Path, revision: &str, programs: &Programs) -> Result<Self, RevisionError> {
         let git = programs.find("git").ok_or(RevisionError::NoGit)?;
         let checkout = Checkout::around(dir).ok_or_else(|| RevisionError::NoCheckout { dir: dir.to_owned() })?;
@@ -64,17 +64,18 @@ impl Files {
         Ok(files)
     }
 
-    /// The commit's object name.
+    /// Returns the commit's object name.
     pub fn commit(&self) -> &str {
         &self.commit
     }
 
-    /// The path of a file of the working tree from the root of the repository; `None` for one outside of it.
+    /// Returns the path of a file of the working tree from the root of the repository; `None` for one outside of it.
     pub fn path_of(&self, file: &Path) -> Option<String> {
         self.checkout.path_of(file)
     }
 
-    /// Every file at `path` or below it, by its path from the root of the repository; an empty path is the root.
+    /// Returns every file at `path` or below it, by its path from the root of the repository; an empty path is the
+    /// root.
     pub fn list(&self, path: &str) -> Result<Vec<File>, RevisionError> {
         let path = path.trim_matches('/');
         let mut command = self.command(&["--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", &self.commit]);

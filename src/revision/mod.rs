@@ -18,14 +18,14 @@ use checkout::Checkout;
 pub use files::Files;
 pub(crate) use files::{File, RevisionError};
 
-/// The path of a file from the root of the checkout that contains it; `None` outside a checkout.
+/// Returns the path of a file from the root of the checkout that contains it; `None` outside a checkout.
 pub fn path_in_checkout(file: &Path) -> Option<String> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Checkout::around(folder)?.path_of(file)
 }
 
-/// The commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None` outside a
-/// checkout or without git.
+/// Returns the commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None`
+/// outside a checkout or without git.
 pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
     let git = programs.find("git")?;
     let checkout = Checkout::around(dir)?;

@@ -19,8 +19,8 @@ const RESAMPLES: usize = 1000;
 const MOST_DRAWS: usize = 500_000;
 const FEWEST: usize = 300;
 
-/// How many times larger the numbers of `base` are than those of `this`, pair by pair, with a bootstrap interval of
-/// nominal `confidence` (in 0..1).
+/// Returns how many times larger the numbers of `base` are than those of `this`, pair by pair, with a bootstrap
+/// interval of nominal `confidence` (in 0..1).
 ///
 /// `None` for slices of different lengths or with fewer than two values, or if a number is not positive and finite.
 pub fn paired_ratio(base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
@@ -37,7 +37,7 @@ pub fn paired_ratio(base: &[f64], this: &[f64], confidence: f64) -> Option<Inter
     Some(Interval { point: point.exp(), low: moved(low), high: moved(high), coverage: confidence })
 }
 
-/// The percentiles of the trimmed mean over resamples of `samples`.
+/// Returns the percentiles of the trimmed mean over resamples of `samples`.
 fn percentiles(samples: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let resamples = (MOST_DRAWS / samples.len()).clamp(FEWEST, RESAMPLES);
     // The seed does not depend on the caller: equal numbers must have equal intervals.

@@ -52,7 +52,8 @@ pub struct ChangePoint {
     pub p: f64,
 }
 
-/// The changes in a series, in order: those whose probability is at most `level` and whose shift is at least `least`.
+/// Returns the changes in a series, in order: those whose probability is at most `level` and whose shift is at least
+/// `least`.
 ///
 /// None for a series with a value or an error that is not a finite number. Takes time and memory of the order n².
 pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<ChangePoint> {
@@ -107,8 +108,8 @@ impl Series {
         }
     }
 
-    /// The greatest Q, with the end of its X and of its Y. `None` where there is no room for two parts, or all values are
-    /// equal.
+    /// Returns the greatest Q, with the end of its X and of its Y. `None` where there is no room for two parts, or all
+    /// values are equal.
     fn candidate(&self, start: usize, end: usize) -> Option<(f64, usize, usize)> {
         let sums = Sums::of(&self.values[start..end], &self.weights[start..end]);
         let n = end - start;
@@ -156,7 +157,7 @@ impl Series {
         Mean { value: mean, weight, known, squares, count: places.count() }
     }
 
-    /// The changes between parts that follow each other; the least clear one is dropped until all of them hold.
+    /// Returns the changes between parts that follow each other; the least clear one is dropped until all of them hold.
     fn settle(&self, mut ends: Vec<usize>, level: f64, least: f64) -> Vec<ChangePoint> {
         loop {
             let changes: Vec<ChangePoint> =

@@ -15,7 +15,8 @@ pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
     Some(adjusted)
 }
 
-/// The level that Holm's procedure tests each hypothesis at: one is refused exactly if its p value is at most its level.
+/// Returns the level that Holm's procedure tests each hypothesis at: one is refused exactly if its p value is at most
+/// its level.
 ///
 /// An interval of confidence 1 − its level then leaves out what is refused. Of `m` tests the least p value has
 /// `level / m`, the next `level / (m − 1)`; from the first that is not refused on, all have the same. A value that is no

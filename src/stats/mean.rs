@@ -2,7 +2,7 @@
 
 use super::student::student_of_95_percent;
 
-/// The geometric mean: the factor which, applied as many times as there are values, gives their product.
+/// Returns the geometric mean: the factor which, applied as many times as there are values, gives their product.
 ///
 /// This is the mean for speedups: the mean of the reciprocals is the reciprocal of the mean, so it does not depend on
 /// the choice of the baseline. `None` for no values, or if one is not positive and finite.
@@ -14,8 +14,8 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((logarithms / values.len() as f64).exp())
 }
 
-/// The mean without the lowest and the highest fifth of the values, rounded down (Tukey and `McLaughlin` 1963). Takes
-/// linear time. `None` for no values, or if one is not finite.
+/// Returns the mean without the lowest and the highest fifth of the values, rounded down (Tukey and `McLaughlin` 1963).
+/// Takes linear time. `None` for no values, or if one is not finite.
 pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n == 0 || values.iter().any(|v| !v.is_finite()) {
@@ -36,7 +36,7 @@ pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
     Some(student_of_95_percent(left(values.len()) - 1.0) * trimmed_error(values)?)
 }
 
-/// The standard error of the trimmed mean, by the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox,
+/// Returns the standard error of the trimmed mean, by the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox,
 /// *Introduction to Robust Estimation*, §3.6). `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     let n = values.len();
@@ -55,7 +55,7 @@ pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     Some((squares / (left(n) * (left(n) - 1.0))).sqrt())
 }
 
-/// How many of `n` values a trimmed mean keeps.
+/// Returns how many of `n` values a trimmed mean keeps.
 const fn left(n: usize) -> f64 {
     (n - 2 * (n / 5)) as f64
 }

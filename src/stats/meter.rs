@@ -55,7 +55,7 @@ pub struct Gain {
 }
 
 impl Meter {
-    /// A meter without readings.
+    /// Returns a meter without readings.
     pub const fn new(patience: Patience) -> Self {
         Self { patience, last: None, moved: None, moves: 0, ended: None }
     }
@@ -84,7 +84,7 @@ impl Meter {
         self.moves
     }
 
-    /// The gain; `None` before the readings suffice.
+    /// Returns the gain; `None` before the readings suffice.
     pub fn gain(&self) -> Option<Gain> {
         let ((from, to), (first, last)) = self.moved.zip(self.ended).filter(|_| self.is_enough())?;
         let per_second = (to.level - from.level) / (to.at - from.at);

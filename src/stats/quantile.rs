@@ -30,12 +30,12 @@ impl Interval {
     }
 }
 
-/// The median: the middle value, or the mean of the middle two. `None` for no samples, or if one is not finite.
+/// Returns the median: the middle value, or the mean of the middle two. `None` for no samples, or if one is not finite.
 pub fn median(samples: &[f64]) -> Option<f64> {
     middle(&sorted(samples)?)
 }
 
-/// The median with its order-statistic interval of `confidence` (in 0..1).
+/// Returns the median with its order-statistic interval of `confidence` (in 0..1).
 ///
 /// Five samples or fewer cannot reach 0.95: the interval is then the whole range, with a lower `coverage`. Takes time n
 /// log n. `None` for no samples, or if one is not finite.
@@ -55,7 +55,7 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { point, low: between(low, next_low), high: between(high, next_high), coverage: confidence })
 }
 
-/// The position of the ends between the k-th order statistic and the next, 0 to 1.
+/// Returns the position of the ends between the k-th order statistic and the next, 0 to 1.
 fn interpolation(n: usize, k: usize, coverage: f64, confidence: f64) -> f64 {
     let next = coverage - 2.0 * (log_mass(n, k)).exp();
     let share = ((coverage - confidence) / (coverage - next)).clamp(0.0, 1.0);
@@ -63,7 +63,7 @@ fn interpolation(n: usize, k: usize, coverage: f64, confidence: f64) -> f64 {
     (n - k) * share / (k + (n - 2.0 * k) * share)
 }
 
-/// The logarithm of P(Bin(n, ½) = k).
+/// Returns the logarithm of P(Bin(n, ½) = k).
 fn log_mass(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| ((n + 1 - i) as f64 / i as f64).ln()).sum::<f64>() - n as f64 * LN_2
 }

@@ -73,7 +73,7 @@ fn approximate(n: usize, m: usize, u: f64, ties: f64) -> f64 {
     (2.0 * normal_tail(away / variance.sqrt())).min(1.0)
 }
 
-/// The probability that a standard normal variable exceeds `z`.
+/// Returns the probability that a standard normal variable exceeds `z`.
 pub fn normal_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }

@@ -15,8 +15,8 @@ const SHARE_OF_VARIANCE: f64 = 0.85;
 /// The smaller group has at least this share of the values.
 const SMALLER_GROUP: f64 = 0.1;
 
-/// The correlation of each value with the next, −1 to 1. `None` for fewer than three values, for equal ones, or if one
-/// is not finite.
+/// Returns the correlation of each value with the next, −1 to 1. `None` for fewer than three values, for equal ones, or
+/// if one is not finite.
 pub fn autocorrelation(series: &[f64]) -> Option<f64> {
     let n = series.len();
     if n < 3 || series.iter().any(|x| !x.is_finite()) {
@@ -44,7 +44,7 @@ impl Trend {
     }
 }
 
-/// The trend of a series. `None` for fewer than eight values, or if one is not finite.
+/// Returns the trend of a series. `None` for fewer than eight values, or if one is not finite.
 pub fn trend(series: &[f64]) -> Option<Trend> {
     if series.len() < 8 || series.iter().any(|x| !x.is_finite()) {
         return None;
@@ -80,7 +80,7 @@ pub struct Modes {
     pub share_high: f64,
 }
 
-/// The two groups of a sample, if it has two: the split that explains most of the variance (Otsu 1979).
+/// Returns the two groups of a sample, if it has two: the split that explains most of the variance (Otsu 1979).
 pub fn two_modes(samples: &[f64]) -> Option<Modes> {
     let n = samples.len();
     if n < 10 || samples.iter().any(|x| !x.is_finite()) {

@@ -13,8 +13,9 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// The upper limit of the true deviation at a confidence of 95 %, which is far above the estimate for few values.
-    /// For normal values; quantiles of χ² by Wilson and Hilferty (1931), within 2 % from four degrees of freedom on.
+    /// Returns the upper limit of the true deviation at a confidence of 95 %, which is far above the estimate for few
+    /// values. For normal values; quantiles of χ² by Wilson and Hilferty (1931), within 2 % from four degrees of
+    /// freedom on.
     pub fn at_most(self) -> f64 {
         let n = self.freedom as f64;
         let part = 2.0 / (9.0 * n);
@@ -23,7 +24,7 @@ impl Deviation {
     }
 }
 
-/// The standard deviation of values around the means of their groups.
+/// Returns the standard deviation of values around the means of their groups.
 ///
 /// `None` if no group has two values, or if one is not finite.
 pub fn pooled_deviation(groups: &[Vec<f64>]) -> Option<Deviation> {

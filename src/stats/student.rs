@@ -2,7 +2,8 @@
 
 use super::NORMAL_TWO_SIDED;
 
-/// The probability that Student's t with `freedom` degrees of freedom lies further from 0 than `t`, on either side.
+/// Returns the probability that Student's t with `freedom` degrees of freedom lies further from 0 than `t`, on either
+/// side.
 ///
 /// This is the regularised incomplete beta function I of freedom / (freedom + t²) with the parameters freedom / 2 and
 /// 1 / 2 (Abramowitz and Stegun 26.5.27 and 26.7.1). Its relative error is below 10⁻¹⁰, in the far tails too.
@@ -28,8 +29,8 @@ fn incomplete_beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     }
 }
 
-/// The continued fraction 1 + d₁ / (1 + d₂ / (1 + …)) of Abramowitz and Stegun 26.5.8, from its end: as many terms as
-/// the parameters of a test need, up to the size of the larger one.
+/// Returns the continued fraction 1 + d₁ / (1 + d₂ / (1 + …)) of Abramowitz and Stegun 26.5.8, from its end: as many
+/// terms as the parameters of a test need, up to the size of the larger one.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let terms = 60 + a.max(b).sqrt() as u32 * 4;
     (1..=terms).rev().fold(1.0, |below, term| {
@@ -43,7 +44,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     })
 }
 
-/// The 97.5 % quantile of Student's t, by expansion around the normal quantile in the reciprocal of `freedom`
+/// Returns the 97.5 % quantile of Student's t, by expansion around the normal quantile in the reciprocal of `freedom`
 /// (Abramowitz and Stegun 26.7.5); from a table for three degrees of freedom or fewer, where the expansion is
 /// inaccurate.
 pub(super) fn student_of_95_percent(freedom: f64) -> f64 {

@@ -46,7 +46,7 @@ const DISTRIBUTIONS: [Distribution; 3] = [
     },
 ];
 
-/// How often the interval of the median covers it, for each distribution and number of samples.
+/// Returns how often the interval of the median covers it, for each distribution and number of samples.
 fn median_coverage(trials: usize) -> Vec<(String, f64)> {
     let mut seen = Vec::new();
     for Distribution { name, draw, median } in DISTRIBUTIONS {

@@ -9,7 +9,7 @@ use crate::analyse;
 use crate::journal::{History, JOURNAL_FILE, Merged, RECORDS_FILE, read_records};
 use crate::model::Shard;
 
-/// The report at a path, or all reports below it.
+/// Returns the report at a path, or all reports below it.
 pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
     let place = || path.display().to_string();
     let Ok(metadata) = fs::metadata(path) else {
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
     Ok(found)
 }
 
-/// The folder with all shards, if this is the journal of one: `run --shard` names its folder `03-of-40`.
+/// Returns the folder with all shards, if this is the journal of one: `run --shard` names its folder `03-of-40`.
 fn whole_of(file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
     let (index, of) = folder.file_name()?.to_str()?.split_once("-of-")?;
@@ -43,7 +43,7 @@ fn whole_of(file: &Path) -> Option<PathBuf> {
     is_shard.then(|| folder.parent().map(Path::to_owned)).flatten()
 }
 
-/// The reports of merged shards, one for each experiment and kind of machine.
+/// Returns the reports of merged shards, one for each experiment and kind of machine.
 fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> {
     let joined = shards::join(files)?;
     let place = whole.display().to_string();
@@ -62,7 +62,8 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     joined.parts.into_iter().map(report).collect()
 }
 
-/// The file of each report in a folder or below it, in the order of the folders' names. Symbolic links are not followed.
+/// Returns the file of each report in a folder or below it, in the order of the folders' names. Symbolic links are not
+/// followed.
 fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let report = [RECORDS_FILE, JOURNAL_FILE].map(|name| dir.join(name)).into_iter().find(|file| file.is_file());
     if let Some(file) = report {

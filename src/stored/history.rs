@@ -43,7 +43,7 @@ pub struct Version {
     pub records: Records,
 }
 
-/// Every report that the last revision has at a path, as it was after each commit that changed its records.
+/// Returns every report that the last revision has at a path, as it was after each commit that changed its records.
 ///
 /// A revision whose records cannot be read, as those of some older versions of this program, is left out with a warning.
 pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> Result<Vec<History>, ReadError> {

@@ -8,7 +8,7 @@ use crate::analyse;
 use crate::journal::{self, Damaged, JournalError, Torn};
 use crate::model::{CaseKey, Event, Records, Regime, Round};
 
-/// The records that a journal gives, and what was left out of it.
+/// Returns the records that a journal gives, and what was left out of it.
 pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     let contents = journal::read(path)?;
     let warnings = warnings_of(path, contents.torn(), contents.damaged());
@@ -16,7 +16,7 @@ pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     Ok((analyse::records_of(contents.into_history()?).map_err(no_run)?, warnings))
 }
 
-/// The samples of each case and regime in a journal.
+/// Returns the samples of each case and regime in a journal.
 pub fn samples(path: &Path) -> Result<HashMap<(CaseKey, Regime), Vec<Round>>, JournalError> {
     let last = journal::read(path)?.into_history()?.into_last_run();
     let of = |(_, event)| match event {
@@ -27,7 +27,7 @@ pub fn samples(path: &Path) -> Result<HashMap<(CaseKey, Regime), Vec<Round>>, Jo
     Ok(cases.flat_map(|case| case.lines).filter_map(of).collect())
 }
 
-/// A sentence on each line of a journal that could not be used.
+/// Returns a sentence on each line of a journal that could not be used.
 pub(super) fn warnings_of<'a>(
     path: &Path,
     torn: Option<Torn>,
@@ -37,7 +37,7 @@ pub(super) fn warnings_of<'a>(
     torn.into_iter().chain(damaged.into_iter().map(|damaged| damaged_line(path, damaged))).collect()
 }
 
-/// What is said of a damaged line.
+/// Returns what is said of a damaged line.
 pub fn damaged_line(path: &Path, Damaged { line, message }: &Damaged) -> String {
     format!("{}:{line} is damaged ({message}); the cases of its group count as not run", path.display())
 }

@@ -108,7 +108,8 @@ impl ReadError {
     }
 }
 
-/// Every report of a source, in the order of their paths. Revisions are those of the checkout that contains `dir`.
+/// Returns every report of a source, in the order of their paths. Revisions are those of the checkout that contains
+/// `dir`.
 pub fn read(source: &Source, dir: &Path, programs: &Programs) -> Result<Vec<Stored>, ReadError> {
     let found = match source {
         Source::Path(path) => folders::read(path)?,
@@ -117,7 +118,7 @@ pub fn read(source: &Source, dir: &Path, programs: &Programs) -> Result<Vec<Stor
     if found.is_empty() { Err(ReadError::NoReport { place: source.to_string() }) } else { Ok(found) }
 }
 
-/// The reports of a revision. Journals are not in git.
+/// Returns the reports of a revision. Journals are not in git.
 fn of_revision(files: &Files, revision: &str, path: &str) -> Result<Vec<Stored>, ReadError> {
     let is_records = |file: &File| file.path == path || Path::new(&file.path).ends_with(RECORDS_FILE);
     let listed: Vec<File> = files.list(path)?.into_iter().filter(is_records).collect();
@@ -133,7 +134,7 @@ fn of_revision(files: &Files, revision: &str, path: &str) -> Result<Vec<Stored>,
     Ok(found)
 }
 
-/// The name of the folder that a file is in.
+/// Returns the name of the folder that a file is in.
 fn folder_of(file: &Path) -> String {
     let folder = file.parent().and_then(Path::file_name);
     folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

@@ -18,8 +18,8 @@ pub struct Joined {
     pub warnings: Vec<String>,
 }
 
-/// Every journal in a folder or below it, in the order of their paths; for a file, itself. Symbolic links are not
-/// followed.
+/// Returns every journal in a folder or below it, in the order of their paths; for a file, itself. Symbolic links are
+/// not followed.
 pub fn journals(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let place = || path.display().to_string();
     let Ok(metadata) = fs::metadata(path) else {

@@ -116,7 +116,7 @@ impl CudaSource {
     }
 }
 
-/// The code without comments and preprocessor directives, and the directives without their `#`.
+/// Returns the code without comments and preprocessor directives, and the directives without their `#`.
 pub fn without_directives(text: &str) -> (String, Vec<String>) {
     let (mut code, mut directives) = (String::new(), Vec::new());
     for line in without_comments(&joined_lines(text)).lines() {
@@ -151,12 +151,13 @@ pub fn is_name(token: &str) -> bool {
     token.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
 }
 
-/// The name before the parameters of the function that begins here.
+/// Returns the name before the parameters of the function that begins here.
 fn function_name(tokens: &[&str]) -> Option<String> {
     function_at(tokens).map(|at| tokens[at].to_owned())
 }
 
-/// The place of the name before the parameters of the function that begins here. Skips attributes with arguments.
+/// Returns the place of the name before the parameters of the function that begins here. Skips attributes with
+/// arguments.
 pub fn function_at(tokens: &[&str]) -> Option<usize> {
     let tokens = head(tokens);
     let mut at = 0;
@@ -176,7 +177,7 @@ pub fn function_at(tokens: &[&str]) -> Option<usize> {
     None
 }
 
-/// The name before `[`, `=`, `;` or `{` of the variable that begins here; `None` for a function.
+/// Returns the name before `[`, `=`, `;` or `{` of the variable that begins here; `None` for a function.
 fn variable_name(tokens: &[&str]) -> Option<String> {
     let tokens = head(tokens);
     let mut name = None;
@@ -201,7 +202,7 @@ pub fn head<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
     &tokens[..tokens.len().min(LONGEST_HEAD)]
 }
 
-/// The index of the parenthesis that closes the one at `open`.
+/// Returns the index of the parenthesis that closes the one at `open`.
 pub fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {

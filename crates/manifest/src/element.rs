@@ -5,7 +5,7 @@ use crate::model::ElementType;
 /// Namespaces of the fixed-width types.
 const NAMESPACES: [&str; 2] = ["cuda::std::", "std::"];
 
-/// The type of a number, or of the components of a vector such as `float4`; `None` for any other type.
+/// Returns the type of a number, or of the components of a vector such as `float4`; `None` for any other type.
 pub fn element(base: &str) -> Option<ElementType> {
     let name = NAMESPACES.iter().find_map(|namespace| base.strip_prefix(namespace)).unwrap_or(base);
     named(name).or_else(|| integer(name)).or_else(|| component(name))
@@ -53,7 +53,7 @@ fn integer(name: &str) -> Option<ElementType> {
     })
 }
 
-/// The component of CUDA's vector types: of `uint4`, u32.
+/// Returns the component of CUDA's vector types: of `uint4`, u32.
 fn component(name: &str) -> Option<ElementType> {
     match name {
         "half2" | "__half2" => return Some(ElementType::F16),

@@ -30,7 +30,8 @@ impl Files {
         Self { folder: folder.to_owned(), project, scanner, sources: BTreeMap::new(), signatures: BTreeMap::new() }
     }
 
-    /// Where a source or a folder of headers may be: in `kernels/` beside the manifest's folder, then in that folder.
+    /// Returns where a source or a folder of headers may be: in `kernels/` beside the manifest's folder, then in that
+    /// folder.
     pub fn places(&self, name: &str) -> [PathBuf; 2] {
         let beside = match self.folder.components().next_back() {
             Some(Component::Normal(_)) => self.folder.parent().unwrap_or(Path::new("")).join(KERNELS),
@@ -39,35 +40,35 @@ impl Files {
         [beside.join(name), self.folder.join(name)]
     }
 
-    /// The manifest's folder.
+    /// Returns the manifest's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where files may be.
+    /// Returns where files may be.
     pub fn project(&self) -> &Project {
         &self.project
     }
 
-    /// The path of a file that is named relative to the manifest's folder.
+    /// Returns the path of a file that is named relative to the manifest's folder.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// The definitions of a source and of the files it includes, which may be in `include_paths`.
+    /// Returns the definitions of a source and of the files it includes, which may be in `include_paths`.
     pub fn source(&mut self, path: &Path, include_paths: &[PathBuf]) -> Rc<CudaSource> {
         let scanner = &self.scanner;
         let read = || Rc::new(CudaSource::read(path, include_paths, scanner));
         Rc::clone(self.sources.entry((path.to_owned(), include_paths.to_vec())).or_insert_with(read))
     }
-    /// The kernels of a source with their parameters; none if it cannot be read.
+    /// Returns the kernels of a source with their parameters; none if it cannot be read.
     pub fn signatures(&mut self, path: &Path) -> Rc<Vec<Signature>> {
         let read = || Rc::new(signatures(path).unwrap_or_default());
         Rc::clone(self.signatures.entry(path.to_owned()).or_insert_with(read))
     }
 }
 
-/// The text of a system error in lower case, without its number.
+/// Returns the text of a system error in lower case, without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -45,7 +45,8 @@ pub fn load_within(path: &Path, project: Project) -> Result<Manifest, Diagnostic
     parse_within(&source(text), project)
 }
 
-/// A manifest that a wrong path may mean: the same name with the extension `.toml`, or the nearest name in its folder.
+/// Returns a manifest that a wrong path may mean: the same name with the extension `.toml`, or the nearest name in its
+/// folder.
 fn intended(path: &Path) -> Option<PathBuf> {
     let with_extension = path.with_extension("toml");
     if with_extension.is_file() {
@@ -87,7 +88,7 @@ pub fn parse_within(source: &Arc<SourceText>, project: Project) -> Result<Manife
     }
 }
 
-/// A syntax error in the TOML.
+/// Returns a syntax error in the TOML.
 fn syntax(error: &toml::de::Error) -> Diagnostic {
     let message = error.message();
     match error.span() {

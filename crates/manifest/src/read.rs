@@ -90,13 +90,13 @@ impl<'a> Reader<'a> {
         Self { text, found: Findings::default(), path: Vec::new() }
     }
 
-    /// The dotted key of the current value: `buffers.input.len`.
+    /// Returns the dotted key of the current value: `buffers.input.len`.
     pub fn here(&self) -> String {
         let keys: Vec<&str> = self.path.iter().map(String::as_str).filter(|key| *key != ENTRY).collect();
         keys.join(".")
     }
 
-    /// The current value as named in messages.
+    /// Returns the current value as named in messages.
     fn subject(&self) -> String {
         let entry = self.path.last().is_some_and(|key| key == ENTRY);
         format!("{}`{}`", if entry { "an entry of " } else { "" }, self.here())
@@ -143,7 +143,7 @@ pub trait Read: Sized + Clone {
     /// The expected type as named in messages: `a string`.
     const EXPECTED: &'static str;
 
-    /// Where the value, or the first of its values, is written, for types that keep their place.
+    /// Returns where the value, or the first of its values, is written, for types that keep their place.
     fn place(&self) -> Option<Span> {
         None
     }
@@ -157,7 +157,7 @@ pub trait Slot: Default + Clone {
     /// Adds the keys that the field has a value for, with the places of the values.
     fn given(&self, key: &'static str, given: &mut Vec<(&'static str, Span)>);
 
-    /// The value of the field; where it has none, the `shared` one.
+    /// Returns the value of the field; where it has none, the `shared` one.
     #[must_use]
     fn or_shared(self, shared: &Self) -> Self;
 
@@ -216,7 +216,7 @@ impl<T: Read> Slot for Must<T> {
     }
 }
 
-/// The fault for a required key that is missing.
+/// Returns the fault for a required key that is missing.
 pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
     match owner {
         Some(span) => {
@@ -228,10 +228,10 @@ pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
 
 /// A table with a fixed set of keys.
 pub trait Table: Sized + Clone {
-    /// The keys that are given, with the places of their values.
+    /// Returns the keys that are given, with the places of their values.
     fn given(&self) -> Vec<(&'static str, Span)>;
 
-    /// The table, with the values of `shared` for the keys that it leaves out.
+    /// Returns the table, with the values of `shared` for the keys that it leaves out.
     #[must_use]
     fn or_shared(self, shared: &Self) -> Self;
 
@@ -272,7 +272,7 @@ pub trait Table: Sized + Clone {
     }
 }
 
-/// The last byte of a value and of everything in it.
+/// Returns the last byte of a value and of everything in it.
 fn end(value: &Spanned<DeValue<'_>>) -> usize {
     let inside = match value.get_ref() {
         DeValue::Table(table) => table.iter().map(|(key, value)| key.span().end.max(end(value))).max(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::raw::RawManifest;
 
-/// The schema as stored in the repository: JSON, indented by two spaces, with a final newline.
+/// Returns the schema as stored in the repository: JSON, indented by two spaces, with a final newline.
 pub fn schema() -> String {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<RawManifest>();
     RecursiveTransform(without_null).transform(&mut schema);

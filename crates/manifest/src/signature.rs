@@ -51,7 +51,7 @@ pub struct Parameter {
     pub is_reference: bool,
 }
 
-/// The kernels of a file and of the files that it includes from its own folder, in the order of the text.
+/// Returns the kernels of a file and of the files that it includes from its own folder, in the order of the text.
 pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     let search = SearchPath { user: std::slice::from_ref(&folder), toolkit: &[] };
@@ -76,8 +76,8 @@ fn scan(text: &str, own: bool) -> Vec<Signature> {
     kernels.take(MOST_DECLARATIONS).filter_map(|(at, _)| signature(&tokens, at, own)).collect()
 }
 
-/// The names of the parameters without a default of a function that the text defines outside of namespaces and classes;
-/// `None` if it defines none. Names of parameters without one are empty.
+/// Returns the names of the parameters without a default of a function that the text defines outside of namespaces and
+/// classes; `None` if it defines none. Names of parameters without one are empty.
 pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     let (code, _) = without_directives(text);
     let tokens = tokens(&code);
@@ -105,7 +105,7 @@ pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     None
 }
 
-/// The kernel whose `__global__` is at `at`.
+/// Returns the kernel whose `__global__` is at `at`.
 fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     let name = at + 1 + function_at(&tokens[at + 1..])?;
     let close = name + 1 + closing(head(&tokens[name + 1..]), 0)?;
@@ -121,7 +121,7 @@ fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     })
 }
 
-/// The parameters of the template header that begins here.
+/// Returns the parameters of the template header that begins here.
 fn template(tokens: &[&str]) -> Vec<TemplateParameter> {
     let Some(rest) = tokens.strip_prefix(&["template", "<"]) else { return Vec::new() };
     let mut brackets = Brackets { round: 0, angle: 1 };
@@ -203,7 +203,7 @@ impl Brackets {
     }
 }
 
-/// The parts between the commas that are in no brackets; nothing for no tokens.
+/// Returns the parts between the commas that are in no brackets; nothing for no tokens.
 pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     let mut brackets = Brackets::default();
     let is_comma = |token: &&str| {
@@ -241,7 +241,7 @@ mod tests {
         found.pop().unwrap()
     }
 
-    /// Each parameter as `name: base` with its pointers, and `!` if it is const.
+    /// Returns each parameter as `name: base` with its pointers, and `!` if it is const.
     fn parameters(text: &str) -> Vec<String> {
         let shown = |parameter: &Parameter| {
             let pointers = "*".repeat(parameter.pointers);

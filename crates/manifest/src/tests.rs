@@ -26,7 +26,7 @@ const SOURCE: &str = "#include \"parts.cuh\"\n__device__ unsigned int ticket;\n\
                       template <typename T, int U> __global__ void first(T*) {}\n\
                       extern \"C\" __global__ void second(float*) {}\n";
 
-/// A user's folder: `experiments/`, `kernels/`, a data file and headers.
+/// Returns a user's folder: `experiments/`, `kernels/`, a data file and headers.
 fn folder(manifest: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, bytes: &[u8]| {
@@ -121,7 +121,7 @@ fn the_manual_describes_every_key_of_the_schema() {
     }
 }
 
-/// Every key of every table of the schema.
+/// Returns every key of every table of the schema.
 fn keys(schema: &serde_json::Value) -> BTreeSet<String> {
     let tables = schema["definitions"].as_object().unwrap().values().chain([schema]);
     tables.filter_map(|table| table["properties"].as_object()).flat_map(|keys| keys.keys().cloned()).collect()

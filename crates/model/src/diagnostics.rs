@@ -12,7 +12,7 @@ use crate::model::{Diagnostic, Diagnostics, SourceText};
 const MOST_SHOWN: usize = 100;
 
 impl Diagnostics {
-    /// All errors in the order of their places, each followed by an empty line; with colour if `color`.
+    /// Returns all errors in the order of their places, each followed by an empty line; with colour if `color`.
     pub fn render(&self, color: bool) -> String {
         self.render_within(color, None)
     }
@@ -48,7 +48,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The candidate that a mistyped name most likely means; `None` if none is similar.
+/// Returns the candidate that a mistyped name most likely means; `None` if none is similar.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let allowed = (name.chars().count() / 3).max(1);
     candidates
@@ -83,7 +83,7 @@ fn report<'a>(source: &'a SourceText, path: &'a str, item: &'a Diagnostic) -> [G
     [group]
 }
 
-/// A span inside the text, on character boundaries, without a line end in it.
+/// Returns a span inside the text, on character boundaries, without a line end in it.
 fn visible(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let start = text.floor_char_boundary(start);
     let end = text.ceil_char_boundary(end.max(start));

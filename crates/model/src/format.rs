@@ -40,12 +40,12 @@ pub fn bytes(count: u64) -> String {
     format!("{number} {}", UNITS[unit])
 }
 
-/// A measured duration: `12.3 s`.
+/// Returns a measured duration: `12.3 s`.
 pub fn seconds(seconds: f64) -> String {
     format!("{seconds:.1} s")
 }
 
-/// An estimated duration, with the digits that an estimate deserves: `0.7 s`, `40 s`, `12 min`, `3 h 20 min`.
+/// Returns an estimated duration, with the digits that an estimate deserves: `0.7 s`, `40 s`, `12 min`, `3 h 20 min`.
 pub fn about(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round();
     match seconds {
@@ -56,8 +56,8 @@ pub fn about(seconds: f64) -> String {
     }
 }
 
-/// The text without characters that control a terminal, end a line or change the direction of text: each is shown as a
-/// symbol, such as `␛`. Nothing is allocated where there are none.
+/// Returns the text without characters that control a terminal, end a line or change the direction of text: each is
+/// shown as a symbol, such as `␛`. Nothing is allocated where there are none.
 pub fn visible(text: &str) -> Cow<'_, str> {
     visible_except(text, &[])
 }
@@ -75,7 +75,7 @@ fn visible_except<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
     Cow::Owned(text.chars().map(|c| if kept.contains(&c) { c } else { symbol(c).unwrap_or(c) }).collect())
 }
 
-/// What is shown in place of a character that must not reach a reader; `None` for all others.
+/// Returns what is shown in place of a character that must not reach a reader; `None` for all others.
 fn symbol(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' => Some(' '),
@@ -94,7 +94,7 @@ fn symbol(c: char) -> Option<char> {
     }
 }
 
-/// Three significant digits, for a number without an interval: `0.893`, `3.64e-8`.
+/// Returns three significant digits, for a number without an interval: `0.893`, `3.64e-8`.
 pub fn rough(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
         return format!("{value:.2e}");
@@ -102,12 +102,12 @@ pub fn rough(value: f64) -> String {
     at_place(value, magnitude(value) - 2)
 }
 
-/// A ratio of counts, with enough digits to distinguish nearly equal from equal.
+/// Returns a ratio of counts, with enough digits to distinguish nearly equal from equal.
 pub fn ratio_of_counts(value: f64) -> String {
     at_place(value, if (value - 1.0).abs() < CLOSE_RATIO { -4 } else { magnitude(value) - 2 })
 }
 
-/// A count in full; a mean of counts with two decimals.
+/// Returns a count in full; a mean of counts with two decimals.
 pub fn count(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
@@ -121,12 +121,12 @@ pub fn at_place(value: f64, place: i32) -> String {
     format!("{:.0}", (value / step).round() * step)
 }
 
-/// The power of ten of the first digit; 0 for zero.
+/// Returns the power of ten of the first digit; 0 for zero.
 pub fn magnitude(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 }
 }
 
-/// A name for a file or folder: lower-case letters and digits, joined by hyphens. `nvidia-h100-80gb-hbm3`.
+/// Returns a name for a file or folder: lower-case letters and digits, joined by hyphens. `nvidia-h100-80gb-hbm3`.
 pub fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars() {

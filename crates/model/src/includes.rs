@@ -77,7 +77,7 @@ enum Include {
 }
 
 impl Include {
-    /// The input that it names. Macros name none.
+    /// Returns the input that it names. Macros name none.
     fn input(&self, content: Option<Content>) -> Input {
         let (Self::Quoted(name) | Self::Angled(name) | Self::Next(name) | Self::Macro(name)) = self;
         Input { name: name.clone(), angled: !matches!(self, Self::Quoted(_)), content }
@@ -106,7 +106,7 @@ const LONGEST_NAME: usize = 4096;
 pub type Macros<'a> = &'a [String];
 
 impl Scanner {
-    /// A scanner that reads no file outside of a project.
+    /// Returns a scanner that reads no file outside of a project.
     pub fn within(project: Project) -> Self {
         Self { project, files: Mutex::default() }
     }
@@ -261,7 +261,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The tasks that the includes of a file are. Its macros are known from now on.
+    /// Returns the tasks that the includes of a file are. Its macros are known from now on.
     fn includes_of(&mut self, file: &Scanned, dir: &Path) -> Vec<Task> {
         for (name, value) in &file.header_macros {
             self.header_macros.entry(name.clone()).or_default().insert(value.clone());
@@ -270,7 +270,7 @@ impl Walk<'_> {
         file.includes.iter().rev().map(|include| Task::Follow(include.clone(), Arc::clone(&dir))).collect()
     }
 
-    /// The files that an include leads to.
+    /// Returns the files that an include leads to.
     fn find(&mut self, include: &Include, dir: &Path) -> Vec<PathBuf> {
         let name = match include {
             Include::Macro(name) => {
@@ -338,7 +338,7 @@ fn header_name(text: &str) -> Option<Include> {
     Some(make(rest[..length].to_owned()))
 }
 
-/// The name and value of an object-like macro whose value is a header's name.
+/// Returns the name and value of an object-like macro whose value is a header's name.
 fn definition(operand: &str) -> Option<(String, Include)> {
     let (name, value) = operand.trim_start().split_once(char::is_whitespace)?;
     Some((name.to_owned(), header_name(value)?))
@@ -357,7 +357,7 @@ pub fn joined_lines(text: &str) -> String {
     joined
 }
 
-/// The text with each comment replaced by a space. Newlines are kept.
+/// Returns the text with each comment replaced by a space. Newlines are kept.
 pub fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -387,7 +387,8 @@ pub fn without_comments(text: &str) -> String {
     out
 }
 
-/// The length of the literal or single character at the beginning of the text. A literal ends at the end of its line.
+/// Returns the length of the literal or single character at the beginning of the text. A literal ends at the end of its
+/// line.
 pub fn literal_length(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, quote @ ('"' | '\''))) = chars.next() else { return 1 };
@@ -424,7 +425,8 @@ mod tests {
             tree
         }
 
-        /// The names of the files that `k.cu` reads, with `-` before missing ones, and whether the list is complete.
+        /// Returns the names of the files that `k.cu` reads, with `-` before missing ones, and whether the list is
+        /// complete.
         fn names(&self, user: &[&str], macros: &[&str]) -> (Vec<String>, bool) {
             let at = |name: &str| self.dir.path().join(name);
             let user: Vec<PathBuf> = user.iter().map(|name| at(name)).collect();

@@ -100,13 +100,13 @@ impl Header {
         Some(Self { descr: descr?, shape: shape?, fortran_order: order? })
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> u64 {
         // A header can claim more elements than 64 bits count.
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
-    /// The extent along each dimension.
+    /// Returns the extent along each dimension.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
@@ -116,7 +116,7 @@ impl Header {
         self.len() == 0
     }
 
-    /// Why the file does not fit a buffer of `element` and, if given, of `len` elements.
+    /// Returns why the file does not fit a buffer of `element` and, if given, of `len` elements.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if !self.holds(element) {
             // A plain type in quotes, as in the file; a structured one is a list.
@@ -151,7 +151,7 @@ impl Header {
     }
 }
 
-/// The text between the quotes at the start, and what follows.
+/// Returns the text between the quotes at the start, and what follows.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     text[1..].split_once(quote)
@@ -167,7 +167,8 @@ fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// A file of this content: one dimension, little-endian. Elements of bf16 have the type `V2`, as `ml_dtypes` writes them.
+/// Returns a file of this content: one dimension, little-endian. Elements of bf16 have the type `V2`, as `ml_dtypes`
+/// writes them.
 pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     let kind = match element {
         ElementType::F16 | ElementType::F32 | ElementType::F64 => 'f',
@@ -222,7 +223,7 @@ mod tests {
 
     use super::{ElementType, Header, read};
 
-    /// A version 1.0 file as the format's description defines it, written byte by byte.
+    /// Returns a version 1.0 file as the format's description defines it, written byte by byte.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> tempfile::NamedTempFile {
         let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
         let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -28,14 +28,14 @@ impl Project {
         Self { roots: None }
     }
 
-    /// The project of a manifest: the parent of its folder, so that `../kernels` is in it. It is the folder itself at the
-    /// top of a checkout, and where the parent is the root of the file system or has the user's home in it: those are no
-    /// projects.
+    /// Returns the project of a manifest: the parent of its folder, so that `../kernels` is in it. It is the folder
+    /// itself at the top of a checkout, and where the parent is the root of the file system or has the user's home in
+    /// it: those are no projects.
     pub fn of(manifest: &Path) -> Self {
         Self { roots: Some(vec![Self::folder_of(manifest)]) }
     }
 
-    /// The folder of the project of a manifest, links resolved.
+    /// Returns the folder of the project of a manifest, links resolved.
     pub fn folder_of(manifest: &Path) -> PathBuf {
         let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = real(folder);
@@ -46,7 +46,7 @@ impl Project {
         parent.map_or_else(|| folder.clone(), Path::to_owned)
     }
 
-    /// The project that the user names.
+    /// Returns the project that the user names.
     ///
     /// # Errors
     ///
@@ -60,14 +60,14 @@ impl Project {
         }
     }
 
-    /// The files of either.
+    /// Returns the files of either.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let both = |(mine, others): (&Vec<PathBuf>, &Vec<PathBuf>)| [mine.as_slice(), others].concat();
         Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
     }
 
-    /// Where files may be.
+    /// Returns where files may be.
     pub fn folders(&self) -> Vec<PathBuf> {
         self.roots.clone().unwrap_or_else(|| vec![PathBuf::from("/")])
     }
@@ -86,7 +86,7 @@ impl Project {
         fs::canonicalize(file).map_or(true, |file| roots.iter().any(|root| is_in(&file, root)))
     }
 
-    /// Why a file is refused, for a message.
+    /// Returns why a file is refused, for a message.
     pub fn refusal(&self, file: &Path) -> String {
         let roots: Vec<String> = self.roots.iter().flatten().map(|root| root.display().to_string()).collect();
         let real = real(file);

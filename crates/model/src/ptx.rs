@@ -24,14 +24,14 @@ pub struct Parameter {
     pub count: u64,
 }
 
-/// The kernels of a module, in the order of the text.
+/// Returns the kernels of a module, in the order of the text.
 pub fn entries(text: &str) -> Vec<Entry> {
     let text = crate::includes::without_comments(text);
     let after = text.split(".entry").skip(1);
     after.filter_map(|after| entry(&after[..after.find(['{', ';']).unwrap_or(after.len())])).collect()
 }
 
-/// The kernel whose name, parameters and directives these are.
+/// Returns the kernel whose name, parameters and directives these are.
 fn entry(head: &str) -> Option<Entry> {
     let (name, rest) = match head.split_once('(') {
         Some((name, rest)) => (name, rest.split_once(')')?),

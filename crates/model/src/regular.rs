@@ -60,7 +60,7 @@ pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The longest data to read, in bytes: what the user allows, or else `most`.
+/// Returns the longest data to read, in bytes: what the user allows, or else `most`.
 ///
 /// # Errors
 ///

@@ -79,7 +79,7 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> u64 {
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
@@ -89,7 +89,7 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// Why it does not fit a buffer of `element` and, if given, of `len` elements.
+    /// Returns why it does not fit a buffer of `element` and, if given, of `len` elements.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Tensor {
 mod tests {
     use super::*;
 
-    /// A file with this header and so many bytes of data.
+    /// Returns a file with this header and so many bytes of data.
     fn file(header: &str, data: usize) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![7; data]].concat();

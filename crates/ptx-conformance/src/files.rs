@@ -30,13 +30,13 @@ pub struct OpFile {
     pub needs: Option<String>,
 }
 
-/// The folder with `ops` and `vectors`: this package, or `RUNNER_PTX` if the package was moved.
+/// Returns the folder with `ops` and `vectors`: this package, or `RUNNER_PTX` if the package was moved.
 pub fn folder() -> PathBuf {
     let package = || PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     std::env::var_os("RUNNER_PTX").map_or_else(package, PathBuf::from)
 }
 
-/// Every file, sorted by name.
+/// Returns every file, sorted by name.
 pub fn files() -> Vec<OpFile> {
     let mut paths: Vec<_> = std::fs::read_dir(folder().join("ops")).unwrap().map(|f| f.unwrap().path()).collect();
     paths.sort();

@@ -40,7 +40,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class that has this name in `forms.txt`, for example `s32`.
+    /// Returns the class that has this name in `forms.txt`, for example `s32`.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "pred" => Self::Pred,
@@ -69,7 +69,7 @@ impl Class {
         })
     }
 
-    /// The type of a source register; eight-bit values are in the low half of a 16-bit register.
+    /// Returns the type of a source register; eight-bit values are in the low half of a 16-bit register.
     pub const fn register(self) -> &'static str {
         match self {
             Self::Pred => "pred",
@@ -79,7 +79,7 @@ impl Class {
         }
     }
 
-    /// The type of a result register; eight-bit results are extended to 32 bits.
+    /// Returns the type of a result register; eight-bit results are extended to 32 bits.
     pub const fn result_register(self) -> &'static str {
         match self {
             Self::Bits(8) => "b32",
@@ -87,7 +87,7 @@ impl Class {
         }
     }
 
-    /// The number of hexadecimal digits of a result.
+    /// Returns the number of hexadecimal digits of a result.
     pub const fn result_digits(self) -> usize {
         match self {
             Self::Pred => 1,
@@ -248,7 +248,7 @@ const BFLOATS: [u16; 28] = [
 
 const AMOUNTS: [u32; 16] = [0, 1, 31, 32, 33, 63, 64, 65, 7, 8, 16, 255, 256, 257, 0x8000_0000, u32::MAX];
 
-/// A pseudo-random number that depends only on the case and the source.
+/// Returns a pseudo-random number that depends only on the case and the source.
 fn random(case: usize, source: usize) -> u64 {
     let mut z = ((case as u64) << 8 | source as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -256,8 +256,8 @@ fn random(case: usize, source: usize) -> u64 {
     z ^ z >> 31
 }
 
-/// The edge value of a source in a case: all combinations of the first few, then all edge values with a different step
-/// per source. `None` if the case is random.
+/// Returns the edge value of a source in a case: all combinations of the first few, then all edge values with a
+/// different step per source. `None` if the case is random.
 fn edge(case: usize, source: usize, sources: usize, edges: usize) -> Option<usize> {
     let core = [64, 64, 8, 4, 2, 2][sources].min(edges);
     let combinations = core.pow(sources as u32).min(64);
@@ -268,12 +268,12 @@ fn edge(case: usize, source: usize, sources: usize, edges: usize) -> Option<usiz
     (case < 160).then(|| (k * [1, 7, 11, 13, 17][source] + source * (k / edges) + 3 * source) % edges)
 }
 
-/// The inputs of one case.
+/// Returns the inputs of one case.
 pub fn of_case(classes: &[Class], case: usize) -> Vec<u64> {
     classes.iter().enumerate().map(|(k, &class)| value(class, case, k, classes.len())).collect()
 }
 
-/// An `f32` from `lo` to `hi`.
+/// Returns an `f32` from `lo` to `hi`.
 fn between(lo: f64, hi: f64, random: u64) -> u64 {
     let unit = (random >> 11) as f64 / (1_u64 << 53) as f64;
     u64::from(((hi - lo).mul_add(unit, lo) as f32).to_bits())

@@ -38,7 +38,7 @@ impl Bound {
     }
 }
 
-/// The parts of a result as doubles, each with its unit in the last place.
+/// Returns the parts of a result as doubles, each with its unit in the last place.
 fn parts(class: Class, bits: u64) -> Vec<(f64, f64)> {
     let half = |bits: u64| {
         let x = f16::from_bits(bits as u16).to_f64();

@@ -43,7 +43,7 @@ pub struct Form {
     pub bound: Bound,
 }
 
-/// All forms of the catalogue, in its order.
+/// Returns all forms of the catalogue, in its order.
 pub fn forms() -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     let mut op = "";
@@ -86,13 +86,13 @@ fn alternatives(line: &str) -> Vec<String> {
     done.into_iter().map(repeat).collect()
 }
 
-/// The first brace with alternatives; a brace followed by a blank is part of the PTX.
+/// Returns the first brace with alternatives; a brace followed by a blank is part of the PTX.
 fn open_brace(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(at, _)| at).find(|&at| !text[at + 1..].starts_with(' '))
 }
 
 impl Form {
-    /// A form from an expanded line of the catalogue.
+    /// Returns a form from an expanded line of the catalogue.
     pub fn parse(op: &str, line: &str) -> Self {
         let mut fields = line.split('|').map(str::trim).collect::<Vec<_>>();
         // The text of some forms has `d|p`: the classes follow the last bar that is followed by a blank.
@@ -110,8 +110,8 @@ impl Form {
         Self { op: op.to_owned(), name, text, result: *result, sources: sources.to_vec(), bound }
     }
 
-    /// A module whose kernel `test` executes the form. Its parameters are the addresses of the inputs (8 bytes per
-    /// source), of the results (8 bytes per thread), and of scratch memory (8 bytes per thread).
+    /// Returns a module whose kernel `test` executes the form. Its parameters are the addresses of the inputs (8 bytes
+    /// per source), of the results (8 bytes per thread), and of scratch memory (8 bytes per thread).
     pub fn ptx(&self) -> String {
         let mut text = String::from(
             ".version 9.0\n.target sm_90\n.address_size 64\n\n.visible .entry test(.param .u64 from, .param .u64 to, \
@@ -144,12 +144,12 @@ impl Form {
         text + "\tret;\n}\n"
     }
 
-    /// The inputs of all cases, one source after the other.
+    /// Returns the inputs of all cases, one source after the other.
     pub fn inputs(&self) -> Vec<Vec<u64>> {
         (0..CASES).map(|case| inputs::of_case(&self.sources, case)).collect()
     }
 
-    /// The input buffer of a launch: the inputs of all cases, 8 bytes each.
+    /// Returns the input buffer of a launch: the inputs of all cases, 8 bytes each.
     pub fn bytes(inputs: &[Vec<u64>]) -> Vec<u8> {
         let mut bytes: Vec<u8> = inputs.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
         bytes.resize(bytes.len().max(8 * CASES), 0);

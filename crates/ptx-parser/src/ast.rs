@@ -67,7 +67,7 @@ pub enum ScalarType {
 }
 
 impl ScalarType {
-    /// The type written without its leading dot, for example `f16x2`.
+    /// Returns the type written without its leading dot, for example `f16x2`.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "pred" => Self::Pred,

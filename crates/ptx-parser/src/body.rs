@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
         Ok(Statement::Instruction(Instruction { line, guard, opcode, operands, call }))
     }
 
-    /// The construct after a name and a colon: a label, a prototype, or a table of targets.
+    /// Parses the construct after a name and a colon: a label, a prototype, or a table of targets.
     fn labelled(&mut self, name: &'a str) -> Result<Statement<'a>, ParseError> {
         match self.peek()? {
             Token::Word(".callprototype") => {

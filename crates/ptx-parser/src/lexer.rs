@@ -40,7 +40,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0, line: 1, peeked: None }
     }
 
-    /// The line of the next token.
+    /// Returns the line of the next token.
     pub fn line(&mut self) -> Result<u32, ParseError> {
         self.peek()?;
         Ok(self.peeked.map_or(self.line, |p| p.1))

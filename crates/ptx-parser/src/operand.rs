@@ -6,7 +6,7 @@ use super::lexer::Token;
 use super::parser::Parser;
 
 impl<'a> Parser<'a> {
-    /// The operands of an instruction, up to and including its semicolon.
+    /// Parses the operands of an instruction, up to and including its semicolon.
     pub(super) fn operands(&mut self) -> Result<Vec<Operand<'a>>, ParseError> {
         let mut operands = Vec::new();
         if self.eat(b';')? {
@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The initialiser after `=`: one element, or nested braces, flattened.
+    /// Parses the initialiser after `=`: one element, or nested braces, flattened.
     pub(super) fn initializer(&mut self) -> Result<Vec<Initializer<'a>>, ParseError> {
         let mut items = Vec::new();
         let mut depth = 0_u32;

@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A version such as `9.0`, which the lexer reads as a decimal number.
+    /// Parses a version such as `9.0`, which the lexer reads as a decimal number.
     fn version(&mut self) -> Result<(u32, u32), ParseError> {
         match self.next()? {
             Token::F64(bits) => {
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The numbers after `.maxntid` and similar directives; the text after `.pragma` is skipped.
+    /// Parses the numbers after `.maxntid` and similar directives; the text after `.pragma` is skipped.
     fn numbers(&mut self) -> Result<Vec<u32>, ParseError> {
         let mut numbers = Vec::new();
         loop {
@@ -231,7 +231,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The declarations of a `.reg`, `.shared`, …, up to and including the semicolon.
+    /// Parses the declarations of a `.reg`, `.shared`, …, up to and including the semicolon.
     pub(super) fn variables(&mut self, space: &'a str) -> Result<Vec<Variable<'a>>, ParseError> {
         let header = self.header(space)?;
         let mut variables = Vec::new();

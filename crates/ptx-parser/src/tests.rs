@@ -133,7 +133,7 @@ const REAL: [&str; 3] = [
     include_str!("../../ptx-conformance/ops/call_structure.ptx"),
 ];
 
-/// The first character boundary at or after `at`.
+/// Returns the first character boundary at or after `at`.
 fn cut(text: &str, at: usize) -> usize {
     (at.min(text.len())..=text.len()).find(|&k| text.is_char_boundary(k)).unwrap_or(text.len())
 }

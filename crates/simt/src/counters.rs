@@ -124,7 +124,8 @@ impl Counters {
         ratio(self.thread_instructions, self.warp_instructions * 32)
     }
 
-    /// All metrics by name. Ratios are in percent, except `inst_per_warp`; one whose denominator is zero is absent.
+    /// Returns all metrics by name. Ratios are in percent, except `inst_per_warp`; one whose denominator is zero is
+    /// absent.
     pub fn metrics(&self) -> BTreeMap<&'static str, f64> {
         let counts = [
             ("inst_executed", self.warp_instructions),

@@ -90,7 +90,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A place in a state space that is one allocation, such as `shared memory`.
+    /// Returns a place in a state space that is one allocation, such as `shared memory`.
     pub(crate) fn inside(space: &str, offset: u64) -> Self {
         Self { address: offset, allocation: space.to_owned(), offset: offset as i64 }
     }

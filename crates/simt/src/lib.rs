@@ -39,12 +39,12 @@ pub struct Operation {
     pub forms: &'static [&'static str],
 }
 
-/// The simulated opcodes, sorted by name.
+/// Returns the simulated opcodes, sorted by name.
 pub fn operations() -> impl Iterator<Item = Operation> {
     isa::OPS.iter().map(|op| Operation { name: op.name, about: op.about, forms: op.forms })
 }
 
-/// The names in [`Operation::forms`] that are short for several modifiers, with these modifiers.
+/// Returns the names in [`Operation::forms`] that are short for several modifiers, with these modifiers.
 pub fn modifier_classes() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     isa::CLASSES.iter().copied()
 }

@@ -28,7 +28,7 @@ fn parse<'t>(name: &str, text: &'t str) -> Result<Module<'t>, SimError> {
     ptx_parser::parse(text).map_err(|error| SimError::Link(format!("{name}: the PTX does not parse: {error}")))
 }
 
-/// The texts, in which no two files have a symbol without linkage by the same name.
+/// Returns the texts, in which no two files have a symbol without linkage by the same name.
 pub fn separate<'p>(parts: &[Part<'p>]) -> Result<Vec<Cow<'p, str>>, SimError> {
     let modules: Vec<Module<'_>> = parts.iter().map(|part| parse(part.name, part.ptx)).collect::<Result<_, _>>()?;
     let symbols = |module: &Module<'p>| -> BTreeMap<&'p str, Linkage> {
@@ -51,7 +51,7 @@ pub fn separate<'p>(parts: &[Part<'p>]) -> Result<Vec<Cow<'p, str>>, SimError> {
         .collect())
 }
 
-/// The text with a suffix after each of these names, except in strings, comments and modifiers of instructions.
+/// Returns the text with a suffix after each of these names, except in strings, comments and modifiers of instructions.
 fn renamed(text: &str, names: &BTreeSet<&str>, suffix: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     let mut all = String::with_capacity(text.len());
@@ -180,7 +180,7 @@ impl<'p, 't, T> Definitions<'p, 't, T> {
         Ok(())
     }
 
-    /// All of them; one that no file defines is an error unless it is `known`.
+    /// Returns all of them; one that no file defines is an error unless it is `known`.
     fn all(self, known: impl Fn(&str) -> bool) -> Result<Vec<T>, SimError> {
         let undefined = self.found.iter().filter(|found| !found.is_defined && !known(found.name));
         let undefined: Vec<String> =

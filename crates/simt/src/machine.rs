@@ -117,7 +117,7 @@ impl Machine {
         })
     }
 
-    /// The profile that the machine was opened with.
+    /// Returns the profile that the machine was opened with.
     pub const fn profile(&self) -> &DeviceProfile {
         &self.profile
     }
@@ -228,7 +228,7 @@ impl Machine {
         found.ok_or_else(|| SimError::NoKernel(name.to_owned()))
     }
 
-    /// The names of a module's kernels.
+    /// Returns the names of a module's kernels.
     pub fn kernels(&self, module: ModuleId) -> Vec<&str> {
         self.modules.get(&module.0).map_or_else(Vec::new, |m| m.kernels.keys().map(String::as_str).collect())
     }
@@ -240,7 +240,7 @@ impl Machine {
         Ok(KernelFacts { shared: shared_static, local: kernel.local_bytes(), max_threads, cluster })
     }
 
-    /// The bytecode of a kernel and of the functions that it can call, as text.
+    /// Returns the bytecode of a kernel and of the functions that it can call, as text.
     pub fn listing(&self, module: ModuleId, kernel: &str) -> Result<String, SimError> {
         Ok(lower::listing::listing(self.kernel(module, kernel)?))
     }
@@ -284,9 +284,9 @@ impl Machine {
         self.memory.undefine(address, bytes, byte)
     }
 
-    /// The bytes of a range that neither the host nor a launch has written since they were allocated or undefined, counted
-    /// from its start; a copy of such bytes counts as them. `None` if launches run without the sanitizer, which records
-    /// what they write. Fails if the range is not inside one allocation.
+    /// Returns the bytes of a range that neither the host nor a launch has written since they were allocated or
+    /// undefined, counted from its start; a copy of such bytes counts as them. `None` if launches run without the
+    /// sanitizer, which records what they write. Fails if the range is not inside one allocation.
     pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Option<Vec<Range<u64>>>, SimError> {
         if !(self.options.sanitize && self.sanitizes) {
             return Ok(None);
@@ -299,7 +299,7 @@ impl Machine {
         self.memory.copy(from, to, bytes)
     }
 
-    /// The number of bytes that may still be allocated.
+    /// Returns the number of bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
         self.memory.free_bytes()
     }
@@ -358,7 +358,7 @@ impl Machine {
     }
 }
 
-/// The parameter block of a launch.
+/// Returns the parameter block of a launch.
 fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     if args.len() != kernel.params.len() {
         let (name, wanted, given) = (&kernel.name, kernel.params.len(), args.len());

@@ -189,7 +189,7 @@ impl Memory {
         self.table.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The number of bytes that may still be allocated.
+    /// Returns the number of bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
         self.limit.saturating_sub(self.table().used)
     }
@@ -241,14 +241,14 @@ impl Memory {
         true
     }
 
-    /// The allocation that contains `address`.
+    /// Returns the allocation that contains `address`.
     pub fn find(&self, address: u64) -> Option<Allocation> {
         let table = self.table();
         let (_, found) = table.live.range(..=address).next_back()?;
         (address < found.end()).then(|| found.clone())
     }
 
-    /// The address range of the allocation that contains `address`.
+    /// Returns the address range of the allocation that contains `address`.
     pub fn extent(&self, address: u64) -> Option<Extent> {
         let table = self.table();
         let (_, found) = table.live.range(..=address).next_back()?;
@@ -264,7 +264,7 @@ impl Memory {
         })
     }
 
-    /// The allocation that contains these bytes, or else the nearest one of the program, for messages.
+    /// Returns the allocation that contains these bytes, or else the nearest one of the program, for messages.
     pub fn nearest(&self, address: u64, bytes: u64) -> Option<Allocation> {
         let table = self.table();
         let mut before = table.live.range(..=address).map(|(_, a)| a).rev();
@@ -278,7 +278,7 @@ impl Memory {
         found.or_else(|| last.into_iter().chain(next).min_by_key(|a| distance(a))).cloned()
     }
 
-    /// The host pointer for an address in device memory.
+    /// Returns the host pointer for an address in device memory.
     pub fn host(&self, address: u64) -> *mut u8 {
         debug_assert!(address >= GLOBAL_BASE && address - GLOBAL_BASE <= self.capacity);
         // SAFETY: callers pass addresses of live allocations, which are in the mapping.
@@ -360,15 +360,15 @@ impl Memory {
         }
     }
 
-    /// Which of up to 64 bytes were written; bit `k` is byte `k`.
+    /// Returns which of up to 64 bytes were written; bit `k` is byte `k`.
     fn written_bits(&self, address: u64, bytes: u64) -> u64 {
         let part =
             |(at, bits): (u64, u64)| (self.shadow(at).load(Ordering::Relaxed) & bits) >> (at % 64) << (at - address);
         stretches(address, bytes).map(part).fold(0, |all, part| all | part)
     }
 
-    /// The bytes of a range that were never written, counted from its start, in order and as long as possible. Fails if
-    /// the range is not inside one allocation.
+    /// Returns the bytes of a range that were never written, counted from its start, in order and as long as possible.
+    /// Fails if the range is not inside one allocation.
     pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Vec<Range<u64>>, SimError> {
         self.check(address, bytes)?;
         let mut found: Vec<Range<u64>> = Vec::new();
@@ -395,7 +395,7 @@ impl Memory {
         Err(SimError::Address { address, bytes })
     }
 
-    /// The bits of the 64 aligned bytes that contain `address`.
+    /// Returns the bits of the 64 aligned bytes that contain `address`.
     #[inline]
     fn shadow(&self, address: u64) -> &AtomicU64 {
         let at = ((address - GLOBAL_BASE) / 64 * 8) as usize;
@@ -454,12 +454,12 @@ impl Memory {
     }
 }
 
-/// Where the next allocation may begin after one that ends here.
+/// Returns where the next allocation may begin after one that ends here.
 const fn after(end: u64) -> u64 {
     (end + GAP).next_multiple_of(256)
 }
 
-/// A mask of words as a mask of bytes: bit `k` becomes four bits from `4 k` on.
+/// Returns a mask of words as a mask of bytes: bit `k` becomes four bits from `4 k` on.
 #[inline]
 pub const fn bytes_of(words: u16) -> u64 {
     let mut x = words as u64;

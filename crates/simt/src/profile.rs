@@ -56,7 +56,7 @@ struct File {
     device: Vec<DeviceProfile>,
 }
 
-/// All devices, in the order of the file; the first is the default.
+/// Returns all devices, in the order of the file; the first is the default.
 pub fn profiles() -> Vec<DeviceProfile> {
     toml::from_str::<File>(include_str!("profiles.toml")).map(|f| f.device).unwrap_or_default()
 }
@@ -119,7 +119,7 @@ impl DeviceProfile {
         self.registers_per_sm / self.warp_unit / warp_registers * self.warp_unit / warps
     }
 
-    /// The block size with the most resident threads; of several, the largest.
+    /// Returns the block size with the most resident threads; of several, the largest.
     pub fn best_block(&self, registers: u32, shared: u32, max_threads: u32) -> u32 {
         let mut best = (0, 32);
         for threads in (32..=max_threads.clamp(32, 1024)).rev().filter(|t| t % 32 == 0) {

@@ -18,8 +18,8 @@ pub struct Chosen {
     pub weight: u64,
 }
 
-/// The blocks of a sample in the order of their numbers, which depends on the extents of the grid alone; `None` for a
-/// grid that runs as a whole.
+/// Returns the blocks of a sample in the order of their numbers, which depends on the extents of the grid alone; `None`
+/// for a grid that runs as a whole.
 pub fn of(grid: [u32; 3]) -> Option<Vec<Chosen>> {
     let grid = grid.map(u64::from);
     if grid.iter().product::<u64>() <= MOST {
@@ -39,7 +39,7 @@ pub fn of(grid: [u32; 3]) -> Option<Vec<Chosen>> {
     Some(chosen)
 }
 
-/// The number of strata of each axis: short axes have one for each position, and long ones share what is left.
+/// Returns the number of strata of each axis: short axes have one for each position, and long ones share what is left.
 fn positions(grid: [u64; 3]) -> [u64; 3] {
     let mut order = [0, 1, 2];
     order.sort_by_key(|&axis| grid[axis]);
@@ -69,7 +69,7 @@ fn along(axis: u64, extent: u64, wanted: u64) -> Vec<Chosen> {
     (0..edge).map(alone).chain(between).chain((extent - edge..extent).map(alone)).collect()
 }
 
-/// A hash of a number (the finaliser of `SplitMix64`).
+/// Returns a hash of a number (the finaliser of `SplitMix64`).
 const fn scattered(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -48,7 +48,7 @@ pub enum CauseKind {
     SmClock,
 }
 
-/// What differs between the reports as a whole.
+/// Returns what differs between the reports as a whole.
 pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
     let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
     let toolkit = |toolkit: &crate::model::ToolkitInfo| {
@@ -63,7 +63,8 @@ pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
     ])
 }
 
-/// What differs between two records of a case. Those of a launch of several are given once where launches agree.
+/// Returns what differs between two records of a case. Those of a launch of several are given once where launches
+/// agree.
 pub(super) fn of(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let mut found = hashes(base, new);
     if base.launches.len() == new.launches.len() {

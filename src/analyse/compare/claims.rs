@@ -76,7 +76,7 @@ pub struct ClaimChange {
     pub fails: bool,
 }
 
-/// The claims of a pair, in the manifest's order.
+/// Returns the claims of a pair, in the manifest's order.
 pub(super) fn of(pair: Pair<'_>, options: &Options) -> Vec<ClaimChange> {
     let claims = &pair.new.header.claims;
     let change = |(base, new): (JudgedClaim, JudgedClaim)| ClaimChange {

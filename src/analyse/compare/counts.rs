@@ -88,7 +88,7 @@ pub(super) fn join(reports: &mut [ReportComparison]) {
     }
 }
 
-/// The counters of both that differ by more than the tolerance, in the vocabulary's order and then by name.
+/// Returns the counters of both that differ by more than the tolerance, in the vocabulary's order and then by name.
 fn changes(base: &Counters, new: &Counters, tolerance: f64) -> Vec<CounterChange> {
     let known = VOCABULARY.iter().map(|info| info.name);
     let others: BTreeSet<&str> =

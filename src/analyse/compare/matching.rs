@@ -17,14 +17,14 @@ impl<'a> Matched<'a> {
         Self { base, new: Some(new) }
     }
 
-    /// The new record, else that of the base.
+    /// Returns the new record, else that of the base.
     #[expect(clippy::expect_used, reason = "one of the two is always there")]
     pub fn record(&self) -> &'a CaseRecord {
         self.new.or(self.base).expect("a match has a record")
     }
 }
 
-/// Every case of both, in the new report's order, what is only in the base at the end.
+/// Returns every case of both, in the new report's order, what is only in the base at the end.
 pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
     let mut of_base: HashMap<&CaseKey, &[CaseRecord]> = by_key(&pair.base.cases).collect();
     let mut found = Vec::with_capacity(pair.new.cases.len());
@@ -39,7 +39,7 @@ pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
     found
 }
 
-/// The records of each case, which follow each other.
+/// Returns the records of each case, which follow each other.
 fn by_key(records: &[CaseRecord]) -> impl Iterator<Item = (&CaseKey, &[CaseRecord])> {
     records.chunk_by(|a, b| a.case.key == b.case.key).map(|records| (&records[0].case.key, records))
 }
@@ -79,7 +79,7 @@ const fn standing(outcome: &Outcome) -> Standing {
     }
 }
 
-/// What the outcomes say; [`Kind::Same`] for a case that is right in both. `None` where neither measured it.
+/// Returns what the outcomes say; [`Kind::Same`] for a case that is right in both. `None` where neither measured it.
 pub(super) fn by_outcome(matched: &Matched<'_>) -> Option<Kind> {
     let of = |record: Option<&CaseRecord>| record.map_or(Standing::Absent, |record| standing(&record.outcome));
     Some(match (of(matched.base), of(matched.new)) {

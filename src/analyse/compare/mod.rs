@@ -247,12 +247,12 @@ pub enum Gate {
 }
 
 impl Comparison {
-    /// Every change of every report.
+    /// Returns every change of every report.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.reports.iter().flat_map(|report| &report.changes)
     }
 
-    /// How many cases there are of each kind.
+    /// Returns how many cases there are of each kind.
     pub fn counts(&self) -> BTreeMap<Kind, usize> {
         let mut counts = BTreeMap::new();
         for change in self.changes() {
@@ -261,12 +261,12 @@ impl Comparison {
         counts
     }
 
-    /// Every claim of every report.
+    /// Returns every claim of every report.
     pub fn claims(&self) -> impl Iterator<Item = &ClaimChange> {
         self.reports.iter().flat_map(|report| &report.claims)
     }
 
-    /// The first that applies to one of the changes or claims.
+    /// Returns the first that applies to one of the changes or claims.
     pub fn gate(&self) -> Gate {
         let counts = self.counts();
         let has = |kind: Kind| counts.contains_key(&kind);
@@ -310,17 +310,17 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     Comparison { reports, tests }
 }
 
-/// What keeps the records of a case in two reports from being compared.
+/// Returns what keeps the records of a case in two reports from being compared.
 pub(super) fn differences(pair: Pair<'_>, sides: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
     differences::of_reports(pair).into_iter().chain(differences::of_case(sides)).collect()
 }
 
-/// The compilers of two reports, if they differ.
+/// Returns the compilers of two reports, if they differ.
 pub(super) fn toolkit_change(pair: Pair<'_>) -> Option<Differs<CauseKind>> {
     causes::of_reports(pair).into_iter().find(|cause| cause.what == CauseKind::Toolkit)
 }
 
-/// Why the records of a case in two reports may differ.
+/// Returns why the records of a case in two reports may differ.
 pub(super) fn causes(pair: Pair<'_>, [base, new]: [&CaseRecord; 2]) -> Vec<Differs<CauseKind>> {
     causes::of(base, new).into_iter().chain(causes::of_reports(pair)).collect()
 }

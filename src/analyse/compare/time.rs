@@ -71,8 +71,8 @@ pub(super) struct Evidence {
     pub p: f64,
 }
 
-/// The times of a case, and what decides on them; `None` where they were not timed, or a time is zero: less than the clock
-/// itself takes.
+/// Returns the times of a case, and what decides on them; `None` where they were not timed, or a time is zero: less
+/// than the clock itself takes.
 pub(super) fn of(pair: Pair<'_>, sides: [&CaseRecord; 2], options: &Options) -> Option<(TimeChange, Option<Evidence>)> {
     let [base, new] = [sides[0].result.as_ref()?, sides[1].result.as_ref()?];
     if [base, new].iter().any(|result| result.time.point <= 0.0) {
@@ -124,7 +124,7 @@ pub(super) fn paired(
     Some((change, Evidence::of_speedup(ratio.speedup, threshold)))
 }
 
-/// The launches of a body after its first. A library's are not known: it counts as one more.
+/// Returns the launches of a body after its first. A library's are not known: it counts as one more.
 fn further_launches(record: &CaseRecord) -> f64 {
     match record.launches.len() {
         0 => 1.0,
@@ -139,12 +139,12 @@ pub(super) fn may_be_two_gpus(pair: Pair<'_>) -> bool {
     timed && (base.machine.gpu.is_none() || base.machine.gpu != new.machine.gpu)
 }
 
-/// The spread of both sides; `None` unless both were measured.
+/// Returns the spread of both sides; `None` unless both were measured.
 fn spreads(pair: Pair<'_>) -> Option<[&Spread; 2]> {
     Some([pair.base.environment.machine.spread.as_ref()?, pair.new.environment.machine.spread.as_ref()?])
 }
 
-/// What the A/A control of the run shows for a row, as a fraction.
+/// Returns what the A/A control of the run shows for a row, as a fraction.
 fn noise(records: &Records, result: &RegimeResult) -> Option<f64> {
     let of_regime = || records.header.noise.iter().find(|floor| floor.regime == result.regime).map(|floor| floor.width);
     result.against_baseline.as_ref().and_then(|ratio| ratio.noise).or_else(of_regime)
@@ -203,7 +203,8 @@ impl Evidence {
         Self { point, below, above, threshold, p }
     }
 
-    /// What the interval of confidence 1 − `level` says, which reaches `widening` standard errors to either side.
+    /// Returns what the interval of confidence 1 − `level` says, which reaches `widening` standard errors to either
+    /// side.
     pub fn judge(&self, level: f64, widening: f64) -> (Call, Option<Interval>) {
         let (low, high) = (self.point - widening * self.below, self.point + widening * self.above);
         let (low, high) = (low.exp(), high.exp());

@@ -18,7 +18,7 @@ pub struct PairedRatio {
     pub noise: Option<f64>,
 }
 
-/// The ratio of every case, in each regime, to the one that `base_of` names. Fails if no run ever started.
+/// Returns the ratio of every case, in each regime, to the one that `base_of` names. Fails if no run ever started.
 pub fn paired_ratios(
     history: History,
     base_of: impl Fn(&CaseKey) -> CaseKey,

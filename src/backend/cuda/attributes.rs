@@ -22,7 +22,7 @@ pub(super) struct Listed {
     pub info: DeviceInfo,
 }
 
-/// Every device, in the driver's order. The driver must be initialised.
+/// Returns every device, in the driver's order. The driver must be initialised.
 pub(super) fn list() -> Result<Vec<Listed>, DeviceError> {
     let mut count: c_int = 0;
     // SAFETY: the driver is initialised, and `count` outlives the call.
@@ -97,7 +97,7 @@ fn name(device: sys::CUdevice) -> Result<String, DeviceError> {
     result::device::get_name(device).map_err(|error| driver_error("cuDeviceGetName", error))
 }
 
-/// The PCI address, for example `0000:18:00.0`, by which NVML finds the device.
+/// Returns the PCI address, for example `0000:18:00.0`, by which NVML finds the device.
 pub(super) fn pci_bus_id(device: sys::CUdevice) -> Result<String, DeviceError> {
     let mut text: [c_char; 32] = [0; 32];
     // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, the last of them a NUL.
@@ -117,7 +117,7 @@ fn uuid(device: sys::CUdevice) -> Result<String, DeviceError> {
     Ok(format_uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
 }
 
-/// The driver's own form: `GPU-8f3c2a1e-…`.
+/// Returns the driver's own form: `GPU-8f3c2a1e-…`.
 fn format_uuid(bytes: [u8; 16]) -> String {
     let mut text = String::from("GPU");
     for (index, byte) in bytes.iter().enumerate() {
@@ -129,7 +129,7 @@ fn format_uuid(bytes: [u8; 16]) -> String {
     text
 }
 
-/// A failed call of cudarc's `result` layer, in this crate's error.
+/// Returns a failed call of cudarc's `result` layer, in this crate's error.
 fn driver_error(call: &'static str, error: result::DriverError) -> DeviceError {
     check(call, error.0).err().unwrap_or_else(|| DeviceError::Driver { call, message: error.to_string() })
 }

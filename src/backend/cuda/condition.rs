@@ -34,7 +34,7 @@ pub(super) const COUNTERS: usize = VALUES + MOST_READ;
 /// A function of the driver.
 const SET: &str = ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n";
 
-/// The kernels of a condition.
+/// Returns the kernels of a condition.
 ///
 /// # Errors
 ///

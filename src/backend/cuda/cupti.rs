@@ -265,7 +265,7 @@ fn open((major, _): (u32, u32)) -> Result<Library, String> {
     ))
 }
 
-/// Where CUPTI may be: in the toolkits' folders, then by name alone.
+/// Returns where CUPTI may be: in the toolkits' folders, then by name alone.
 fn places(roots: &[PathBuf], major: u32) -> Vec<PathBuf> {
     let names: Vec<String> = [major, major.saturating_sub(1)].iter().map(|m| format!("libcupti.so.{m}")).collect();
     let folders = ["extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
@@ -293,7 +293,7 @@ fn release(version: u32) -> String {
     }
 }
 
-/// An entry point; `F` must be its C signature.
+/// Returns an entry point; `F` must be its C signature.
 fn entry<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
     // SAFETY: the library stays open for the process's life; each caller names the signature that NVIDIA documents.
     let symbol = unsafe { library.get::<F>(name.to_bytes_with_nul()) };

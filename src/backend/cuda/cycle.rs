@@ -34,7 +34,7 @@ impl Cycle {
     }
 }
 
-/// The launches of a run with one flush.
+/// Returns the launches of a run with one flush.
 pub(super) fn launches(prepare: &[Operation<'_>], body: &[Operation<'_>]) -> usize {
     prepare.iter().chain(body).map(Operation::launches).sum::<usize>() + 1
 }
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// The places in which the runs of a sample begin, each of `own` launches.
+    /// Returns the places in which the runs of a sample begin, each of `own` launches.
     fn places(cycle: &mut Cycle, own: u32, runs: u32) -> Vec<u32> {
         let mut launched = 5;
         let place = |run| {

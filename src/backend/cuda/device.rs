@@ -103,7 +103,7 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     fs::read(path).map_err(|error| DeviceError::Driver { call: "cuModuleLoadDataEx", message: message(error) })
 }
 
-/// The compiled code as the driver loads it.
+/// Returns the compiled code as the driver loads it.
 fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     let mut image = read(&code.code)?;
     if code.kind == CodeKind::Ptx {
@@ -112,7 +112,7 @@ fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     Ok(image)
 }
 
-/// The steps of a body with every id resolved, in their streams.
+/// Returns the steps of a body with every id resolved, in their streams.
 pub(super) fn resolved<'a>(
     table: &'a Table,
     lanes: &'a Lanes,

@@ -143,7 +143,7 @@ impl DeviceLoops {
         found.ok_or_else(|| refused(format!("`{}` was not loaded", iteration.until.program.text())))
     }
 
-    /// The iterations of the loop that ended last, after the graph has.
+    /// Returns the iterations of the loop that ended last, after the graph has.
     ///
     /// # Errors
     ///
@@ -240,7 +240,7 @@ impl Filler<'_> {
         queue(self.stream)
     }
 
-    /// A handle for a conditional node of this graph, which a kernel sets before the node.
+    /// Returns a handle for a conditional node of this graph, which a kernel sets before the node.
     fn handle(&self) -> Result<sys::CUgraphConditionalHandle, DeviceError> {
         let mut handle = 0;
         // SAFETY: graph and context live, and `handle` outlives the call.

@@ -52,7 +52,7 @@ pub(super) struct Api {
     pub has_conditional_nodes: bool,
 }
 
-/// The driver, initialised once per process.
+/// Returns the driver, initialised once per process.
 pub(super) fn api() -> Result<&'static Api, DeviceError> {
     static API: OnceLock<Result<Api, DeviceError>> = OnceLock::new();
     API.get_or_init(load).as_ref().map_err(Clone::clone)
@@ -95,7 +95,7 @@ fn load() -> Result<Api, DeviceError> {
     })
 }
 
-/// An entry point of the driver; `F` must be its C signature.
+/// Returns an entry point of the driver; `F` must be its C signature.
 fn find<F: Copy>(name: &[u8]) -> Option<F> {
     // SAFETY: the library is present (the caller looked) and stays open for the process's life, so the copied pointer
     // does. Each caller names the signature that NVIDIA documents for the entry point, or never calls it.
@@ -106,7 +106,7 @@ fn unavailable(message: &str) -> DeviceError {
     DeviceError::Unavailable(message.to_owned())
 }
 
-/// Why `cuInit` failed, and what to do.
+/// Returns why `cuInit` failed, and what to do.
 fn initialisation_hint(code: sys::CUresult) -> String {
     use sys::CUresult as E;
     match code {
@@ -144,7 +144,7 @@ pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<(), Devic
     })
 }
 
-/// The code's name and the driver's description.
+/// Returns the code's name and the driver's description.
 fn describe(code: sys::CUresult) -> String {
     match result::DriverError(code).error_string() {
         Ok(text) => format!("{code:?}: {}", CStr::to_string_lossy(text)),
@@ -195,7 +195,7 @@ fn kills_context(code: sys::CUresult) -> bool {
     )
 }
 
-/// The version of the kernel module, and the CUDA version that the library supports.
+/// Returns the version of the kernel module, and the CUDA version that the library supports.
 pub(super) fn version(api: &Api) -> DriverVersion {
     let version = fs::read_to_string("/proc/driver/nvidia/version")
         .ok()
@@ -204,7 +204,7 @@ pub(super) fn version(api: &Api) -> DriverVersion {
     DriverVersion { version, cuda: api.cuda }
 }
 
-/// The first word that looks like a driver's version: two or three numbers separated by points.
+/// Returns the first word that looks like a driver's version: two or three numbers separated by points.
 fn parse_version(text: &str) -> Option<String> {
     let looks_right = |word: &&str| {
         let parts: Vec<&str> = word.split('.').collect();

@@ -138,13 +138,13 @@ fn go_on(
     }
 }
 
-/// How many runs make a portion where one takes so long.
+/// Returns how many runs make a portion where one takes so long.
 fn runs_in_portion(took: Duration) -> u32 {
     let wanted = PORTION.as_secs_f64() / took.as_secs_f64().max(1e-7);
     (wanted.ceil() as u32).clamp(1, MOST_REPEATS)
 }
 
-/// How many of `wanted` runs one graph has: a multiple of the sets, so that every set has equally many.
+/// Returns how many of `wanted` runs one graph has: a multiple of the sets, so that every set has equally many.
 fn runs_in_graph(wanted: u32, operations: usize, sets: usize) -> u32 {
     let most = wanted.min((MOST_IN_GRAPH / operations.max(1)) as u32);
     most - most % sets.max(1) as u32

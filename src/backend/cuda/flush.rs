@@ -100,7 +100,7 @@ impl Flush {
     }
 }
 
-/// Two and a half times the cache, at least 16 MiB: a cache in two partitions may hold a line twice.
+/// Returns two and a half times the cache, at least 16 MiB: a cache in two partitions may hold a line twice.
 fn buffer_bytes(l2: u64) -> u64 {
     (l2 * 5 / 2).max(16 << 20).next_multiple_of(VECTOR * u64::from(THREADS))
 }

@@ -109,7 +109,7 @@ impl Gate {
     }
 }
 
-/// A gate that works on this device and in this process, or the reason why there is none.
+/// Returns a gate that works on this device and in this process, or the reason why there is none.
 ///
 /// `work` queues a launch between events, as a measurement does; it has run before.
 pub(super) fn open_or_explain(
@@ -133,7 +133,7 @@ pub(super) fn open_or_explain(
     }
 }
 
-/// What in the environment makes launch calls wait.
+/// Returns what in the environment makes launch calls wait.
 fn obstacle(environment: impl Iterator<Item = (String, String)>) -> Option<String> {
     for (name, value) in environment {
         let set = !value.is_empty() && value != "0";

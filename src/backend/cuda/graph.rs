@@ -62,7 +62,7 @@ impl Graph {
         check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.instance.0, stream.raw()) })
     }
 
-    /// The iterations of the last of its loops, where it has any. It has ended.
+    /// Returns the iterations of the last of its loops, where it has any. It has ended.
     pub fn iterations(&self, stream: &Stream) -> Result<Option<u32>, DeviceError> {
         self.loops.as_ref().map(|loops| loops.iterations(stream)).transpose()
     }

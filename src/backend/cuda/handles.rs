@@ -126,7 +126,7 @@ impl Event {
         Self::with(sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// An event without a time, for streams to wait for: it costs less.
+    /// Returns an event without a time, for streams to wait for: it costs less.
     pub fn untimed() -> Result<Self, DeviceError> {
         Self::with(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
@@ -219,7 +219,7 @@ impl Module {
         Ok(Self(raw))
     }
 
-    /// A kernel by its mangled name; looking it up loads it.
+    /// Returns a kernel by its mangled name; looking it up loads it.
     pub fn function(&self, mangled: &str) -> Result<sys::CUfunction, DeviceError> {
         let name = c_name("cuModuleGetFunction", mangled)?;
         let mut raw: sys::CUfunction = ptr::null_mut();
@@ -271,7 +271,7 @@ fn with_log(error: DeviceError, log: &[u8]) -> DeviceError {
     }
 }
 
-/// The error that matters of work that was queued and then waited for.
+/// Returns the error that matters of work that was queued and then waited for.
 pub(super) fn worse<T>(queued: Result<T, DeviceError>, finished: Result<(), DeviceError>) -> Result<T, DeviceError> {
     match (queued, finished) {
         (Ok(value), Ok(())) => Ok(value),

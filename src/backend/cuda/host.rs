@@ -120,7 +120,7 @@ fn run<'a>(
     queued
 }
 
-/// What a step resolved to: a body in several streams is one operation.
+/// Returns what a step resolved to: a body in several streams is one operation.
 fn step_of<'b, 'a>(body: &'b mut [Operation<'a>], step: usize) -> Option<&'b mut Operation<'a>> {
     match body {
         [Operation::Concurrent(body)] => body.step_mut(step),

@@ -153,7 +153,7 @@ impl Kernel {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// The block size that the driver proposes for the most resident threads.
+    /// Returns the block size that the driver proposes for the most resident threads.
     pub fn best_block(&self, dynamic: u32) -> Result<u32, DeviceError> {
         let (mut grid, mut block): (c_int, c_int) = (0, 0);
         // SAFETY: the function lives as long as its module, both results outlive the call, and without a callback
@@ -260,7 +260,7 @@ impl Arguments {
         }
     }
 
-    /// A pointer to each value, in order.
+    /// Returns a pointer to each value, in order.
     pub fn pointers(&self) -> *mut *mut c_void {
         self.pointers.as_ptr().cast_mut()
     }
@@ -273,7 +273,7 @@ fn attribute(function: sys::CUfunction, which: Attribute) -> Result<u32, DeviceE
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-/// The cluster that a kernel was compiled for; a driver that knows no clusters has no such attributes.
+/// Returns the cluster that a kernel was compiled for; a driver that knows no clusters has no such attributes.
 fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
     let [x, y, z] = [
         Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,

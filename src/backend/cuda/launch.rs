@@ -19,7 +19,7 @@ pub(super) fn needs_attributes(shape: &Shape) -> bool {
     overlap || priority.is_some() || shape.cluster.is_some() || shape.window.is_some()
 }
 
-/// The attributes of a launch, and how many there are. Allocates nothing.
+/// Returns the attributes of a launch, and how many there are. Allocates nothing.
 pub(super) fn attributes(shape: &Shape) -> ([sys::CUlaunchAttribute; MOST], u32) {
     let mut all = [attribute(Id::CU_LAUNCH_ATTRIBUTE_IGNORE, sys::CUlaunchAttributeValue { pad: [0; 64] }); MOST];
     let mut count = 0;

@@ -40,7 +40,7 @@ pub(super) struct ContextLimits {
 }
 
 impl ContextLimits {
-    /// The settings of the current context and of this stream.
+    /// Returns the settings of the current context and of this stream.
     pub fn keep(stream: &Stream) -> Self {
         let limits = LIMITS.into_iter().filter_map(|limit| Some((limit, get(limit)?))).collect();
         Self { limits, carve_out: carve_out(), priority: priority(stream) }

@@ -22,8 +22,8 @@ use crate::model::{CodeKind, Compiled, hex, sha256_hex};
 /// Length of a SHA-256 in hexadecimal, with which a cached file begins.
 const HASH: usize = 64;
 
-/// The image of relocatable code, linked with a library. `maker` is all else that the result depends on: driver and
-/// architecture. A context must be current.
+/// Returns the image of relocatable code, linked with a library. `maker` is all else that the result depends on: driver
+/// and architecture. A context must be current.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ fn place(code: &Path, bytes: &[&[u8]], library: &[u8], maker: &str) -> PathBuf {
     code.with_file_name(format!("{}.linked", hex(&hash.finalize())))
 }
 
-/// The code of a cached file, if that is intact.
+/// Returns the code of a cached file, if that is intact.
 fn sound(mut kept: Vec<u8>) -> Option<Vec<u8>> {
     let linked = (kept.len() >= HASH).then(|| kept.split_off(HASH))?;
     (sha256_hex(&linked).as_bytes() == kept).then_some(linked)
@@ -156,7 +156,7 @@ impl Linker {
         Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
     }
 
-    /// A failure with the linker's log; a lost context stays one.
+    /// Returns a failure with the linker's log; a lost context stays one.
     fn judge(&self, call: &'static str, code: sys::CUresult) -> Result<(), DeviceError> {
         check(call, code).map_err(|error| match error {
             DeviceError::ContextLost(_) => error,

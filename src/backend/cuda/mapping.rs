@@ -62,7 +62,7 @@ impl Mapping {
         Ok(Some(Self { mapped, _physical: physical, _range: range }))
     }
 
-    /// The address behind its last byte.
+    /// Returns the address behind its last byte.
     pub fn end(&self) -> sys::CUdeviceptr {
         self.mapped.address + self.mapped.bytes as sys::CUdeviceptr
     }
@@ -143,7 +143,7 @@ impl Drop for Mapped {
     }
 }
 
-/// The error of memory that is exhausted.
+/// Returns the error of memory that is exhausted.
 fn enough(context: &Context, bytes: usize, code: sys::CUresult) -> Result<(), DeviceError> {
     if code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         return Err(DeviceError::OutOfMemory { needed: bytes as u64, available: context.memory()?.0 });

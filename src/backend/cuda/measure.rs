@@ -59,7 +59,8 @@ impl Clock for CudaDevice {
     }
 }
 
-/// What a tracer records of a timed batch; `None` where that is unknown, and in regimes that are not timed run by run.
+/// Returns what a tracer records of a timed batch; `None` where that is unknown, and in regimes that are not timed run
+/// by run.
 fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
     let body = work.bodies.first().filter(|_| batch.regime == Regime::Cold)?;
     let counted = batch.series.launches.max(1) as usize;

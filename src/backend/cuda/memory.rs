@@ -77,7 +77,7 @@ impl PinnedMemory {
         self.host
     }
 
-    /// The device's address of mapped memory.
+    /// Returns the device's address of mapped memory.
     pub fn device_address(&self) -> Result<sys::CUdeviceptr, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: the memory was allocated by `cuMemHostAlloc`, and `address` outlives the call.
@@ -87,7 +87,7 @@ impl PinnedMemory {
         Ok(address)
     }
 
-    /// The memory as bytes. No copy of the device may be under way in it.
+    /// Returns the memory as bytes. No copy of the device may be under way in it.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the allocation is `self.bytes` long, initialised, and borrowed as `self` is; the caller has waited
         // for the device.
@@ -135,7 +135,7 @@ impl Buffer {
         Ok(Self { address, bytes, guards, _plain: None, _mapping: Some(mapping), module: None })
     }
 
-    /// A module's variable: the module keeps its memory.
+    /// Returns a module's variable: the module keeps its memory.
     pub fn variable(module: ModuleId, address: sys::CUdeviceptr, bytes: usize) -> Self {
         Self { address, bytes, guards: (0, 0), _plain: None, _mapping: None, module: Some(module) }
     }

@@ -66,7 +66,7 @@ impl Backend for Cuda {
     }
 }
 
-/// The PCI address of a GPU, for example `0000:18:00.0`.
+/// Returns the PCI address of a GPU, for example `0000:18:00.0`.
 pub fn pci_address(ordinal: u32) -> Result<String, DeviceError> {
     let mut devices = listed()?.into_iter();
     let found = devices.find(|device| device.id.ordinal == ordinal);
@@ -74,7 +74,7 @@ pub fn pci_address(ordinal: u32) -> Result<String, DeviceError> {
     attributes::pci_bus_id(device.raw)
 }
 
-/// Every GPU with its free memory, where a context can be created.
+/// Returns every GPU with its free memory, where a context can be created.
 pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
     let free = |device| {
         let context = handles::Context::retain(device).ok()?;
@@ -89,14 +89,14 @@ pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
         .collect())
 }
 
-/// The state of the GPU with this number, without using it.
+/// Returns the state of the GPU with this number, without using it.
 pub fn health(ordinal: u32) -> Result<Health, DeviceError> {
     let listed = listed()?.into_iter().find(|device| device.id.ordinal == ordinal);
     let device = listed.ok_or_else(|| DeviceError::Unavailable(format!("there is no device {ordinal}")))?;
     Ok(health::of(device.raw, device.info.name, driver_version()?.version))
 }
 
-/// The driver's version and the CUDA version that it supports.
+/// Returns the driver's version and the CUDA version that it supports.
 pub fn driver_version() -> Result<DriverVersion, DeviceError> {
     driver::api().map(driver::version)
 }

@@ -99,7 +99,7 @@ impl Nvml {
     }
 }
 
-/// A function that this version of the library has.
+/// Returns a function that this version of the library has.
 fn function<F: Copy>(loaded: &Result<F, impl Sized>) -> Result<F, NvmlError> {
     loaded.as_ref().map(|function| *function).map_err(|_| NvmlError::Unknown)
 }
@@ -120,7 +120,8 @@ type Read<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
 type ReadOf = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut c_uint) -> nvmlReturn_t;
 
 impl Gpu {
-    /// The GPU at this PCI address, which the driver calls by the same name; a MIG instance is found by its GPU.
+    /// Returns the GPU at this PCI address, which the driver calls by the same name; a MIG instance is found by its
+    /// GPU.
     pub fn open(pci_bus_id: &str) -> Result<Self, String> {
         let nvml = nvml()?;
         let unknown = |why: String| format!("NVML does not know GPU {pci_bus_id}: {why}");
@@ -184,12 +185,12 @@ impl Gpu {
         self.nvml.checked(code).ok().map(|()| count)
     }
 
-    /// How many processes use the GPU, seen from one that does not; `None` where this user may not list them.
+    /// Returns how many processes use the GPU, seen from one that does not; `None` where this user may not list them.
     pub fn users(&self) -> Option<u32> {
         self.processes().ok()
     }
 
-    /// How many processes have a compute context on the GPU.
+    /// Returns how many processes have a compute context on the GPU.
     fn processes(&self) -> Result<u32, NvmlError> {
         let mut count = 0;
         let read = function(&self.nvml.0.nvmlDeviceGetComputeRunningProcesses_v3)?;
@@ -238,7 +239,7 @@ fn watts(milliwatts: c_uint) -> f64 {
     f64::from(milliwatts) / 1e3
 }
 
-/// The library, opened once per process and never closed: devices borrow from it.
+/// Returns the library, opened once per process and never closed: devices borrow from it.
 fn nvml() -> Result<&'static Nvml, String> {
     static NVML: OnceLock<Result<Nvml, NvmlError>> = OnceLock::new();
     NVML.get_or_init(Nvml::open).as_ref().map_err(|error| match error {

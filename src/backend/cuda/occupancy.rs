@@ -32,8 +32,8 @@ impl Limits {
         }
     }
 
-    /// The smallest, with what it is the limit of. Of equal ones the first in this order: warps, registers, shared
-    /// memory, blocks; warps first, since a full SM has nothing to gain from the others.
+    /// Returns the smallest, with what it is the limit of. Of equal ones the first in this order: warps, registers,
+    /// shared memory, blocks; warps first, since a full SM has nothing to gain from the others.
     pub fn tightest(self) -> (u32, OccupancyLimiter) {
         let mut tightest = (self.warps, OccupancyLimiter::Warps);
         for (blocks, limiter) in [
@@ -86,7 +86,7 @@ fn warps_per_sm(info: &DeviceInfo) -> u32 {
     info.max_threads_per_sm / info.warp_size.max(1)
 }
 
-/// The driver's number of blocks per SM as a fraction of its warps, with the limiting resource.
+/// Returns the driver's number of blocks per SM as a fraction of its warps, with the limiting resource.
 pub(super) fn summarise(info: &DeviceInfo, limits: Limits, threads: u32, blocks_per_sm: u32) -> Occupancy {
     let resident = f64::from(threads.div_ceil(info.warp_size.max(1))) * f64::from(blocks_per_sm);
     let (own, limiter) = limits.tightest();

@@ -83,7 +83,7 @@ impl Operation<'_> {
         }
     }
 
-    /// The arguments of a launch or a call.
+    /// Returns the arguments of a launch or a call.
     pub fn arguments_mut(&mut self) -> Option<&mut Arguments> {
         match self {
             Self::Launch { arguments, .. } | Self::Call { arguments, .. } => Some(arguments),
@@ -118,7 +118,7 @@ impl Operation<'_> {
         }
     }
 
-    /// The host function that it calls, if any.
+    /// Returns the host function that it calls, if any.
     pub fn function(&self) -> Option<&HostFunction> {
         match self {
             Self::Call { function, .. } => Some(function),
@@ -146,12 +146,12 @@ impl<'a> Concurrent<'a> {
         number.checked_sub(1).and_then(|other| self.others.get(other)).map_or(own, |(stream, _)| stream)
     }
 
-    /// The step of this number.
+    /// Returns the step of this number.
     pub fn step_mut(&mut self, step: usize) -> Option<&mut Operation<'a>> {
         self.steps.get_mut(step).map(|(_, step)| step)
     }
 
-    /// What the body is made of.
+    /// Returns what the body is made of.
     pub fn steps(&self) -> impl Iterator<Item = &Operation<'_>> {
         self.steps.iter().map(|(_, step)| step)
     }

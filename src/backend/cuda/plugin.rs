@@ -44,7 +44,7 @@ impl Plugin {
         Ok(Self(Box::leak(Box::new(library))))
     }
 
-    /// The function of this name; `F` must be its C signature.
+    /// Returns the function of this name; `F` must be its C signature.
     fn find<F: Copy>(self, name: &str) -> Result<F, DeviceError> {
         // SAFETY: the library is never closed. Every caller names the signature that the contract gives the name.
         let symbol = unsafe { self.0.get::<F>(format!("{name}\0").as_bytes()) };
@@ -143,7 +143,7 @@ impl HostFunction {
         refused("host function", message)
     }
 
-    /// A finding about it that is not reported yet.
+    /// Returns a finding about it that is not reported yet.
     pub fn news(&self) -> Option<Note> {
         self.news.replace(false).then(|| Note::NotGated { function: self.name.clone() })
     }
@@ -172,7 +172,7 @@ impl Drop for HostFunction {
     }
 }
 
-/// The loader's message, which is the source of the error.
+/// Returns the loader's message, which is the source of the error.
 fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

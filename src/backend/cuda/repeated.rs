@@ -58,7 +58,7 @@ impl Loops {
         self.iterations.set(iterations);
     }
 
-    /// What is known of the last loop.
+    /// Returns what is known of the last loop.
     pub fn note(&self) -> Note {
         Note::Loop { iterations: self.iterations.get(), round_trip: self.round_trip.get() }
     }

@@ -26,7 +26,7 @@ pub(super) struct Window {
 }
 
 impl Shape {
-    /// A launch without any setting.
+    /// Returns a launch without any setting.
     pub fn new(grid: Dim3, block: Dim3) -> Self {
         Self { grid, block, settings: LaunchSettings::default(), cluster: None, window: None }
     }
@@ -36,7 +36,7 @@ impl Shape {
         u32::try_from(self.settings.shared_bytes()).unwrap_or(u32::MAX)
     }
 
-    /// Why the device cannot run the launch, if it cannot: the first limit that it passes.
+    /// Returns why the device cannot run the launch, if it cannot: the first limit that it passes.
     pub fn judge(&self, info: &DeviceInfo, kernel: &KernelResources) -> Result<(), String> {
         limits::block(info, kernel, self.block.extents())?;
         let grid = limits::grid(info, self.grid.extents())?;

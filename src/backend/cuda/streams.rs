@@ -28,7 +28,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// What steps resolve to, as one operation where they are in several streams, which are provided.
+    /// Returns what steps resolve to, as one operation where they are in several streams, which are provided.
     pub fn arrange<'a>(&'a self, steps: &[Step], resolved: Vec<Operation<'a>>) -> Vec<Operation<'a>> {
         let others = self.others.get(..streams(steps) - 1).unwrap_or_default();
         let Some(begin) = self.begin.as_ref().filter(|_| !others.is_empty()) else { return resolved };

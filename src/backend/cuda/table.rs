@@ -69,7 +69,7 @@ impl Table {
         Ok(id)
     }
 
-    /// The writable variables of a module; a plug-in has none.
+    /// Returns the writable variables of a module; a plug-in has none.
     pub fn variables(&self, id: ModuleId) -> Vec<String> {
         self.variables.get(&id).cloned().unwrap_or_default()
     }
@@ -91,7 +91,7 @@ impl Table {
         Ok(())
     }
 
-    /// A kernel by its mangled name; the same one has the same id.
+    /// Returns a kernel by its mangled name; the same one has the same id.
     pub fn find_kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
         let known = self.kernels.iter().find(|(_, kernel)| kernel.module == module && kernel.name == mangled);
         if let Some((id, _)) = known {
@@ -121,7 +121,7 @@ impl Table {
         self.buffers.remove(&id).map(drop).ok_or_else(|| unknown("buffer", id.0))
     }
 
-    /// The address of a stretch of a buffer; `bytes` from `offset` must lie in it.
+    /// Returns the address of a stretch of a buffer; `bytes` from `offset` must lie in it.
     pub fn stretch(&self, id: BufferId, offset: usize, bytes: usize) -> Result<sys::CUdeviceptr, DeviceError> {
         let buffer = self.buffer(id)?;
         match offset.checked_add(bytes) {
@@ -154,7 +154,7 @@ impl Table {
         }
     }
 
-    /// What preparation fills.
+    /// Returns what preparation fills.
     pub fn filled(&self, prepare: &[Prepare]) -> Vec<Filled> {
         let filled = |prepare: &Prepare| match *prepare {
             Prepare::Fill { buffer, byte } | Prepare::Undefine { buffer, byte } => {
@@ -211,7 +211,7 @@ impl Table {
         })
     }
 
-    /// The addresses that a copy goes to and comes from, and its bytes.
+    /// Returns the addresses that a copy goes to and comes from, and its bytes.
     fn copied(&self, from: BufferId, to: BufferId) -> Result<(sys::CUdeviceptr, sys::CUdeviceptr, usize), DeviceError> {
         let (from, to) = (self.buffer(from)?, self.buffer(to)?);
         if from.bytes > to.bytes {

@@ -81,7 +81,7 @@ impl Timer {
         Ok(Self { flush, cycle: Cycle::new(), gate, events, overhead: 0.0, tick, graphs, probe: None })
     }
 
-    /// How times are taken, in one sentence for the environment.
+    /// Returns how times are taken, in one sentence for the environment.
     pub fn method(&self) -> String {
         sentence(self.gate.as_ref().err().map(String::as_str), self.flush.bytes())
     }
@@ -143,8 +143,8 @@ impl Timer {
         }
     }
 
-    /// A sample of cold runs. The launches of a sequence are timed in runs of their own: an event between two of them
-    /// delays the second one, by a microsecond on an H100, which is not part of the sequence.
+    /// Returns a sample of cold runs. The launches of a sequence are timed in runs of their own: an event between two
+    /// of them delays the second one, by a microsecond on an H100, which is not part of the sequence.
     fn cold(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         let whole = self.cold_runs(stream, batch, work, Events::Around)?;
         let several = !batch.series.whole_only && work.bodies.first().is_some_and(|steps| steps.len() > 1);
@@ -152,8 +152,8 @@ impl Timer {
         Ok(Timing { whole: whole.iter().sum(), each })
     }
 
-    /// The intervals of a run, each the trimmed mean over the runs of a sample: occasionally the driver inserts an
-    /// operation of its own, which takes most of a microsecond.
+    /// Returns the intervals of a run, each the trimmed mean over the runs of a sample: occasionally the driver inserts
+    /// an operation of its own, which takes most of a microsecond.
     fn cold_runs(
         &mut self,
         stream: &Stream,
@@ -223,7 +223,7 @@ impl Timer {
         Ok((from.nanoseconds_to(to)? - self.overhead).max(0.0))
     }
 
-    /// The mean of runs that follow each other, or of the runs of a graph.
+    /// Returns the mean of runs that follow each other, or of the runs of a graph.
     fn back_to_back(
         &mut self,
         at: (&Context, &Stream),
@@ -295,7 +295,7 @@ impl Timer {
     }
 }
 
-/// The largest step that all readings are multiples of, nanoseconds.
+/// Returns the largest step that all readings are multiples of, nanoseconds.
 fn common_step(readings: &[u64]) -> f64 {
     let step = readings.iter().fold(0, |step, reading| divisor(step, *reading));
     step.max(1) as f64

@@ -46,7 +46,7 @@ pub struct FakeDevice {
 }
 
 impl FakeDevice {
-    /// A device without kernels.
+    /// Returns a device without kernels.
     pub fn new(info: DeviceInfo) -> Self {
         let memory = Memory::new(info.memory_bytes.0);
         Self {
@@ -74,14 +74,14 @@ impl FakeDevice {
         }
     }
 
-    /// A device that ends kernels itself: their bodies return when.
+    /// Returns a device that ends kernels itself: their bodies return when.
     #[must_use]
     pub fn that_ends_kernels(mut self) -> Self {
         self.limits = Some(Vec::new());
         self
     }
 
-    /// The limits of all steps so far, in order.
+    /// Returns the limits of all steps so far, in order.
     pub fn limits(&self) -> &[Duration] {
         self.limits.as_deref().unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl FakeDevice {
         self
     }
 
-    /// A device that a profiler watches: it has no clock.
+    /// Returns a device that a profiler watches: it has no clock.
     #[must_use]
     pub fn watched(mut self) -> Self {
         self.info.capabilities = Capabilities { has_clock: false, has_counters: true };
@@ -108,7 +108,7 @@ impl FakeDevice {
         self
     }
 
-    /// The numbers of the first launches of the batches that the profiler saw.
+    /// Returns the numbers of the first launches of the batches that the profiler saw.
     pub fn counted(&self) -> &[usize] {
         self.counted.as_deref().unwrap_or_default()
     }
@@ -148,7 +148,7 @@ impl FakeDevice {
         self
     }
 
-    /// The mangled names of all launches so far, in order.
+    /// Returns the mangled names of all launches so far, in order.
     pub fn launched(&self) -> &[String] {
         &self.launched
     }
@@ -238,7 +238,7 @@ impl FakeDevice {
         self.launch(&Launch::new(kernel, grid, block, call.args.clone()), report)
     }
 
-    /// The mean of a sample's runs; cold ones are prepared one by one.
+    /// Returns the mean of a sample's runs; cold ones are prepared one by one.
     pub(super) fn sample(&mut self, batch: &TimedBatch, report: &mut CountReport) -> Result<Timing, DeviceError> {
         let bodies: Vec<&Vec<Step>> = batch.sets().collect();
         let fresh: Vec<_> = batch.series.fresh.iter().map(|(buffer, how)| (self.size(*buffer), *how)).collect();
@@ -327,7 +327,7 @@ impl FakeDevice {
         Ok(report)
     }
 
-    /// What the clock makes of the times that the kernels took.
+    /// Returns what the clock makes of the times that the kernels took.
     pub(super) fn as_read(&self, taken: Timing) -> Timing {
         let read = |nanoseconds: f64| nanoseconds + self.overhead - self.subtracted;
         Timing { whole: read(taken.whole), each: taken.each.into_iter().map(read).collect() }

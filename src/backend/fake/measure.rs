@@ -65,7 +65,7 @@ impl Monitor for FakeDevice {
         Settings::default()
     }
 
-    /// The next of its states; the last one stays.
+    /// Returns the next of its states; the last one stays.
     fn state(&mut self) -> DeviceState {
         let state = self.states.get(self.looks).or(self.states.last()).cloned();
         self.looks += 1;

@@ -43,7 +43,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The content of a buffer.
+    /// Returns the content of a buffer.
     pub fn data(&self, id: BufferId) -> Result<&[u8], DeviceError> {
         let block = self.block(id)?;
         Ok(&block.bytes[block.guard..block.bytes.len() - block.guard])

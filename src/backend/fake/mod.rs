@@ -21,7 +21,7 @@ use crate::model::{
     BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Note, ScalarValue,
 };
 
-/// A device with a clock and 256 MiB; the limits are those of a small H100.
+/// Returns a device with a clock and 256 MiB; the limits are those of a small H100.
 pub fn device_info() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Fake,
@@ -72,7 +72,7 @@ impl std::fmt::Debug for FakeKernel {
 }
 
 impl FakeKernel {
-    /// A kernel of 32 registers per thread that takes a microsecond.
+    /// Returns a kernel of 32 registers per thread that takes a microsecond.
     pub fn new(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> Self {
         Self {
             body: Arc::new(body),
@@ -117,7 +117,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The bytes of the buffer that is argument `arg`.
+    /// Returns the bytes of the buffer that is argument `arg`.
     pub fn read(&self, arg: usize) -> Result<Vec<u8>, DeviceError> {
         let id = self.buffer(arg)?;
         Ok(self.memory.data(id)?.to_vec())
@@ -130,7 +130,7 @@ impl Call<'_> {
         self.memory.write_anywhere(id, at, bytes)
     }
 
-    /// The bytes of a module's variable; empty if no module has it.
+    /// Returns the bytes of a module's variable; empty if no module has it.
     pub fn variable(&self, mangled: &str) -> Result<Vec<u8>, DeviceError> {
         self.find(mangled).map_or(Ok(Vec::new()), |id| Ok(self.memory.data(id)?.to_vec()))
     }
@@ -144,12 +144,12 @@ impl Call<'_> {
         self.variables.iter().find(|((_, name), _)| name == mangled).map(|(_, id)| *id)
     }
 
-    /// The arguments as they were handed over.
+    /// Returns the arguments as they were handed over.
     pub const fn args(&self) -> &[LaunchArg] {
         self.args
     }
 
-    /// The scalar that is argument `arg`.
+    /// Returns the scalar that is argument `arg`.
     pub fn scalar(&self, arg: usize) -> Result<ScalarValue, DeviceError> {
         match self.args.get(arg) {
             Some(LaunchArg::Scalar(value)) => Ok(*value),

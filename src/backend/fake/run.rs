@@ -31,7 +31,7 @@ pub fn compiled(key: &str) -> Compiled {
     }
 }
 
-/// A machine of which nothing but the device is known.
+/// Returns a machine of which nothing but the device is known.
 pub fn environment(device: DeviceInfo) -> Environment {
     Environment {
         device,
@@ -60,7 +60,7 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     }
 }
 
-/// A case that copies nothing and checks nothing, for tests without kernels; `timeout` in seconds.
+/// Returns a case that copies nothing and checks nothing, for tests without kernels; `timeout` in seconds.
 pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
     CaseJob {
         case,
@@ -79,7 +79,8 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
     }
 }
 
-/// A group with one idle case per variant, numbered from a hundred times the group's `ordinal`; the first is the baseline.
+/// Returns a group with one idle case per variant, numbered from a hundred times the group's `ordinal`; the first is
+/// the baseline.
 pub fn idle_group(experiment: &str, ordinal: u32, variants: &[&str], timeout: f64) -> GroupJob {
     let case = |(i, variant): (usize, &&str)| {
         let key = CaseKey { experiment: experiment.to_owned(), variant: (*variant).to_owned(), axes: Vec::new() };

@@ -93,7 +93,7 @@ impl SimDevice {
         self.modules.get(&id).ok_or_else(|| unknown("module", id.0))
     }
 
-    /// The address of a range of a buffer.
+    /// Returns the address of a range of a buffer.
     fn range(&self, id: BufferId, offset: usize, bytes: usize) -> Result<u64, DeviceError> {
         let buffer = self.buffer(id)?;
         if offset.checked_add(bytes).is_none_or(|end| end > buffer.bytes) {
@@ -122,7 +122,7 @@ impl SimDevice {
         self.machine.write(address, &bytes).map_err(host_error)
     }
 
-    /// The first elements of the buffers of a condition, little-endian in 64 bits.
+    /// Returns the first elements of the buffers of a condition, little-endian in 64 bits.
     pub(super) fn read_first(&self, reads: &[Read]) -> Result<Vec<u64>, DeviceError> {
         let first = |read: &Read| {
             let mut word = [0; size_of::<u64>()];
@@ -159,8 +159,8 @@ fn unknown(what: &str, number: u32) -> DeviceError {
     DeviceError::Driver { call: "simulator", message: format!("there is no {what} {number} on the device") }
 }
 
-/// A note that registers are assumed, if the code's target is newer than the device: the compiler no longer supports the
-/// device, and code for another architecture may need a different number of registers.
+/// Returns a note that registers are assumed, if the code's target is newer than the device: the compiler no longer
+/// supports the device, and code for another architecture may need a different number of registers.
 fn assumed_registers(ptx: &str, profile: &DeviceProfile) -> Option<String> {
     let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"))?;
     let digits: String = target.chars().take_while(char::is_ascii_digit).collect();

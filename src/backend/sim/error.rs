@@ -3,7 +3,7 @@
 use crate::backend::DeviceError;
 use simt::SimError;
 
-/// An error of the machine as an error of a device.
+/// Returns an error of the machine as an error of a device.
 pub fn host_error(error: SimError) -> DeviceError {
     match error {
         SimError::OutOfMemory { needed, available } => DeviceError::OutOfMemory { needed, available },

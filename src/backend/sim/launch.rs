@@ -58,7 +58,8 @@ fn after(before: &str, text: &str) -> String {
     all
 }
 
-/// The error of a launch in a batch, with its number if there may be several, and with the text that was `printed` before.
+/// Returns the error of a launch in a batch, with its number if there may be several, and with the text that was
+/// `printed` before.
 fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: &str) -> DeviceError {
     let say = |message: String| match of {
         Some(0 | 1) => message,
@@ -76,7 +77,7 @@ fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: 
     }
 }
 
-/// The counters of a body: of all its launches together and, if there are several, of each.
+/// Returns the counters of a body: of all its launches together and, if there are several, of each.
 fn counters(launches: &[simt::Counters]) -> BodyCounters {
     let named = |counters: &simt::Counters| {
         Counters(counters.metrics().into_iter().map(|(name, value)| (name.into(), value)).collect())

@@ -21,7 +21,7 @@ pub struct SimBackend {
 }
 
 impl SimBackend {
-    /// The device with this identifier; without one, the first profile.
+    /// Returns the device with this identifier; without one, the first profile.
     pub fn new(id: Option<&str>, options: Options) -> Result<Self, DeviceError> {
         let profiles = simt::profiles();
         let found = match id {
@@ -54,7 +54,7 @@ impl Backend for SimBackend {
     }
 }
 
-/// The properties of a profile as the model has them.
+/// Returns the properties of a profile as the model has them.
 fn info(p: &DeviceProfile) -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Sim,

@@ -120,7 +120,7 @@ pub struct FidelityArgs {
     pub out: Option<PathBuf>,
 }
 
-/// A fraction, of a percentage with or without its sign.
+/// Returns a fraction, of a percentage with or without its sign.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     let percent = number.parse::<f64>().ok().filter(|percent| (0.0..=1000.0).contains(percent));

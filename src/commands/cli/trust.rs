@@ -21,7 +21,7 @@ pub struct ReachArgs {
 }
 
 impl ReachArgs {
-    /// Where the files of a manifest may be. Fails if the folder that is named does not exist.
+    /// Returns where the files of a manifest may be. Fails if the folder that is named does not exist.
     pub fn project_of(&self, manifest: &Path) -> Result<Project, Failure> {
         match &self.project {
             _ if self.allow_outside => Ok(Project::everywhere()),

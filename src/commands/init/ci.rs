@@ -42,7 +42,7 @@ pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<E
     Ok(Exit::Success)
 }
 
-/// The template with each script in place of its line, indented as that line is.
+/// Returns the template with each script in place of its line, indented as that line is.
 fn with_scripts(template: &str) -> String {
     let mut text = String::new();
     for line in template.lines() {

@@ -107,7 +107,7 @@ fn header<'a>(manifest: &'a Manifest, plan: &'a Plan, options: &PlanOptions, nar
     }
 }
 
-/// The lines of one group, in the manifest's order.
+/// Returns the lines of one group, in the manifest's order.
 fn lines(group: &ResolvedGroup) -> Vec<Line<'_>> {
     let number = group.job.ordinal;
     let ready = group

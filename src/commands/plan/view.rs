@@ -14,7 +14,7 @@ const SHOWN_VALUES: usize = 6;
 /// Reasons of one kind that are shown.
 const SHOWN_REASONS: usize = 8;
 
-/// The whole view, on a terminal in lines of its `width`.
+/// Returns the whole view, on a terminal in lines of its `width`.
 pub fn text(
     manifest: &Manifest,
     plan: &Plan,
@@ -126,7 +126,7 @@ const fn kind(reason: &Reason) -> &'static str {
     }
 }
 
-/// Each reason with its count; of many of one kind, the most frequent.
+/// Returns each reason with its count; of many of one kind, the most frequent.
 fn left_out(summary: &Summary) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let reasons: Vec<(&Reason, &u64)> = summary.others.iter().collect();

@@ -39,7 +39,7 @@ pub fn run(dir: &Path, file: &Path, console: &mut Console) -> Result<Exit, Failu
     Ok(Exit::Success)
 }
 
-/// What was found beside the records. A journal that cannot be read is reported and left out.
+/// Returns what was found beside the records. A journal that cannot be read is reported and left out.
 fn beside(stored: &Stored, console: &mut Console) -> Beside {
     let dir = Path::new(&stored.place);
     let journal = dir.join(JOURNAL_FILE);
@@ -51,7 +51,7 @@ fn beside(stored: &Stored, console: &mut Console) -> Beside {
     Beside { samples, sources: sources(dir, &stored.records) }
 }
 
-/// The sources of the working tree that have the hash in the records.
+/// Returns the sources of the working tree that have the hash in the records.
 fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
     let wanted: BTreeSet<&str> =
         records.cases.iter().filter_map(|record| record.hashes.as_ref()).map(|hashes| hashes.source.as_str()).collect();
@@ -69,7 +69,7 @@ fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
     found
 }
 
-/// A case of each variant, of the manifest that the records name if the working tree still has it.
+/// Returns a case of each variant, of the manifest that the records name if the working tree still has it.
 fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     let header = &records.header;
     let absolute = std::path::absolute(dir).ok()?;
@@ -92,7 +92,8 @@ fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     Some((manifest.project, cases))
 }
 
-/// The files of a case's launches, each once, and their hash as records have it; `None` for a case without sources.
+/// Returns the files of a case's launches, each once, and their hash as records have it; `None` for a case without
+/// sources.
 fn sources_of(case: &CaseJob, project: &Project, headers: &[PathBuf]) -> Option<(String, Vec<SourceFile>)> {
     let units: Vec<&CompileUnit> = match &case.body {
         BodyPlan::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),

@@ -71,7 +71,7 @@ pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit
     Ok(worst(lines))
 }
 
-/// Every manifest, or what is wrong with any of them.
+/// Returns every manifest, or what is wrong with any of them.
 pub fn load_all<'a>(
     paths: &'a [PathBuf],
     reach: &ReachArgs,

@@ -69,7 +69,7 @@ fn once(args: &RunArgs, manifest: &Path, interrupt: &Interrupt, console: &mut Co
     Ok(run_one(&options, &manifest, interrupt, console)?.exit)
 }
 
-/// The folders of the manifests, and of kernels beside them.
+/// Returns the folders of the manifests, and of kernels beside them.
 fn folders(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
     let of = |manifest: &PathBuf| {
         let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -103,7 +103,7 @@ impl Base {
         Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, files: Some(written) })
     }
 
-    /// Where its files may be; `None` if its manifest cannot be used.
+    /// Returns where its files may be; `None` if its manifest cannot be used.
     pub fn project(&self) -> Option<&Project> {
         self.manifest.as_ref().ok().map(|manifest| &manifest.project)
     }
@@ -141,7 +141,7 @@ impl Base {
         }
     }
 
-    /// The text with files named as in the revision.
+    /// Returns the text with files named as in the revision.
     fn without_folder(&self, text: &str) -> String {
         let text = text.replace(&*self.path.to_string_lossy(), &self.place);
         let folder = self.files.as_ref().map(|folder| format!("{}/", folder.path().display()));
@@ -161,7 +161,7 @@ pub struct PlannedBase<'a> {
 }
 
 impl PlannedBase<'_> {
-    /// The groups of the base's cases.
+    /// Returns the groups of the base's cases.
     pub fn resolve(&self) -> Vec<ResolvedGroup> {
         let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) else { return Vec::new() };
         (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect()

@@ -155,8 +155,8 @@ fn times(spent: &Spent) -> Option<String> {
     Some(format!("time: {} ({}{beside})", format::seconds(wall), parts.join(", ")))
 }
 
-/// The exit code: a failure of the environment comes before the user's interrupt, that before failed cases, and these
-/// before broken claims.
+/// Returns the exit code: a failure of the environment comes before the user's interrupt, that before failed cases, and
+/// these before broken claims.
 fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure> {
     match end {
         RunEnd::Environment(why) => Err(Failure::environment(why.clone())),

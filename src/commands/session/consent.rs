@@ -42,8 +42,9 @@ pub struct HostCode {
 }
 
 impl HostCode {
-    /// The host functions, kernels and references of groups that run or are compiled by programs of the host, without those
-    /// that are shipped with this program; `None` if there are no others. `headers` are the folders of the compiler's own.
+    /// Returns the host functions, kernels and references of groups that run or are compiled by programs of the host,
+    /// without those that are shipped with this program; `None` if there are no others. `headers` are the folders of
+    /// the compiler's own.
     pub fn of<'a>(
         groups: impl Iterator<Item = &'a ResolvedGroup>,
         project: &Project,
@@ -77,7 +78,7 @@ impl HostCode {
         (!files.is_empty()).then_some(Self { files, hash })
     }
 
-    /// The lines of a file that a shell runs.
+    /// Returns the lines of a file that a shell runs.
     pub fn of_text(file: &Path, text: &str) -> Self {
         Self { files: BTreeSet::from([file.display().to_string()]), hash: Some(sha256_hex(text.as_bytes())) }
     }
@@ -140,7 +141,7 @@ fn is_shipped(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> boo
     SHIPPED.iter().any(|(text, prefix)| **source == **text && is_named(prefix))
 }
 
-/// The name of the file of a consent.
+/// Returns the name of the file of a consent.
 fn entry(project: &Path, hash: &str) -> String {
     sha256_hex([project.as_os_str().as_encoded_bytes(), &[0], hash.as_bytes()].concat().as_slice())
 }
@@ -150,7 +151,7 @@ fn folder() -> Option<PathBuf> {
     Some(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()).join("runner").join(FOLDER))
 }
 
-/// The hash of everything of a unit that comes from the project, without paths; `None` if not all is known.
+/// Returns the hash of everything of a unit that comes from the project, without paths; `None` if not all is known.
 fn hash_of(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> Option<String> {
     let sources = compile::sources(unit, project, headers).filter(|sources| sources.is_whole)?;
     let libraries = unit.plugin.as_ref().map(|plugin| plugin.libraries.clone()).unwrap_or_default();
@@ -178,7 +179,7 @@ mod tests {
     const MANIFEST: &str = "[experiment]\nname = \"x\"\n[buffers.data]\ntype = \"i32\"\nlen = 4\n[[variant]]\nname = \"a\"\n\
                             source = \"f.cu\"\nhost = \"f\"\nargs = [\"data\"]\n";
 
-    /// A project with one host function, which includes a file.
+    /// Returns a project with one host function, which includes a file.
     fn project(header: &str) -> io::Result<tempfile::TempDir> {
         let dir = tempfile::tempdir()?;
         fs::create_dir(dir.path().join("experiments"))?;
@@ -189,7 +190,7 @@ mod tests {
         Ok(dir)
     }
 
-    /// The host code of a manifest on a GPU.
+    /// Returns the host code of a manifest on a GPU.
     fn code(manifest: &Path) -> Result<Option<HostCode>, String> {
         let find = || -> Result<_, Diagnostics> {
             let manifest = manifest::load(manifest)?;

@@ -24,8 +24,8 @@ pub struct Site<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// What is known of the device that the pool's worker has opened; measures it if nothing is stored. Corrects the
-/// worker's clock.
+/// Returns what is known of the device that the pool's worker has opened; measures it if nothing is stored. Corrects
+/// the worker's clock.
 pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine {
     let Some((uuid, _)) = identity(site.ready) else { return Machine::default() };
     let machine = stored_or_measured(pool, site, console).unwrap_or_else(|why| {
@@ -67,7 +67,7 @@ pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine,
     surveyor(cache, site)?.measure(pool, |known| store.save(device, driver, known))
 }
 
-/// What this user's cache knows of GPUs.
+/// Returns what this user's cache knows of GPUs.
 pub fn store(cache: &Cache) -> Store {
     Store::at(cache.root().join(FOLDER))
 }
@@ -83,7 +83,7 @@ fn surveyor(cache: Cache, site: Site<'_>) -> Result<Surveyor<'_>, String> {
     })
 }
 
-/// The survey's kernels, compiled for the device.
+/// Returns the survey's kernels, compiled for the device.
 fn code(cache: Cache, site: Site<'_>) -> Result<Compiled, String> {
     let source = machine::write_source(store(&cache).folder()).map_err(|e| e.to_string())?;
     let options = CompileOptions::new(cache).map_err(|e| e.to_string())?;

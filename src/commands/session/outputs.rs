@@ -14,7 +14,7 @@ pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
     folder.join(&key.experiment).join(format!("{}{axes}", escaped(&key.variant, "=,[]")))
 }
 
-/// A text with every byte escaped that is no letter or digit of ASCII and none of some others.
+/// Returns a text with every byte escaped that is no letter or digit of ASCII and none of some others.
 fn escaped(text: &str, others: &str) -> String {
     let mut escaped = String::new();
     for (place, byte) in text.bytes().enumerate() {

@@ -35,7 +35,7 @@ impl Passes {
         Ok(Self { memcheck: memory_check(options, worker, console)?, counting })
     }
 
-    /// How counters are taken, in one sentence for the environment.
+    /// Returns how counters are taken, in one sentence for the environment.
     pub fn counting_method(&self) -> Option<String> {
         self.counting.as_ref().and_then(|session| session.as_ref().ok()).map(Session::method)
     }

@@ -152,12 +152,12 @@ impl Ahead {
         &self.toolkit
     }
 
-    /// What results on a device depend on.
+    /// Returns what results on a device depend on.
     pub fn environment(&self, ready: &Ready, machine: Machine) -> Environment {
         environment(ready, (&self.toolkit, &self.installed), None, machine)
     }
 
-    /// The start of a run on the device with this UUID.
+    /// Returns the start of a run on the device with this UUID.
     pub fn started(
         &self,
         options: &RunOptions,
@@ -200,12 +200,12 @@ pub fn compile_ahead(
     Ok(Ahead { plan, groups, units, device: worker.ready.device.clone(), toolkit, installed, template })
 }
 
-/// A fault of the narrowing, which comes before any other failure; otherwise `failure`.
+/// Returns a fault of the narrowing, which comes before any other failure; otherwise `failure`.
 pub fn or_narrowing_fault(options: &RunOptions, manifest: &Manifest, console: &Console, failure: Failure) -> Failure {
     narrowing_fault(options, manifest).map_or(failure, |faults| console.faults(&faults))
 }
 
-/// How the command line narrows the plan, for a device.
+/// Returns how the command line narrows the plan, for a device.
 pub fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
     PlanOptions {
         backend: device.backend,
@@ -233,7 +233,7 @@ fn narrowing_fault(args: &RunOptions, manifest: &Manifest) -> Option<Diagnostics
     plan::expand(manifest, &options).err()
 }
 
-/// The compiler that suits the device; downloads it if there is none and the network may be used.
+/// Returns the compiler that suits the device; downloads it if there is none and the network may be used.
 fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Toolkit, Failure> {
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
     let want = match worker.ready.driver_cuda {
@@ -321,7 +321,7 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
     }
 }
 
-/// The groups of the shard; `None` for the whole plan.
+/// Returns the groups of the shard; `None` for the whole plan.
 fn own_groups(
     args: &RunOptions,
     manifest: &Manifest,
@@ -357,8 +357,8 @@ fn allow<'a>(
     code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))
 }
 
-/// The compilers besides NVRTC that the plans need. Without nvcc, host functions are excluded; a kernel's own compiler must
-/// be there.
+/// Returns the compilers besides NVRTC that the plans need. Without nvcc, host functions are excluded; a kernel's own
+/// compiler must be there.
 fn installed<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -> Result<Installed, Failure> {
     let (mut calls_host, mut wanted) = (Vec::new(), BTreeMap::new());
     for plan in plans {
@@ -404,7 +404,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// The compiler for the worker's device. Fails if the cache cannot be written.
+    /// Returns the compiler for the worker's device. Fails if the cache cannot be written.
     fn new(worker: &Worker, (toolkit, installed): (Toolkit, Installed), project: Project) -> Result<Self, Failure> {
         let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
         let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
@@ -427,7 +427,7 @@ impl Compiler {
         &self.options.stop
     }
 
-    /// Which groups start only after everything is compiled.
+    /// Returns which groups start only after everything is compiled.
     fn needs_quiet(&self) -> fn(&GroupJob) -> bool {
         if self.overlap { pending::needs_quiet } else { |_| true }
     }

@@ -28,7 +28,7 @@ struct ExpectedFailures {
 }
 
 impl ExpectedFailures {
-    /// The ways in which a case is expected to fail.
+    /// Returns the ways in which a case is expected to fail.
     fn of(&self, key: &CaseKey) -> Vec<model::Failure> {
         let shared = key.axes.iter().map(|(name, value)| (Arc::from(name.as_str()), value.clone()));
         let scope: Scope = shared.chain(self.own.iter().cloned()).collect();
@@ -110,7 +110,7 @@ impl Recorder {
         }
     }
 
-    /// The outcome of a case with an expected failure; `None` for every other event.
+    /// Returns the outcome of a case with an expected failure; `None` for every other event.
     fn judged(&self, event: &Event) -> Option<Event> {
         let Event::CaseSettled { case, fingerprint, outcome, work } = event else { return None };
         let fails = self.expected_failures.iter().find(|known| known.variant == case.key.variant)?.of(&case.key);
@@ -132,7 +132,7 @@ impl Recorder {
     }
 }
 
-/// Why the folder of the report cannot be used, by the option that names it or would name another.
+/// Returns why the folder of the report cannot be used, by the option that names it or would name another.
 fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
     let message = match (error, &options.out) {
         (JournalError::Io { .. }, Some(out)) => {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::commands::cli::{Cli, ColorChoice, Command};
 
-    /// Why a run into `dir` is refused.
+    /// Returns why a run into `dir` is refused.
     fn refused(options: &[&str], dir: &Path) -> Option<String> {
         let words = ["runner", "run", "m.toml"].iter().chain(options);
         let Command::Run(args) = Cli::read(words).ok()?.command else { return None };

@@ -28,7 +28,7 @@ impl Slowest {
         self.active = begins.map(|case| (case.clone(), now));
     }
 
-    /// The cases that took the most, a line each.
+    /// Returns the cases that took the most, a line each.
     pub fn table(&self, most: usize) -> String {
         let mut cases: Vec<_> = self.spent.values().collect();
         cases.sort_by_key(|(case, spent)| (std::cmp::Reverse(*spent), case.ordinal));

@@ -99,7 +99,7 @@ pub fn start_memchecked(ordinal: u32, memcheck: &Memcheck, interrupt: &Interrupt
     Pool::start(memcheck.worker(&this, words), interrupt).map(|(pool, _)| pool)
 }
 
-/// The command line of a worker on this GPU.
+/// Returns the command line of a worker on this GPU.
 pub fn gpu_words(ordinal: u32) -> Vec<OsString> {
     vec!["__worker".into(), "--backend".into(), "cuda".into(), "--device".into(), ordinal.to_string().into()]
 }

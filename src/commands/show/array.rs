@@ -42,7 +42,7 @@ impl Array {
         }
     }
 
-    /// An element as a number; integers of 64 bits are rounded.
+    /// Returns an element as a number; integers of 64 bits are rounded.
     pub fn number(&self, index: usize) -> f64 {
         let bits = self.bits(index);
         match self.element {

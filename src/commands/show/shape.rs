@@ -24,22 +24,22 @@ impl Shape {
         Ok(Self { buffer: buffer.map(str::to_owned), extents: sound.ok_or_else(wrong)?, text: text.to_owned() })
     }
 
-    /// How many elements it has.
+    /// Returns how many elements it has.
     fn len(&self) -> usize {
         self.extents.iter().product()
     }
 
-    /// The elements of a row.
+    /// Returns the elements of a row.
     pub fn row(&self) -> usize {
         self.extents.last().copied().unwrap_or(1)
     }
 
-    /// The extents, as `4x8`.
+    /// Returns the extents, as `4x8`.
     pub fn extents(&self) -> String {
         self.extents.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
     }
 
-    /// The indices of an element, as `[3, 5]`.
+    /// Returns the indices of an element, as `[3, 5]`.
     pub fn indices(&self, mut element: usize) -> String {
         let mut indices: Vec<String> = Vec::new();
         for extent in self.extents.iter().rev() {
@@ -51,7 +51,7 @@ impl Shape {
     }
 }
 
-/// The place of elements that follow each other in a row, as `[3, 0..8]`.
+/// Returns the place of elements that follow each other in a row, as `[3, 0..8]`.
 pub fn place(shape: Option<&Shape>, line: &Range<usize>) -> String {
     let mut place = shape.map_or_else(|| format!("[{}]", line.start), |shape| shape.indices(line.start));
     if line.len() > 1 {
@@ -62,7 +62,7 @@ pub fn place(shape: Option<&Shape>, line: &Range<usize>) -> String {
     place
 }
 
-/// The shape of an array of this name and length: its own, or the first of those without a name that fits.
+/// Returns the shape of an array of this name and length: its own, or the first of those without a name that fits.
 pub fn of<'a>(shapes: &'a [Shape], name: &str, len: usize) -> Option<&'a Shape> {
     let own = shapes.iter().find(|shape| shape.buffer.as_deref() == Some(name) && shape.len() == len);
     own.or_else(|| shapes.iter().find(|shape| shape.buffer.is_none() && shape.len() == len))
@@ -112,7 +112,7 @@ impl Selection {
         Ok(Self { buffer: buffer.trim().to_owned(), indices, text: text.to_owned() })
     }
 
-    /// The elements of an array, in lines: those of a line follow each other.
+    /// Returns the elements of an array, in lines: those of a line follow each other.
     pub fn lines(&self, len: usize, shape: Option<&Shape>) -> Result<Vec<Range<usize>>, Failure> {
         let flat = [len];
         let extents = shape.filter(|_| self.indices.len() > 1).map_or(&flat[..], |shape| &shape.extents);

@@ -28,7 +28,7 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// The hashes of every case that compiles.
+    /// Returns the hashes of every case that compiles.
     pub fn hashes(&self, manifest: &Manifest) -> HashMap<CaseKey, CaseHashes> {
         let Ok(plan) = plan::expand(manifest, &self.options) else { return HashMap::new() };
         let groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index).job);
@@ -101,7 +101,7 @@ pub fn compile(
     Ok(Ahead { units: compiled, options, environment })
 }
 
-/// The toolkit for a GPU whose driver is on another machine.
+/// Returns the toolkit for a GPU whose driver is on another machine.
 fn gpu_toolkit(compute_capability: (u32, u32)) -> Want {
     crate::backend::cuda::driver_version()
         .map_or(Want::Pinned, |driver| Want::Gpu { driver: driver.cuda, compute_capability })

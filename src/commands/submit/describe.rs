@@ -120,7 +120,7 @@ fn layer(args: &SiteArgs) -> Layer {
     }
 }
 
-/// What the nodes run the cases on.
+/// Returns what the nodes run the cases on.
 fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
     let (backend, device) = plan::machine(&args.target, args.device_profile.as_deref())?;
     let was_named =
@@ -133,7 +133,7 @@ fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
     })
 }
 
-/// The options of `runner run` in each task.
+/// Returns the options of `runner run` in each task.
 fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     let mut options = vec!["--backend".to_owned(), backend.to_string()];
     let mut add = |name: &str, value: &str| options.push(format!("--{name}={value}"));
@@ -165,7 +165,7 @@ fn name(experiments: &[Experiment], options: &[String]) -> String {
     format!("{first}{more}-{}", hash.get(..8).unwrap_or_default())
 }
 
-/// The submissions of the job in `dir`; fails if it is another job.
+/// Returns the submissions of the job in `dir`; fails if it is another job.
 pub fn same_job(dir: &Path, job: &Job) -> Result<Vec<Submission>, Failure> {
     if !Job::exists(dir) {
         return Ok(Vec::new());

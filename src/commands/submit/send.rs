@@ -116,7 +116,7 @@ fn refused(error: &SlurmError) -> Failure {
     Failure::environment(error.to_string())
 }
 
-/// The folder, relative to the working folder, as a word for a shell.
+/// Returns the folder, relative to the working folder, as a word for a shell.
 pub fn shown(dir: &Path, job: &Job) -> Result<String, Failure> {
     word(dir.strip_prefix(&job.directory).unwrap_or(dir).as_os_str())
 }
@@ -133,14 +133,14 @@ fn collect_script(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("collect-{number}.sh"))
 }
 
-/// The tasks of each array: its first and how many.
+/// Returns the tasks of each array: its first and how many.
 fn chunks(tasks: usize, limit: u32) -> Vec<(usize, usize)> {
     let limit = limit.max(1) as usize;
     (0..tasks).step_by(limit).map(|first| (first, limit.min(tasks - first))).collect()
 }
 
-/// The words after `sbatch` for an array. With a throttle, one array starts after the `before` it, so that the throttle
-/// holds for all of them.
+/// Returns the words after `sbatch` for an array. With a throttle, one array starts after the `before` it, so that the
+/// throttle holds for all of them.
 fn array_words(
     dir: &Path,
     job: &Job,
@@ -173,13 +173,13 @@ fn option(name: &str, value: &Path) -> OsString {
     word
 }
 
-/// The pattern of a log's name. Slurm replaces a percent sign and what follows; two of them are one.
+/// Returns the pattern of a log's name. Slurm replaces a percent sign and what follows; two of them are one.
 fn log(dir: &Path, pattern: &str) -> PathBuf {
     let folder = dir.join("logs").display().to_string().replace('%', "%%");
     Path::new(&folder).join(pattern)
 }
 
-/// The command for a shell.
+/// Returns the command for a shell.
 fn command(words: &[OsString]) -> Result<String, Failure> {
     let quoted = words.iter().map(|text| word(text)).collect::<Result<Vec<_>, _>>()?;
     Ok(format!("sbatch {}", quoted.join(" ")))

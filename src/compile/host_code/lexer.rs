@@ -7,7 +7,8 @@ use crate::includes::literal_length;
 /// The longest delimiter of a raw string that C++ allows.
 const LONGEST_DELIMITER: usize = 16;
 
-/// The text with blanks instead of comments and directives, and `_` instead of literals. Every byte keeps its place.
+/// Returns the text with blanks instead of comments and directives, and `_` instead of literals. Every byte keeps its
+/// place.
 pub fn blanked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -51,7 +52,7 @@ fn directive_length(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the raw string whose quote begins the text.
+/// Returns the length of the raw string whose quote begins the text.
 fn raw_length(text: &str) -> usize {
     let mut delimiter = text.bytes().take(1 + LONGEST_DELIMITER + 1);
     let Some(open) = delimiter.position(|byte| byte == b'(') else { return literal_length(text) };
@@ -76,7 +77,7 @@ pub fn tokens(text: &str) -> Vec<Range<usize>> {
     tokens
 }
 
-/// The words of a text.
+/// Returns the words of a text.
 pub fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !is_part(c)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }

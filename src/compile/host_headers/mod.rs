@@ -125,14 +125,14 @@ pub(super) fn is_of_the_host(class: &str) -> bool {
     EMPTY.contains(&class)
 }
 
-/// Every header by its name.
+/// Returns every header by its name.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     let text = |name: &str| TEXTS.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
     let empty = EMPTY.into_iter().map(|name| (name, ""));
     TEXTS.into_iter().chain(SAME.into_iter().map(move |(name, same)| (name, text(same)))).chain(empty)
 }
 
-/// The text of a header, if it is one of these.
+/// Returns the text of a header, if it is one of these.
 pub(super) fn text_of(name: &str) -> Option<&'static str> {
     all().find(|(known, _)| *known == name).map(|(_, text)| text)
 }

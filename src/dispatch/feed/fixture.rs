@@ -6,12 +6,12 @@ use crate::model::{
     GroupJob, GroupKey, LaunchPlan, LaunchSettings, Regime, Value, WorkAmount,
 };
 
-/// The unit of a source.
+/// Returns the unit of a source.
 pub fn unit(source: &str) -> CompileUnit {
     CompileUnit::of(source, ["k"])
 }
 
-/// A group in which each variant launches one kernel of the unit of its name.
+/// Returns a group in which each variant launches one kernel of the unit of its name.
 pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
     let key = GroupKey(vec![("n".to_owned(), Value::Int(i64::from(ordinal)))]);
     let case = |(index, source): (usize, &&str)| CaseJob {

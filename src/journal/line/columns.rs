@@ -78,7 +78,7 @@ impl Columns {
     }
 }
 
-/// Each text once, in the order in which they occur: a case that is added at the end changes no number.
+/// Returns each text once, in the order in which they occur: a case that is added at the end changes no number.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut known: HashSet<&String> = HashSet::new();
     texts.filter(|text| known.insert(text)).cloned().collect()

@@ -27,7 +27,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// What `names` refer to; each binding comes after those it uses.
+    /// Returns what `names` refer to; each binding comes after those it uses.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
         let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
         let mut needed = Vec::new();
@@ -60,7 +60,7 @@ pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic
     Ok(ordered)
 }
 
-/// The buffers that a body and its checks name.
+/// Returns the buffers that a body and its checks name.
 pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {
@@ -115,14 +115,14 @@ fn buffers_of_step(step: &StepSpec, used: &mut BTreeSet<String>) {
     }
 }
 
-/// Every name that the expressions of a launch use.
+/// Returns every name that the expressions of a launch use.
 pub fn of_launch(launch: &LaunchSpec) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
     names.launch(launch);
     names.0
 }
 
-/// Every name that the job's expressions use, without those of `requires`.
+/// Returns every name that the job's expressions use, without those of `requires`.
 pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
     for buffer in &recipe.buffers {

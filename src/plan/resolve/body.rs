@@ -17,7 +17,7 @@ use super::{Place, Worked, Worker, unresolved};
 use crate::plan::recipe::{NTH, OCCUPANCY_BLOCK};
 
 impl Worker<'_> {
-    /// What the case does, and the order of its launches where that is not once each.
+    /// Returns what the case does, and the order of its launches where that is not once each.
     pub fn body(&self, buffers: &[BufferPlan]) -> Worked<(BodyPlan, Option<StepsPlan>)> {
         let body = match &self.recipe.body {
             BodySpec::Launches { launches, steps: Some(steps), .. } => {
@@ -43,7 +43,7 @@ impl Worker<'_> {
         Ok(HostPlan { unit, compiled: None, function, args: self.args(&recipe.args)? })
     }
 
-    /// Every launch of one run, in order: the whole sequence in each round.
+    /// Returns every launch of one run, in order: the whole sequence in each round.
     fn launches(&self, rounds: Option<&Expression>, recipes: &[LaunchSpec]) -> Worked<Vec<LaunchPlan>> {
         let mut launches = Vec::with_capacity(recipes.len());
         self.repeat(rounds, 1, &mut |round, rounds| {
@@ -83,7 +83,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// An integer within bounds.
+    /// Returns an integer within bounds.
     pub fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
         let value = program.evaluate_u64(self.scope).place(place)?;
         if bounds.contains(&value) {
@@ -93,7 +93,7 @@ impl Worker<'_> {
         Err(unresolved(place, &format!("`{}` is {value}, which is not from {least} to {most}", program.text())))
     }
 
-    /// The number of a setting, within its bounds.
+    /// Returns the number of a setting, within its bounds.
     fn setting(&self, setting: &Setting, program: &Expression) -> Worked<i64> {
         let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
         match u64::try_from(least) {
@@ -151,7 +151,7 @@ impl Worker<'_> {
         Ok(Persist { buffer: recipe.buffer.clone(), ratio })
     }
 
-    /// The unit of one launch alone; [`share_units`] combines equal ones.
+    /// Returns the unit of one launch alone; [`share_units`] combines equal ones.
     fn unit(&self, source: &Path, recipe: &CompileSpec, kernel: &str) -> Worked<CompileUnit> {
         let define = |(name, value): &(String, Template)| Ok((name.clone(), self.cpp(value, "defines")?));
         Ok(CompileUnit {
@@ -168,7 +168,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The `__device__` variables that are memory of buffers of the case.
+    /// Returns the `__device__` variables that are memory of buffers of the case.
     fn symbols(&self) -> Worked<Vec<String>> {
         let templates = self.recipe.buffers.iter().filter_map(|buffer| buffer.symbol.as_ref());
         templates.map(|template| self.cpp(template, "symbol")).collect()
@@ -201,7 +201,7 @@ impl Worker<'_> {
         recipes.iter().map(|arg| self.arg(arg)).collect()
     }
 
-    /// An address within a buffer, which must be before its end.
+    /// Returns an address within a buffer, which must be before its end.
     fn offset(&self, name: &str, offset: &Expression) -> Worked<ArgPlan> {
         let offset_value = offset.evaluate_u64(self.scope).place("args")?;
         let Some(recipe) = self.recipe.buffers.iter().find(|buffer| buffer.name == name) else {
@@ -218,7 +218,7 @@ impl Worker<'_> {
         Ok(ArgPlan::Offset { buffer: name.to_owned(), bytes })
     }
 
-    /// The bytes of a struct as C lays it out: every field at a multiple of its size, the whole of the largest.
+    /// Returns the bytes of a struct as C lays it out: every field at a multiple of its size, the whole of the largest.
     fn fields(&self, recipes: &[FieldSpec]) -> Worked<Vec<u8>> {
         let (mut bytes, mut alignment) = (Vec::new(), 1);
         for FieldSpec { element, value } in recipes {

@@ -35,7 +35,7 @@ impl Worker<'_> {
         Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate, vary, poison })
     }
 
-    /// The element type that a template names, or a vector's component, and the number of components.
+    /// Returns the element type that a template names, or a vector's component, and the number of components.
     pub fn element_or_vector(&self, template: &Template, place: &str) -> Worked<(ElementType, u64)> {
         let name = template.render(self.scope, Style::Names).place(place)?;
         match ElementType::of_vector(name.trim()) {
@@ -44,7 +44,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The element type that a template names.
+    /// Returns the element type that a template names.
     pub fn element(&self, template: &Template, place: &str) -> Worked<ElementType> {
         let name = template.render(self.scope, Style::Names).place(place)?;
         name.parse().map_err(|error: crate::model::UnknownElementType| unresolved(place, &error.to_string()))
@@ -131,7 +131,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The path of a file whose name may have placeholders.
+    /// Returns the path of a file whose name may have placeholders.
     pub fn file(&self, file: &FileSpec, place: &str) -> Worked<PathBuf> {
         let path = file.folder.join(file.name.render(self.scope, Style::Names).place(place)?);
         if self.project.has(&path) {
@@ -140,7 +140,7 @@ impl Worker<'_> {
         Err(unresolved(place, &format!("{}: {}", self.project.refusal(&path), Project::REMEDY)))
     }
 
-    /// A tensor of a file.
+    /// Returns a tensor of a file.
     pub fn find_tensor(&self, spec: &TensorSpec, place: &str) -> Worked<(PathBuf, Tensor)> {
         let path = self.file(&spec.file, place)?;
         let name = spec.tensor.render(self.scope, Style::Names).place(place)?;
@@ -148,7 +148,7 @@ impl Worker<'_> {
         Ok((path, tensor))
     }
 
-    /// The bytes of a tensor that must hold exactly so many elements.
+    /// Returns the bytes of a tensor that must hold exactly so many elements.
     pub fn tensor(&self, spec: &TensorSpec, element: ElementType, len: Option<u64>, place: &str) -> Worked<FilePart> {
         let (path, tensor) = self.find_tensor(spec, place)?;
         let misfit = |why: String| unresolved(place, &format!("{} of {} {why}", spec.tensor.text(), path.display()));
@@ -156,7 +156,7 @@ impl Worker<'_> {
         Ok(FilePart { path, offset: tensor.offset, bytes: tensor.bytes })
     }
 
-    /// A file that must hold exactly so many elements.
+    /// Returns a file that must hold exactly so many elements.
     pub fn raw_file(&self, file: &FileSpec, element: ElementType, len: u64, place: &str) -> Worked<PathBuf> {
         let path = self.file(file, place)?;
         let bytes = std::fs::metadata(&path).map_err(|error| unreadable(place, &path, &error))?.len();
@@ -168,7 +168,7 @@ impl Worker<'_> {
         Err(unresolved(place, &message))
     }
 
-    /// The elements of a list, as many as the length if that is known.
+    /// Returns the elements of a list, as many as the length if that is known.
     pub fn list(
         &self,
         elements: &[Expression],
@@ -186,7 +186,7 @@ impl Worker<'_> {
         elements.iter().map(number).collect()
     }
 
-    /// The step of a sequence, which may be negative even for an unsigned type.
+    /// Returns the step of a sequence, which may be negative even for an unsigned type.
     fn step(&self, program: &Expression, element: ElementType) -> Result<Value, ExprError> {
         if element.is_float() {
             program.evaluate_f64(self.scope).map(Value::Float)
@@ -195,13 +195,13 @@ impl Worker<'_> {
         }
     }
 
-    /// A kernel argument.
+    /// Returns a kernel argument.
     pub fn scalar(&self, element: &Template, program: &Expression) -> Worked<ScalarValue> {
         let element = self.element(element, "args")?;
         self.number(element, program, "args")
     }
 
-    /// A number of an element type.
+    /// Returns a number of an element type.
     pub fn number(&self, element: ElementType, program: &Expression, place: &str) -> Worked<ScalarValue> {
         let value = match program.evaluate(self.scope).place(place)? {
             Value::Bool(value) => Value::Int(i64::from(value)),
@@ -213,7 +213,7 @@ impl Worker<'_> {
     }
 }
 
-/// A sparse matrix whose rows begin where a buffer of `begins` elements says.
+/// Returns a sparse matrix whose rows begin where a buffer of `begins` elements says.
 fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Sparse> {
     let rows = begins.saturating_sub(1);
     if rows == 0 {
@@ -226,7 +226,8 @@ fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Spars
     Ok(Sparse { rows, columns, nonzeros })
 }
 
-/// A number as a value of an element type: integers in range, floats for float types. The error says why it is not one.
+/// Returns a number as a value of an element type: integers in range, floats for float types. The error says why it is
+/// not one.
 fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
     match value {
         Value::Int(value) if element.is_float() => Ok(Value::Float(value as f64)),
@@ -247,7 +248,7 @@ const fn range(element: ElementType) -> (i128, i128) {
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// The bytes of a number that fits its type, as [`as_element`] made it.
+/// Returns the bytes of a number that fits its type, as [`as_element`] made it.
 fn bits(element: ElementType, value: &Value) -> u64 {
     match (value, element) {
         (Value::Float(value), ElementType::F64) => value.to_bits(),

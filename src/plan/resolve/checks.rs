@@ -14,13 +14,13 @@ use crate::project::Project;
 use super::{Place, Worked, Worker, unreadable, unresolved};
 
 impl Worker<'_> {
-    /// The checks of a variant, without those that expect what this variant itself computes.
+    /// Returns the checks of a variant, without those that expect what this variant itself computes.
     pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
         let itself = |check: &&CheckSpec| matches!(&check.expect, Expectation::Variant { name, .. } if name == variant);
         self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
     }
 
-    /// The expected output of the case.
+    /// Returns the expected output of the case.
     pub fn printed(&self) -> Worked<Option<PrintedPlan>> {
         let render = |text: &Template| text.render(self.scope, Style::Names).place("check.printed");
         Ok(match &self.recipe.printed {
@@ -84,7 +84,7 @@ impl Worker<'_> {
     }
 }
 
-/// The comparison as text.
+/// Returns the comparison as text.
 fn text(spec: &CheckSpec) -> String {
     match &spec.expect {
         Expectation::Reference(expect) => format!("{} against {}", spec.actual.text(), expect.text()),
@@ -103,7 +103,7 @@ fn text(spec: &CheckSpec) -> String {
     }
 }
 
-/// The element type of a reference expression: that of its first buffer.
+/// Returns the element type of a reference expression: that of its first buffer.
 fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementType> {
     match expression {
         RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.element),
@@ -146,7 +146,7 @@ fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
     }
 }
 
-/// What is tolerated of the array as a whole; norms are those of floats.
+/// Returns what is tolerated of the array as a whole; norms are those of floats.
 fn whole(spec: &ToleranceSpec, element: ElementType) -> WholeTolerance {
     let of_floats = |bound: Option<f64>| bound.filter(|_| element.is_float()).unwrap_or(0.0);
     WholeTolerance {
@@ -156,7 +156,7 @@ fn whole(spec: &ToleranceSpec, element: ElementType) -> WholeTolerance {
     }
 }
 
-/// The tolerance of the manifest, whose missing parts are 0; without one, the default of the type.
+/// Returns the tolerance of the manifest, whose missing parts are 0; without one, the default of the type.
 fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
     let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
     if !element.is_float() {

@@ -68,7 +68,7 @@ pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup 
     group
 }
 
-/// The seed of the random order of variants: the same for the same group of the same experiment.
+/// Returns the seed of the random order of variants: the same for the same group of the same experiment.
 fn seed(manifest: &Manifest, key: &str) -> u64 {
     let digest = Sha256::new().chain_update(&manifest.name).chain_update([0]).chain_update(key).finalize();
     digest.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
@@ -195,7 +195,7 @@ impl CaseWork<'_> {
         if names.is_empty() || settled { Ok(()) } else { Err(Stop::Undecided(names)) }
     }
 
-    /// The device's attributes, the axes and the variant's own axes.
+    /// Returns the device's attributes, the axes and the variant's own axes.
     fn scope(&self) -> Scope {
         let mut scope = self.plan.device_scope();
         for (axis, value) in self.plan.values_at(self.cell.ordinal) {
@@ -205,8 +205,8 @@ impl CaseWork<'_> {
         scope
     }
 
-    /// The lengths of buffers that are as long as their files, and the extents of arrays in files. The names of these
-    /// files may use axes only.
+    /// Returns the lengths of buffers that are as long as their files, and the extents of arrays in files. The names of
+    /// these files may use axes only.
     fn lengths_of_files(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
         for buffer in recipe.buffers.iter().filter(|buffer| buffer.is_as_long_as_its_file() || buffer.has_extents()) {
             let place = format!("buffers.{}.fill", buffer.name);
@@ -261,7 +261,7 @@ impl CaseWork<'_> {
     }
 }
 
-/// The error of a binding without a value. `occupancy_block` can be used in `grid` itself only.
+/// Returns the error of a binding without a value. `occupancy_block` can be used in `grid` itself only.
 fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
     let waits = |index: &usize| recipe.lets[*index].value.names().contains(OCCUPANCY_BLOCK);
     if recipe.needs.lets.iter().any(waits) {
@@ -271,7 +271,7 @@ fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
     unresolved("", &error.message)
 }
 
-/// The first limit of the device that a job exceeds, then its memory.
+/// Returns the first limit of the device that a job exceeds, then its memory.
 fn within(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
     if let BodyPlan::Launches(launches) = &job.body {
         if let Some(why) = limits::machine_code(device, launches).or_else(|| limits::foreign(device, launches)) {

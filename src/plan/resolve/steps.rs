@@ -30,7 +30,7 @@ struct Written<'a> {
 }
 
 impl Worker<'_> {
-    /// The launches of a body, each once, and their order.
+    /// Returns the launches of a body, each once, and their order.
     pub fn steps(
         &self,
         specs: &[LaunchSpec],
@@ -100,7 +100,7 @@ impl Worker<'_> {
         written.count()
     }
 
-    /// A worker with the index of an iteration and the bindings of the loop in scope.
+    /// Returns a worker with the index of an iteration and the bindings of the loop in scope.
     fn with_index<T>(&self, nth: u64, lets: &[LetBinding], work: impl FnOnce(&Worker<'_>) -> Worked<T>) -> Worked<T> {
         let mut scope = self.scope.clone();
         scope.set(NTH, Value::Int(nth as i64));
@@ -122,7 +122,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// A loop with a condition: as many iterations as differ from each other.
+    /// Returns a loop with a condition: as many iterations as differ from each other.
     fn until(
         &self,
         spec: &LoopSpec,
@@ -159,8 +159,8 @@ impl Worker<'_> {
         Ok(ConditionPlan { text: condition.text().to_owned(), scope, reads })
     }
 
-    /// The scope with bindings of a launch or a loop, in order. Bindings of the variant that use one of them, or the
-    /// index of the iteration, follow.
+    /// Returns the scope with bindings of a launch or a loop, in order. Bindings of the variant that use one of them,
+    /// or the index of the iteration, follow.
     pub fn bound(&self, lets: &[LetBinding]) -> Worked<Scope> {
         let mut scope = self.scope.clone();
         let mut changed = vec![NTH];
@@ -183,7 +183,7 @@ impl Worker<'_> {
 }
 
 impl Written<'_> {
-    /// The buffer that a name stands for.
+    /// Returns the buffer that a name stands for.
     fn buffer(&self, name: &str) -> Worked<&BufferPlan> {
         let meant = self.names.get(name).map_or(name, String::as_str);
         let found = self.buffers.iter().find(|buffer| buffer.name == meant);
@@ -212,7 +212,7 @@ impl Written<'_> {
         self.names.iter().map(|(name, buffer)| (name.clone(), buffer.clone())).collect()
     }
 
-    /// The index of a launch with the buffers that its names stand for; equal launches are one.
+    /// Returns the index of a launch with the buffers that its names stand for; equal launches are one.
     fn add(&mut self, mut plan: LaunchPlan, entry: usize) -> usize {
         for arg in &mut plan.args {
             if let ArgPlan::Buffer(name) | ArgPlan::Offset { buffer: name, .. } = arg

@@ -89,7 +89,7 @@ impl LineChart {
         drawing
     }
 
-    /// What the chart shows, its best and its baseline, in a sentence each.
+    /// Returns what the chart shows, its best and its baseline, in a sentence each.
     fn description(&self, y: Scale) -> String {
         let mut said = vec![format!(
             "{}{} over {}; {} lines; vertical bars are 95 % intervals where they can be seen.",
@@ -113,7 +113,7 @@ impl LineChart {
         said.join(" ")
     }
 
-    /// The values themselves if they are few and far apart, otherwise round ones.
+    /// Returns the values themselves if they are few and far apart, otherwise round ones.
     fn x_ticks(&self, x: Scale) -> Vec<f64> {
         const APART: f64 = 40.0;
         let values = self.xs();

@@ -71,7 +71,7 @@ impl HeatMap {
         drawing
     }
 
-    /// The best and the worst value.
+    /// Returns the best and the worst value.
     fn extremes(&self) -> (f64, f64) {
         let values = || self.cells.iter().flatten().flatten().filter_map(|cell| cell.value);
         let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
@@ -141,12 +141,12 @@ fn draw_cell(drawing: &mut Drawing, cell: &MapCell, share: Option<f64>, (x, y): 
     drawing.texts.push(text(x + WIDE / 2.0, y + TALL / 2.0 + 4.5, "middle", class, &cell.shown));
 }
 
-/// The value from which on the colour does not change.
+/// Returns the value from which on the colour does not change.
 fn limit(best: f64, worst: f64) -> f64 {
     if worst >= best { worst.min(WORST * best) } else { worst.max(best / WORST) }
 }
 
-/// The position of a value between the best (0) and the worst (1), by ratio.
+/// Returns the position of a value between the best (0) and the worst (1), by ratio.
 fn share_of(value: f64, best: f64, worst: f64) -> f64 {
     let whole = (limit(best, worst) / best).ln();
     if best > 0.0 && whole != 0.0 { ((value / best).ln() / whole).min(1.0) } else { 0.0 }

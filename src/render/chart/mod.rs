@@ -105,7 +105,7 @@ pub const LEFT: f64 = 68.0;
 pub const TOP: f64 = 52.0;
 pub const BOTTOM: f64 = 50.0;
 
-/// A coordinate as text.
+/// Returns a coordinate as text.
 pub fn f(value: f64) -> String {
     let text = format!("{value:.1}");
     if text == "-0.0" { "0.0".to_owned() } else { text }
@@ -128,13 +128,13 @@ fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
     texts.map(text_width).fold(0.0, f64::max)
 }
 
-/// A tick of an axis of values.
+/// Returns a tick of an axis of values.
 pub fn tick_text(value: f64) -> String {
     let rounded = (value * 1e9).round() / 1e9;
     rounded.to_string()
 }
 
-/// The ticks of an axis of sizes: powers of two as `2^24` if the greatest tick is long as a number.
+/// Returns the ticks of an axis of sizes: powers of two as `2^24` if the greatest tick is long as a number.
 fn size_texts(ticks: &[f64]) -> Vec<String> {
     const LONG: f64 = 65_536.0;
     const SHORT: f64 = 1024.0;
@@ -151,7 +151,7 @@ fn is_power_of_two(value: f64) -> bool {
     value >= 1.0 && value.log2().fract() == 0.0
 }
 
-/// The name of a case in a chart: the baseline is marked.
+/// Returns the name of a case in a chart: the baseline is marked.
 fn marked(name: &str, is_baseline: bool) -> String {
     if is_baseline { format!("{name} (baseline)") } else { name.to_owned() }
 }

@@ -39,8 +39,8 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
-    /// A scale for values from `low` to `high`, whose ends are round: from zero, or logarithmic if they span more than a
-    /// decade.
+    /// Returns a scale for values from `low` to `high`, whose ends are round: from zero, or logarithmic if they span
+    /// more than a decade.
     pub fn of_values((low, high): (f64, f64), range: (f64, f64)) -> Self {
         if low > 0.0 && high / low > DECADE {
             Self::new(Spread::Log10, (round_down(low), round_step(high)), range)
@@ -49,7 +49,7 @@ impl Scale {
         }
     }
 
-    /// What the title of the axis adds: empty for a linear one.
+    /// Returns what the title of the axis adds: empty for a linear one.
     pub const fn remark(&self) -> &'static str {
         match self.spread {
             Spread::Linear => "",
@@ -105,13 +105,13 @@ fn within_decades(low: f64, high: f64) -> Vec<f64> {
     all.filter(|tick| (low - 1e-9..=high + 1e-9).contains(&tick.log10())).collect()
 }
 
-/// The greatest of 1, 2, 5 times a power of ten that is no more than `value`.
+/// Returns the greatest of 1, 2, 5 times a power of ten that is no more than `value`.
 fn round_down(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     ROUND.into_iter().rev().map(|m| m * power).find(|round| *round <= value * (1.0 + 1e-9)).unwrap_or(power)
 }
 
-/// The least of 1, 2, 5 times a power of ten that is no less than `step`.
+/// Returns the least of 1, 2, 5 times a power of ten that is no less than `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     ROUND.into_iter().map(|m| m * power).find(|s| *s >= step * (1.0 - 1e-9)).unwrap_or(10.0 * power)

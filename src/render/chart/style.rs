@@ -27,13 +27,13 @@ pub struct Style {
 }
 
 impl Style {
-    /// The style of the series at a position.
+    /// Returns the style of the series at a position.
     pub const fn of(position: usize) -> Self {
         let (place, cycle) = (position % COLOURS.len(), position / COLOURS.len());
         Self { colour: COLOURS[place], dash: DASHES[(place % 2 + 2 * cycle) % DASHES.len()], marker: place }
     }
 
-    /// The outline of the marker at a place, as the data of an SVG path.
+    /// Returns the outline of the marker at a place, as the data of an SVG path.
     pub fn marker(self, x: f64, y: f64) -> String {
         const SHAPES: [&[(f64, f64)]; 7] = [
             &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
@@ -67,7 +67,7 @@ impl Style {
     }
 }
 
-/// A filled circle as the data of an SVG path.
+/// Returns a filled circle as the data of an SVG path.
 pub fn disc(x: f64, y: f64, radius: f64) -> String {
     let r = f(radius);
     format!("M{},{}a{r},{r} 0 1 0 {},0a{r},{r} 0 1 0 -{},0Z", f(x - radius), f(y), f(2.0 * radius), f(2.0 * radius))
@@ -88,7 +88,7 @@ pub fn is_dark(colour: &str) -> bool {
     contrast(colour, "#ffffff") >= contrast(colour, "#1c2128")
 }
 
-/// The contrast of two colours by WCAG, from 1 to 21.
+/// Returns the contrast of two colours by WCAG, from 1 to 21.
 pub fn contrast(a: &str, b: &str) -> f64 {
     let luminance = |colour: &str| {
         let [r, g, b] = linear(colour);
@@ -98,7 +98,7 @@ pub fn contrast(a: &str, b: &str) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// The linear components of `#rrggbb`, from 0 to 1.
+/// Returns the linear components of `#rrggbb`, from 0 to 1.
 fn linear(colour: &str) -> [f64; 3] {
     [1, 3, 5].map(|at| {
         let part = colour.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(0);
@@ -155,7 +155,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// The colour difference CIEDE2000.
+    /// Returns the colour difference CIEDE2000.
     fn difference(one: [f64; 3], two: [f64; 3]) -> f64 {
         let chroma = |[_, a, b]: [f64; 3]| a.hypot(b);
         let seventh = |c: f64| (c.powi(7) / (c.powi(7) + 25_f64.powi(7))).sqrt();

@@ -27,7 +27,7 @@ const COLUMNS: [(&str, Cell); 16] = [
     ("why", |report, change| words::why(change, report)),
 ];
 
-/// The text, by RFC 4180 as `results.csv`.
+/// Returns the text, by RFC 4180 as `results.csv`.
 pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(COLUMNS.map(|(name, _)| name))?;

@@ -38,7 +38,7 @@ struct Test {
     message: String,
 }
 
-/// The comparison as `JUnit` XML: one suite per report, one test per case and regime.
+/// Returns the comparison as `JUnit` XML: one suite per report, one test per case and regime.
 pub fn junit(compared: Compared<'_>) -> Result<String, RenderError> {
     let suites: Vec<Suite> = compared.comparison.reports.iter().map(suite).collect();
     let sum = |count: fn(&Suite) -> usize| suites.iter().map(count).sum();

@@ -10,8 +10,8 @@ pub const MOST_CHARACTERS: usize = 65_536;
 /// No row is shorter.
 const LEAST_ROW: usize = 20;
 
-/// The page, below [`MOST_CHARACTERS`]: rows that it has no room for are left out from the end, where the least important
-/// are, and counted.
+/// Returns the page, below [`MOST_CHARACTERS`]: rows that it has no room for are left out from the end, where the least
+/// important are, and counted.
 pub fn markdown(compared: Compared<'_>) -> Result<String, RenderError> {
     let templates = Templates::new()?;
     let page = |rows: usize| -> Result<(String, View), RenderError> {

@@ -30,7 +30,7 @@ const INDENT: &str = "  ";
 const LISTED: [Kind; 6] =
     [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable, Kind::Faster, Kind::Fixed];
 
-/// The text, in the width that there is.
+/// Returns the text, in the width that there is.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
     let mut lines = vec![words::headline(compared.comparison)];
@@ -45,7 +45,7 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The counts, and every claim that is not simply held.
+/// Returns the counts, and every claim that is not simply held.
 fn claimed(claims: &Claims) -> Vec<String> {
     let line = |line: &Line| {
         let report = if line.report.is_empty() { String::new() } else { format!("{}: ", line.report) };

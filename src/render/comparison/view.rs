@@ -65,7 +65,7 @@ pub struct Section {
 /// A change with its report.
 type Row<'a> = (&'a ReportComparison, &'a Change);
 
-/// The view with the `most` rows that matter most.
+/// Returns the view with the `most` rows that matter most.
 pub fn view(compared: Compared<'_>, most: usize) -> View {
     let comparison = compared.comparison;
     let mut left = most;
@@ -88,7 +88,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     }
 }
 
-/// The rows of a kind: the largest changes of times first, others in the order of the reports.
+/// Returns the rows of a kind: the largest changes of times first, others in the order of the reports.
 fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     let all = compared.comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |c| (report, c)));
     let mut rows: Vec<Row<'_>> = all.filter(|(_, change)| change.kind == kind).collect();
@@ -99,7 +99,7 @@ fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     rows
 }
 
-/// The section of all cases of a kind, with at most so many rows.
+/// Returns the section of all cases of a kind, with at most so many rows.
 fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize) -> Section {
     let shown = &all[..all.len().min(most)];
     let (mut table, left_out) = if kind == Kind::Incomparable {
@@ -127,7 +127,7 @@ fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize) -> 
     }
 }
 
-/// Why rows changed, each reason with its cases.
+/// Returns why rows changed, each reason with its cases.
 fn reasons(compared: Compared<'_>, rows: &[Row<'_>]) -> Vec<(String, Vec<String>)> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for (report, change) in rows {
@@ -151,7 +151,7 @@ fn is_paired(compared: Compared<'_>) -> bool {
     compared.comparison.reports.iter().all(|report| report.is_paired)
 }
 
-/// The case, with its experiment where there are several reports.
+/// Returns the case, with its experiment where there are several reports.
 fn full_name(compared: Compared<'_>, report: &ReportComparison, change: &Change) -> String {
     let name = wording::case_name(&change.case);
     if compared.comparison.reports.len() > 1 { format!("{}: {name}", report.experiment) } else { name }

@@ -18,7 +18,7 @@ const LONGEST_FACT: usize = 60;
 /// The kinds that fail a gate.
 pub const GATING: [Kind; 3] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable];
 
-/// The heading of the cases of a kind.
+/// Returns the heading of the cases of a kind.
 pub const fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "Newly wrong",
@@ -35,7 +35,7 @@ pub const fn heading(kind: Kind) -> &'static str {
     }
 }
 
-/// What a kind means, for readers of its table.
+/// Returns what a kind means, for readers of its table.
 pub const fn explanation(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "These cases fail, and did not before.",
@@ -66,7 +66,7 @@ pub const fn explanation(kind: Kind) -> &'static str {
 pub const REFUSED: &str =
     "Buffers or checks differ from those of the base. Only cases with the same ones run side by side.";
 
-/// A mark that differs in shape, for those who see no colour.
+/// Returns a mark that differs in shape, for those who see no colour.
 pub const fn mark(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong | Kind::StillWrong => "✗",
@@ -115,7 +115,7 @@ fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static
     ClaimKind::ALL.into_iter().map(|kind| (count(kind), claim_state(kind))).filter(|(count, _)| *count > 0).collect()
 }
 
-/// What became of a claim.
+/// Returns what became of a claim.
 pub const fn claim_state(kind: ClaimKind) -> &'static str {
     match kind {
         ClaimKind::NewlyBroken => "newly broken",
@@ -128,7 +128,7 @@ pub const fn claim_state(kind: ClaimKind) -> &'static str {
     }
 }
 
-/// A mark that differs in shape, for those who see no colour.
+/// Returns a mark that differs in shape, for those who see no colour.
 pub const fn claim_mark(kind: ClaimKind) -> &'static str {
     match kind {
         ClaimKind::NewlyBroken | ClaimKind::StillBroken => "✗",
@@ -168,7 +168,7 @@ pub fn change(ratio: f64, interval: Option<Interval>) -> String {
     signed(&shown, percent)
 }
 
-/// A percentage, with its half-width or without, and its sign. Zero has none.
+/// Returns a percentage, with its half-width or without, and its sign. Zero has none.
 fn signed(percent: &str, value: f64) -> String {
     let (point, half) = percent.split_once(" ± ").map_or((percent, None), |(point, half)| (point, Some(half)));
     let is_zero = !point.contains(|c: char| ('1'..='9').contains(&c));
@@ -195,7 +195,7 @@ pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     format!("{change} over {}", plural(rows as u64, "row"))
 }
 
-/// Why a case changed, as far as it is known: differences and causes, joined by `; `.
+/// Returns why a case changed, as far as it is known: differences and causes, joined by `; `.
 pub fn why(change: &Change, report: &ReportComparison) -> String {
     let mut parts: Vec<String> =
         change.outcomes[1].as_ref().and_then(|outcome| failure(change.kind, outcome)).into_iter().collect();
@@ -256,7 +256,7 @@ fn counters(change: &Change) -> String {
     format!("{by}{}{rest}", named.join(", "))
 }
 
-/// How much a count changed; infinite from zero.
+/// Returns how much a count changed; infinite from zero.
 fn size(counter: &CounterChange) -> f64 {
     (counter.new / counter.base).ln().abs()
 }

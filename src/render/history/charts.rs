@@ -32,7 +32,7 @@ pub struct Link {
     pub target: String,
 }
 
-/// The charts of the series that changed most, then of those with breaks, then of the first others.
+/// Returns the charts of the series that changed most, then of those with breaks, then of the first others.
 pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> {
     let templates = Templates::new()?;
     let mut all: Vec<(&ReportHistory<'_>, &Series<'_>)> =

@@ -22,7 +22,7 @@ const COLUMNS: [&str; 15] = [
     "change_high",
 ];
 
-/// The text, by RFC 4180 as `results.csv`.
+/// Returns the text, by RFC 4180 as `results.csv`.
 pub fn csv(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(COLUMNS)?;

@@ -67,7 +67,7 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
     drawing
 }
 
-/// What the chart shows, and what changed, in a sentence each.
+/// Returns what the chart shows, and what changed, in a sentence each.
 fn description(series: &Series<'_>, unit: TimeUnit) -> String {
     let revisions = plural(series.points.len() as u64, "revision");
     let mut said =
@@ -120,7 +120,7 @@ fn marks(drawing: &mut Drawing, series: &Series<'_>, x: Scale) {
     }
 }
 
-/// The geometric mean of times that do not differ, each with the weight of its error.
+/// Returns the geometric mean of times that do not differ, each with the weight of its error.
 fn level(points: &[Point]) -> f64 {
     let weight = |point: &Point| if point.error > 0.0 { point.error.powi(-2) } else { 1.0 };
     let total: f64 = points.iter().map(weight).sum();

@@ -43,7 +43,7 @@ struct Section {
     revisions: Table,
 }
 
-/// The page.
+/// Returns the page.
 pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> Result<String, RenderError> {
     Templates::new()?.history(&view(reports, least, charts))
 }
@@ -125,7 +125,7 @@ fn facts(report: &ReportHistory<'_>) -> Vec<String> {
     facts
 }
 
-/// The largest changes first.
+/// Returns the largest changes first.
 fn changes(report: &ReportHistory<'_>) -> Table {
     let mut rows: Vec<(&Series<'_>, &Change)> =
         report.series.iter().flat_map(|series| series.changes.iter().map(move |change| (series, change))).collect();
@@ -208,7 +208,7 @@ fn cases(report: &ReportHistory<'_>) -> Table {
     table
 }
 
-/// The newest first.
+/// Returns the newest first.
 fn revisions(report: &ReportHistory<'_>) -> Table {
     let columns = ["commit", "date", "subject"].map(|title| text(title, Folding::Keep));
     let mut table = Table::new(columns.into());

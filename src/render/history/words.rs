@@ -31,13 +31,13 @@ pub fn reasons(at: &Break) -> String {
     differences.chain(at.toolkit.iter().map(words::cause)).collect::<Vec<_>>().join("; ")
 }
 
-/// The names of what differs: `driver, toolkit`.
+/// Returns the names of what differs: `driver, toolkit`.
 pub fn names(at: &Break) -> Vec<&'static str> {
     let differences = at.differences.iter().map(|difference| words::difference_name(difference.what));
     differences.chain(at.toolkit.iter().map(|cause| words::cause_name(cause.what))).collect()
 }
 
-/// The times as a line of blocks, `▁▁▂┊▇█`.
+/// Returns the times as a line of blocks, `▁▁▂┊▇█`.
 pub fn sparkline(series: &Series<'_>) -> String {
     let times = || series.points.iter().map(|point| point.time.point);
     let (low, high) = times().fold((f64::INFINITY, 0.0_f64), |(low, high), time| (low.min(time), high.max(time)));

@@ -136,7 +136,7 @@ fn columns(context: &Context<'_>) -> Vec<Column> {
     columns
 }
 
-/// A column of the page; `None` for one that is not there.
+/// Returns a column of the page; `None` for one that is not there.
 fn filled(column: &columns::Column, context: &Context<'_>, rows: &[Row<'_>]) -> Option<Column> {
     let (table, page) = (column.table.as_ref()?, column.page.as_ref()?);
     Some(match page.cell {
@@ -188,7 +188,7 @@ fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// A column of few different texts.
+/// Returns a column of few different texts.
 fn texts(name: &str, rows: &[Row<'_>], text: impl Fn(&Row<'_>) -> String) -> Column {
     let mut texts: Vec<String> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();

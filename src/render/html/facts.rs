@@ -117,7 +117,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The samples of a case, if they are those that its time is the median of.
+    /// Returns the samples of a case, if they are those that its time is the median of.
     fn samples(&self, record: &CaseRecord, result: &RegimeResult) -> Option<&'a [Round]> {
         let beside: &'a Beside = self.beside;
         let rounds = beside.samples.get(&(record.case.key.clone(), result.regime))?;
@@ -184,7 +184,7 @@ fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// The launches, one row each; launches that are alike are one row.
+/// Returns the launches, one row each; launches that are alike are one row.
 fn launches(record: &CaseRecord) -> Vec<Vec<String>> {
     match record.repeated() {
         Some((launch, streams)) => {
@@ -215,7 +215,7 @@ fn launch_row(launch: &LaunchRecord) -> Vec<String> {
     ]
 }
 
-/// Enough to sort by; the full precision is in `results.csv`.
+/// Returns enough to sort by; the full precision is in `results.csv`.
 pub(super) fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }

@@ -64,7 +64,7 @@ struct Section {
     data: String,
 }
 
-/// The file: one report by its title, or several with an index.
+/// Returns the file: one report by its title, or several with an index.
 pub fn html(pages: &[Page<'_>]) -> Result<String, RenderError> {
     let templates = Templates::new()?;
     let sections = pages.iter().enumerate().map(|(index, page)| section(index, *page, &templates));

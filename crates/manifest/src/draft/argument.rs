@@ -123,7 +123,7 @@ impl Place {
     }
 }
 
-/// What the parameter at `position` gets; `types` are the template arguments of each kernel.
+/// Returns what the parameter at `position` gets; `types` are the template arguments of each kernel.
 pub fn place(
     request: &Request,
     types: &[Vec<(String, String)>],
@@ -183,13 +183,13 @@ fn default_fill(element: ElementType) -> Fill {
     Fill::Uniform("0".to_owned(), high.to_owned())
 }
 
-/// The element type of a parameter, with the template's arguments for its parameters.
+/// Returns the element type of a parameter, with the template's arguments for its parameters.
 fn element_of(parameter: &Parameter, types: &[(String, String)]) -> Option<ElementType> {
     let base = types.iter().find(|(name, _)| *name == parameter.base).map_or(&parameter.base, |(_, value)| value);
     element(base)
 }
 
-/// The element type, or why it is unknown and what to do.
+/// Returns the element type, or why it is unknown and what to do.
 fn known(
     wanted: &Wanted,
     parameter: &Parameter,

@@ -102,13 +102,13 @@ impl Draft {
         }
     }
 
-    /// What was taken for each parameter, in lines.
+    /// Returns what was taken for each parameter, in lines.
     pub fn assumptions(&self) -> Vec<String> {
         self.places.iter().map(Place::assumption).collect()
     }
 }
 
-/// The arguments of a kernel's template by parameter: those that it is asked for with, then defaults.
+/// Returns the arguments of a kernel's template by parameter: those that it is asked for with, then defaults.
 fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String, String)> {
     let Wanted { file, kernel, signature, .. } = wanted;
     let given: Vec<String> = match kernel.split_once('<') {
@@ -160,7 +160,7 @@ fn differing_counts(request: &Request, faults: &mut Vec<String>) {
     }
 }
 
-/// What is wished for each parameter, by its position.
+/// Returns what is wished for each parameter, by its position.
 fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
     let names = |position: usize| {
         let parameters = request.kernels.iter().filter_map(move |wanted| wanted.signature.parameters.get(position));
@@ -190,7 +190,7 @@ fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
     wishes
 }
 
-/// The place with a name that a buffer may have and that nothing else has.
+/// Returns the place with a name that a buffer may have and that nothing else has.
 fn unique(mut place: Place, before: &[Place]) -> Place {
     let is_free = |name: &str| {
         let is_shared = before.iter().any(|other| other.name == name && other.is_buffer());
@@ -245,7 +245,7 @@ fn variants(request: &Request, faults: &mut Vec<String>) -> Vec<Variant> {
     found
 }
 
-/// The expressions between commas that are in no brackets.
+/// Returns the expressions between commas that are in no brackets.
 fn dimensions(text: &str) -> Vec<String> {
     let mut depth = 0;
     let is_comma = |c: char| {
@@ -259,7 +259,7 @@ fn dimensions(text: &str) -> Vec<String> {
     text.split(is_comma).map(|part| part.trim().to_owned()).collect()
 }
 
-/// The kernel, with its source before it if another source has one of this name.
+/// Returns the kernel, with its source before it if another source has one of this name.
 fn name_of(request: &Request, wanted: &Wanted) -> String {
     let shared = |other: &Wanted| other.kernel == wanted.kernel && other.source != wanted.source;
     if request.kernels.iter().any(shared) {

@@ -18,7 +18,7 @@ template <typename T, int N = 4> __global__ void generic(const T *in, T *out, un
 template <int N> __global__ void needs(const float *in, float *out, unsigned n) {}
 ";
 
-/// The draft of kernels of the source, as text without and with comments.
+/// Returns the draft of kernels of the source, as text without and with comments.
 fn draft(kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String; 2], Vec<String>> {
     let dir = tempfile::tempdir().map_err(|error| vec![error.to_string()])?;
     let path = dir.path().join("k.cu");

@@ -9,12 +9,12 @@ use super::{Draft, Variant};
 const SIZES: [&str; 2] = ["2**24", "2**16"];
 
 impl Draft {
-    /// The manifest.
+    /// Returns the manifest.
     pub fn text(&self) -> String {
         self.write(false)
     }
 
-    /// The manifest with comments that say what to change.
+    /// Returns the manifest with comments that say what to change.
     pub fn commented(&self) -> String {
         self.write(true)
     }
@@ -134,7 +134,7 @@ fn buffer(out: &mut Writer, Place { name, element, what }: &Place) {
     out.line(&format!("access = \"{}\"", role.name()));
 }
 
-/// The text as a string of TOML.
+/// Returns the text as a string of TOML.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

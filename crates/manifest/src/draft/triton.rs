@@ -36,7 +36,7 @@ struct Parameter {
 }
 
 impl TritonKernel<'_> {
-    /// The text of a manifest whose variant runs this kernel from `source`. The error says what is missing.
+    /// Returns the text of a manifest whose variant runs this kernel from `source`. The error says what is missing.
     pub fn manifest(&self, experiment: &str, source: &str) -> Result<String, String> {
         let metadata: Value =
             serde_json::from_str(self.metadata).map_err(|e| format!("the metadata is no JSON: {e}"))?;
@@ -114,7 +114,7 @@ fn argument(parameter: &Parameter) -> String {
     }
 }
 
-/// The parameters of the PTX, whose pointers may be to anything.
+/// Returns the parameters of the PTX, whose pointers may be to anything.
 fn of_entry(entry: &Entry) -> Vec<Parameter> {
     let parameter = |(at, parameter): (usize, &ptx::Parameter)| Parameter {
         name: format!("arg{at}"),
@@ -128,7 +128,7 @@ fn of_entry(entry: &Entry) -> Vec<Parameter> {
     entry.parameters.iter().enumerate().map(parameter).collect()
 }
 
-/// The parameters of the function in the intermediate code.
+/// Returns the parameters of the function in the intermediate code.
 fn parameters(ttir: &str) -> Vec<Parameter> {
     let Some((_, rest)) = ttir.split_once("tt.func public @") else { return Vec::new() };
     let Some((_, list)) = rest.split_once('(') else { return Vec::new() };
@@ -150,7 +150,7 @@ fn parameters(ttir: &str) -> Vec<Parameter> {
     found
 }
 
-/// The parts of a list up to its closing parenthesis, split at commas that are in no brackets.
+/// Returns the parts of a list up to its closing parenthesis, split at commas that are in no brackets.
 fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut found) = (0, 0, Vec::new());
     for (at, c) in list.char_indices() {
@@ -171,7 +171,7 @@ fn parts(list: &str) -> Vec<&str> {
     found
 }
 
-/// The manifest's name of a type of MLIR.
+/// Returns the manifest's name of a type of MLIR.
 fn element(kind: &str) -> &str {
     match kind {
         "f16" | "bf16" | "f32" | "f64" | "i8" | "i16" | "i32" | "i64" => kind,
@@ -179,7 +179,7 @@ fn element(kind: &str) -> &str {
     }
 }
 
-/// The widest range of indices in the code: the elements of one program.
+/// Returns the widest range of indices in the code: the elements of one program.
 fn tile(ttir: &str) -> u64 {
     let ends = ttir.split("tt.make_range {end = ").skip(1);
     ends.filter_map(|rest| rest.split(' ').next()?.parse().ok()).max().unwrap_or(1)
@@ -220,7 +220,7 @@ impl Uses {
         uses
     }
 
-    /// What a pointer is for; `inout` if its uses are unknown.
+    /// Returns what a pointer is for; `inout` if its uses are unknown.
     fn role(&self, name: &str) -> Role {
         let has = |list: &[String]| list.iter().any(|known| known == name);
         match (has(&self.loaded), has(&self.stored)) {
@@ -231,12 +231,12 @@ impl Uses {
     }
 }
 
-/// The parameter that a value points into; the value itself if that is not known.
+/// Returns the parameter that a value points into; the value itself if that is not known.
 fn root(roots: &BTreeMap<String, String>, value: &str) -> String {
     roots.get(value).map_or(value, String::as_str).to_owned()
 }
 
-/// The name of the value that begins the text: `in_ptr` of `%in_ptr, %x : …`.
+/// Returns the name of the value that begins the text: `in_ptr` of `%in_ptr, %x : …`.
 fn value(text: &str) -> &str {
     let text = text.trim_start().trim_start_matches('%');
     &text[..text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len())]

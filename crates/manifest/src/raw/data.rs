@@ -49,7 +49,7 @@ table! {
     }
 }
 
-/// The name of an element type, or a template that gives one, for the schema.
+/// Returns the name of an element type, or a template that gives one, for the schema.
 fn element_pattern() -> String {
     let names = ElementType::ALL.map(ElementType::name).join("|");
     format!("\\{{|^\\s*({names}|{})\\s*$", ElementType::VECTORS)

@@ -14,7 +14,7 @@ pub trait RawKind: Kind<Expression> {
     /// What is read.
     type Raw: Read;
 
-    /// The value of the setting.
+    /// Returns the value of the setting.
     fn value(raw: Option<&Self::Raw>) -> Self::Value;
 }
 

@@ -45,7 +45,7 @@ pub struct TextOrNumber(pub Template);
 #[derive(Debug, Clone)]
 pub struct Literal(pub Value);
 
-/// The span of a string's content if it is written without escapes, else of the whole value.
+/// Returns the span of a string's content if it is written without escapes, else of the whole value.
 fn content(value: &Spanned<DeValue<'_>>, text: &str, reader: &Reader<'_>) -> Span {
     let span = value.span();
     for quote in ["\"\"\"\n", "'''\n", "\"\"\"", "'''", "\"", "'"] {
@@ -68,7 +68,7 @@ fn float(value: &Spanned<DeValue<'_>>, number: &DeFloat<'_>, reader: &mut Reader
     parsed.or_else(|| reader.wrong_value(value.span(), "must be a finite number"))
 }
 
-/// A number or bool as text that parses to the same value as an expression.
+/// Returns a number or bool as text that parses to the same value as an expression.
 fn plain(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<String> {
     match value.get_ref() {
         DeValue::Integer(number) => integer(value, number, reader).map(|number| number.to_string()),
@@ -150,7 +150,7 @@ impl Read for Arg {
     }
 }
 
-/// A field of a struct, which is a number of a type.
+/// Returns a field of a struct, which is a number of a type.
 fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<FieldSpec> {
     let Arg(At { value: field, span }) = match value.get_ref() {
         DeValue::String(_) => Arg::read(value, reader)?,

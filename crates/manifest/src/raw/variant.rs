@@ -110,7 +110,7 @@ table! {
 }
 
 impl RawFailsWhere {
-    /// The condition of each way that is given.
+    /// Returns the condition of each way that is given.
     pub fn conditions(&self) -> Vec<(Failure, &Expression)> {
         let given = [
             (Failure::Wrong, &self.wrong),
@@ -342,7 +342,7 @@ table! {
 /// Keys of a launch that also apply to a host function: it has arguments and is compiled, but has no grid.
 pub const OF_HOST: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
 
-/// The alternatives of a variant, one for each body.
+/// Returns the alternatives of a variant, one for each body.
 pub fn bodies() -> Value {
     let keys = RawLaunch::keys();
     let of_launches: Vec<&str> = keys.iter().copied().filter(|key| *key != "kernel").collect();

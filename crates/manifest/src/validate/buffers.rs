@@ -16,7 +16,7 @@ use crate::regular;
 /// The default seed.
 const SEED: u64 = 1;
 
-/// The buffers of a table, in the order of the file. [`check`] checks the names that they use.
+/// Returns the buffers of a table, in the order of the file. [`check`] checks the names that they use.
 pub fn buffers(ctx: &mut Context, raw: Option<&Named<At<RawBuffer>>>) -> Vec<BufferSpec> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries.iter().map(|(name, raw)| buffer(ctx, name, raw)).collect()
@@ -41,7 +41,7 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
     }
 }
 
-/// The length, which a file or a list in `fill` may determine.
+/// Returns the length, which a file or a list in `fill` may determine.
 fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expression {
     if let Some(Expr(len)) = &raw.value.len {
         return len.clone();
@@ -214,7 +214,7 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     table.raw.as_ref().map(|file| FillSpec::Raw(raw_file(ctx, file)))
 }
 
-/// The keys that a table has, `seed` apart.
+/// Returns the keys that a table has, `seed` apart.
 fn given(table: &RawFillTable) -> Vec<&'static str> {
     let is_given = [
         table.iota.is_some(),
@@ -239,7 +239,7 @@ fn given(table: &RawFillTable) -> Vec<&'static str> {
 /// The hint for a file that is not found.
 const BESIDE: &str = "the path is relative to the manifest's folder";
 
-/// A file without a format. Reports one that cannot be read; a name with placeholders is looked up by the plan.
+/// Returns a file without a format. Reports one that cannot be read; a name with placeholders is looked up by the plan.
 pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     if name.names().is_empty() {
         let path = ctx.files.beside(name.text());
@@ -253,7 +253,7 @@ pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() }
 }
 
-/// An `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
+/// Returns an `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
 pub fn npy_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     let spec = FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() };
     let path = ctx.files.beside(name.text());
@@ -351,7 +351,7 @@ pub fn fits_file(ctx: &mut Context, file: &FileSpec, buffer: &BufferSpec, types:
     ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));
 }
 
-/// The types that a template gives, if axes alone determine them. Reports a text that is no type.
+/// Returns the types that a template gives, if axes alone determine them. Reports a text that is no type.
 pub fn element_types(
     ctx: &mut Context,
     template: &Template,
@@ -390,7 +390,7 @@ fn types_of(
     types
 }
 
-/// A hint: the element type that a C type corresponds to, or the list of all element types.
+/// Returns a hint: the element type that a C type corresponds to, or the list of all element types.
 fn type_hint(text: &str) -> String {
     let meant = ElementType::ALL.into_iter().find(|element| element.cpp_name() == text).or(match text {
         "char" | "int8_t" => Some(ElementType::I8),

@@ -14,12 +14,12 @@ use crate::model::{Access, Diagnostic, Span};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, missing};
 
-/// The shared checks, for the variants without checks of their own.
+/// Returns the shared checks, for the variants without checks of their own.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
     checks(ctx, shared(raw), declared, &without_own(declared))
 }
 
-/// The shared check of printed lines, for the variants without checks of their own.
+/// Returns the shared check of printed lines, for the variants without checks of their own.
 pub fn shared_printed(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Option<PrintedSpec> {
     printed(ctx, shared(raw), declared, &without_own(declared))
 }
@@ -32,7 +32,7 @@ fn without_own(declared: &Declared) -> Vec<&DeclaredVariant> {
     declared.variants.iter().filter(|variant| !variant.on_host && variant.own_checks.is_none()).collect()
 }
 
-/// The checks that apply to `variants`.
+/// Returns the checks that apply to `variants`.
 pub fn checks(
     ctx: &mut Context,
     entries: &[At<RawCheck>],

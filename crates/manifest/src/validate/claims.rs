@@ -8,7 +8,7 @@ use crate::model::{BackendKind, Claim, CounterInfo, Diagnostic, Regime, VOCABULA
 use crate::raw::{ClaimText, RawManifest};
 use crate::read::At;
 
-/// The claims. Their names must exist, so that a claim is not undecided for ever because of a misspelling.
+/// Returns the claims. Their names must exist, so that a claim is not undecided for ever because of a misspelling.
 pub fn claims(
     ctx: &mut Context,
     raw_manifest: &RawManifest,

@@ -66,7 +66,7 @@ impl Context {
         is_inside
     }
 
-    /// The faults, and how many more there were.
+    /// Returns the faults, and how many more there were.
     pub fn into_faults(self) -> (Vec<Diagnostic>, usize) {
         (self.found.faults, self.found.omitted)
     }
@@ -83,7 +83,7 @@ impl Context {
         self.found.refused.contains(&(table.start, key))
     }
 
-    /// The backend of this name; an unknown one is reported.
+    /// Returns the backend of this name; an unknown one is reported.
     pub fn backend(&mut self, name: &str, span: &Span) -> Option<BackendKind> {
         match name {
             "cuda" => Some(BackendKind::Cuda),
@@ -170,7 +170,7 @@ impl Context {
         self.fault(Diagnostic::at(at, message).hint(hint));
     }
 
-    /// The value of an expression without names. Reports one that cannot be evaluated.
+    /// Returns the value of an expression without names. Reports one that cannot be evaluated.
     pub fn constant(&mut self, expression: &Expression) -> Option<Value> {
         if !expression.names().is_empty() || expression.is_missing() {
             return None;
@@ -185,8 +185,8 @@ impl Context {
     }
 }
 
-/// The integer values of an expression over all points of the axes that it names. Empty if it names anything else, has
-/// a value of another kind, or has too many points.
+/// Returns the integer values of an expression over all points of the axes that it names. Empty if it names anything
+/// else, has a value of another kind, or has too many points.
 pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     if expression.is_missing() {
         return Vec::new();
@@ -199,8 +199,8 @@ pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     values.unwrap_or_default()
 }
 
-/// A template evaluated at every point of the axes that it names, with the point. `None` if it names anything else or
-/// has too many points.
+/// Returns a template evaluated at every point of the axes that it names, with the point. `None` if it names anything
+/// else or has too many points.
 pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
     if template.is_missing() {
         return None;
@@ -209,7 +209,7 @@ pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(
     points.into_iter().map(|scope| template.render(&scope, style).ok().map(|text| (scope, text))).collect()
 }
 
-/// Every point of the axes with these names. The last axis changes fastest.
+/// Returns every point of the axes with these names. The last axis changes fastest.
 fn points(names: &BTreeSet<String>, axes: &[Axis]) -> Option<Vec<Scope>> {
     let mut points = vec![Scope::new()];
     let named: Vec<&Axis> = axes.iter().filter(|axis| names.contains(&axis.name)).collect();

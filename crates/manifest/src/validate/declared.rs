@@ -45,7 +45,7 @@ pub struct DeclaredVariant {
 }
 
 impl Declared {
-    /// The names of each variant that `wanted` accepts; the shared names if there is no variant.
+    /// Returns the names of each variant that `wanted` accepts; the shared names if there is no variant.
     pub fn scopes(&self, wanted: impl Fn(&DeclaredVariant) -> bool) -> Vec<&Names> {
         if self.variants.is_empty() {
             return vec![&self.shared];
@@ -53,12 +53,12 @@ impl Declared {
         self.variants.iter().filter(|variant| wanted(variant)).map(|variant| &variant.names).collect()
     }
 
-    /// The names of all variants after expansion.
+    /// Returns the names of all variants after expansion.
     pub fn variant_names(&self) -> impl Iterator<Item = &str> + Clone {
         self.variants.iter().flat_map(|variant| &variant.expanded).map(String::as_str)
     }
 
-    /// The axes that a template of `variant` may name, with their values on all backends.
+    /// Returns the axes that a template of `variant` may name, with their values on all backends.
     pub fn axes_of(&self, variant: Option<&DeclaredVariant>) -> Vec<Axis> {
         let mut axes = self.axes.clone();
         for axis in &mut axes {
@@ -72,7 +72,7 @@ impl Declared {
         axes
     }
 
-    /// The buffers that a variant can use, its own first.
+    /// Returns the buffers that a variant can use, its own first.
     pub fn buffers_of<'d>(&'d self, variant: &'d DeclaredVariant) -> impl Iterator<Item = &'d BufferSpec> + Clone {
         let shared = self.buffers.iter().filter(|buffer| !variant.has_own_buffer(&buffer.name));
         variant.buffers.iter().chain(shared)
@@ -80,7 +80,7 @@ impl Declared {
 }
 
 impl DeclaredVariant {
-    /// The buffer with this name, the variant's own if it has one.
+    /// Returns the buffer with this name, the variant's own if it has one.
     pub fn buffer<'d>(&'d self, shared: &'d [BufferSpec], name: &str) -> Option<&'d BufferSpec> {
         self.buffers.iter().chain(shared).find(|buffer| buffer.name == name)
     }

@@ -37,7 +37,7 @@ impl Language {
         }
     }
 
-    /// The names of parameters without a default; `None` if the text defines no such function.
+    /// Returns the names of parameters without a default; `None` if the text defines no such function.
     fn parameters(self, text: &str, function: &str) -> Option<Vec<String>> {
         match self {
             Self::Python => parameters(text, function),
@@ -96,7 +96,7 @@ pub fn function(
     Some(FunctionSpec { path, function: function.to_owned(), parameters, text: text.value.clone() })
 }
 
-/// What the parameter of this name gets.
+/// Returns what the parameter of this name gets.
 fn parameter(
     ctx: &mut Context,
     name: &str,
@@ -127,7 +127,7 @@ fn parameter(
     Expression::parse(name, span.clone()).ok().map(FunctionParameter::Value)
 }
 
-/// The parameters without a default of a function at the top of a script; `None` if there is no such function.
+/// Returns the parameters without a default of a function at the top of a script; `None` if there is no such function.
 fn parameters(script: &str, function: &str) -> Option<Vec<String>> {
     let begins = |line: &str| {
         line.strip_prefix("def ").is_some_and(|rest| {

@@ -29,7 +29,7 @@ impl<'b> Graph<'b> {
         Self { names, needs }
     }
 
-    /// The sets of bindings that need each other, and bindings that need themselves.
+    /// Returns the sets of bindings that need each other, and bindings that need themselves.
     ///
     /// Tarjan's algorithm, without recursion: a chain of bindings can be longer than the stack is deep.
     pub fn components(&self) -> Vec<Vec<&'b str>> {

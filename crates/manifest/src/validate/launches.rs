@@ -45,17 +45,17 @@ pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
     }
 }
 
-/// The first of the sources, which has the kernel.
+/// Returns the first of the sources, which has the kernel.
 fn first(sources: &OneOrMany<At<String>>) -> Option<&At<String>> {
     sources.as_slice().first()
 }
 
-/// The keys of a launch that are given, except `kernel`, which decides the kind of the variant.
+/// Returns the keys of a launch that are given, except `kernel`, which decides the kind of the variant.
 fn places(raw: &RawLaunch) -> impl Iterator<Item = (&'static str, Span)> {
     raw.given().into_iter().filter(|(key, _)| *key != "kernel")
 }
 
-/// The call of a host function.
+/// Returns the call of a host function.
 pub fn host(
     ctx: &mut Context,
     raw: &At<RawVariant>,
@@ -94,7 +94,7 @@ pub fn host(
     HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
-/// The launches of a variant, in order, and the number of times that the sequence is repeated.
+/// Returns the launches of a variant, in order, and the number of times that the sequence is repeated.
 pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let shared = &raw.value.kernel.0;
     let axes = declared.axes_of(Some(variant));

@@ -16,7 +16,7 @@ const MOST_SEARCHED: usize = 16;
 /// Most bindings of a cycle that a message names.
 const MOST_SHOWN: usize = 8;
 
-/// The bindings of a table, in the order of the file.
+/// Returns the bindings of a table, in the order of the file.
 pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries
@@ -25,8 +25,8 @@ pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
         .collect()
 }
 
-/// The bindings that have no value if only `base` and the bindings of `layers` are known, each with the name that it
-/// lacks.
+/// Returns the bindings that have no value if only `base` and the bindings of `layers` are known, each with the name
+/// that it lacks.
 ///
 /// An unused binding is never evaluated, so it may use a name that only other variants have.
 pub fn broken(base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<String, String> {
@@ -78,7 +78,7 @@ pub fn check(ctx: &mut Context, declared: &Declared) {
     }
 }
 
-/// The layers between the shared bindings and those of a variant: none, and the overrides of each backend.
+/// Returns the layers between the shared bindings and those of a variant: none, and the overrides of each backend.
 pub fn layers(declared: &Declared) -> Vec<&[LetBinding]> {
     let nothing: &[LetBinding] = &[];
     std::iter::once(nothing).chain(declared.on.values().map(|on| on.lets.as_slice())).collect()
@@ -94,7 +94,7 @@ fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     }
 }
 
-/// The bindings of all layers. A later layer replaces bindings of earlier ones.
+/// Returns the bindings of all layers. A later layer replaces bindings of earlier ones.
 fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
     layers.iter().copied().flatten().map(|binding| (&*binding.name, &binding.value)).collect()
 }
@@ -116,7 +116,7 @@ fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
     }
 }
 
-/// A path from `at` back to `start` through bindings `inside`, depth first, each at most once.
+/// Returns a path from `at` back to `start` through bindings `inside`, depth first, each at most once.
 fn walk<'b>(
     bindings: &'b Bindings<'b>,
     (start, inside): (&str, &BTreeSet<&str>),
@@ -139,7 +139,7 @@ fn walk<'b>(
     None
 }
 
-/// The shortest path from `start` back to it, breadth first.
+/// Returns the shortest path from `start` back to it, breadth first.
 fn shortest<'b>(bindings: &'b Bindings<'b>, start: &'b str, inside: &BTreeSet<&str>) -> Vec<&'b str> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);

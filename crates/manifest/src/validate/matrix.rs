@@ -258,7 +258,7 @@ fn lacking(
     ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
 }
 
-/// A value as written in TOML.
+/// Returns a value as written in TOML.
 fn quoted(value: &Value) -> String {
     match value {
         Value::Str(_) | Value::Type(_) => format!("\"{value}\""),

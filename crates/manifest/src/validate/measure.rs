@@ -7,7 +7,7 @@ use crate::model::{CounterInfo, Diagnostic, Regime};
 use crate::raw::{RawMeasure, RawPrecision};
 use crate::read::At;
 
-/// The defaults.
+/// Returns the defaults.
 fn standard() -> MeasureSpec {
     MeasureSpec {
         regimes: vec![Regime::Cold],
@@ -103,7 +103,7 @@ fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {
     Some(fraction)
 }
 
-/// A duration in seconds.
+/// Returns a duration in seconds.
 fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
     let text = raw.value.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

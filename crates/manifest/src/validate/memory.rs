@@ -22,7 +22,7 @@ pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, acce
     given.value
 }
 
-/// A content that every set of inputs shares can be permuted, if its order matters at all.
+/// Returns a content that every set of inputs shares can be permuted, if its order matters at all.
 pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Option<Vary> {
     let given = fields.vary.as_ref()?;
     let refusal = match fields.fill.as_ref().map(|fill| &fill.value) {

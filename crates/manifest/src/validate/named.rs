@@ -6,7 +6,7 @@ use crate::experiment::ArgSpec;
 use crate::raw::{Arg, Expr, RawCheck, RawExpect, RawLaunch, RawLaunchEntry, RawVariant, Ref};
 use crate::read::At;
 
-/// The buffers that a body of any kind uses.
+/// Returns the buffers that a body of any kind uses.
 pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
     let mut entries = Vec::new();
     let mut others = BTreeSet::new();
@@ -39,7 +39,7 @@ fn in_step<'r>(entry: &'r RawLaunchEntry, launches: &mut Vec<&'r RawLaunch>, nam
     }
 }
 
-/// The buffers used in checks.
+/// Returns the buffers used in checks.
 pub fn in_checks(entries: &[At<RawCheck>]) -> BTreeSet<String> {
     let actual = entries.iter().filter_map(|entry| entry.value.actual.as_ref());
     let expect = entries.iter().filter_map(|entry| match &entry.value.expect.as_ref()?.value {

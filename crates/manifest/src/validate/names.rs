@@ -75,7 +75,7 @@ pub fn may_name_buffer(name: &str) -> bool {
 /// The reason to refuse words such as `if`.
 const RESERVED: &str = "has a name that is reserved in expressions";
 
-/// Why this name is not allowed.
+/// Returns why this name is not allowed.
 fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
     let mut chars = name.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');

@@ -12,7 +12,7 @@ use crate::raw::{RawCheck, RawPrinted};
 use crate::read::At;
 use crate::regular;
 
-/// The check of printed lines among `entries`, with its names checked in `variants`. There may be only one.
+/// Returns the check of printed lines among `entries`, with its names checked in `variants`. There may be only one.
 pub fn printed(
     ctx: &mut Context,
     entries: &[At<RawCheck>],

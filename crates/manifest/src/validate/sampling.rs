@@ -47,7 +47,7 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, variants: &[VariantSpec], dec
     }
 }
 
-/// Why a body cannot be sampled.
+/// Returns why a body cannot be sampled.
 fn body(body: &BodySpec) -> Option<&'static str> {
     let BodySpec::Launches { rounds, launches, steps } = body else {
         return Some("it launches no kernel");
@@ -70,7 +70,7 @@ fn body(body: &BodySpec) -> Option<&'static str> {
     }
 }
 
-/// The variant whose check expects the results of this one.
+/// Returns the variant whose check expects the results of this one.
 fn compared_with<'v>(
     declared: &DeclaredVariant,
     variants: &'v [VariantSpec],

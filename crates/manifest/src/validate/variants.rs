@@ -141,7 +141,7 @@ fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
     named.iter().flat_map(|named| &named.0).map(|(name, _)| name.value.clone()).collect()
 }
 
-/// The variant's name at every point of its own axes. It must use all of them and nothing else.
+/// Returns the variant's name at every point of its own axes. It must use all of them and nothing else.
 fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> Vec<String> {
     let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
     ctx.known(name, &[names]);

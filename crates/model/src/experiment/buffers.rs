@@ -29,12 +29,12 @@ pub struct BufferSpec {
 }
 
 impl BufferSpec {
-    /// The name by which expressions use the length of a buffer whose file determines it.
+    /// Returns the name by which expressions use the length of a buffer whose file determines it.
     pub fn length_name(buffer: &str) -> String {
         format!("{buffer}_len")
     }
 
-    /// The names by which expressions use the extents of the array in the file of a buffer's fill.
+    /// Returns the names by which expressions use the extents of the array in the file of a buffer's fill.
     pub fn extent_names(buffer: &str) -> [String; 6] {
         [0, 1, 2, 3, 4, 5].map(|dimension| format!("{buffer}_dim{dimension}"))
     }

@@ -41,12 +41,12 @@ impl<T: Parsed> Located<T> {
         }
     }
 
-    /// The error of evaluating the text, at the offending part.
+    /// Returns the error of evaluating the text, at the offending part.
     pub fn fault(&self, error: ExprError) -> Diagnostic {
         fault(error, self.parsed.text(), &self.span)
     }
 
-    /// The place in the manifest at which a name first occurs.
+    /// Returns the place in the manifest at which a name first occurs.
     pub fn place_of(&self, name: &str) -> Span {
         self.parsed.place_of(name).map_or_else(|| self.span.clone(), |at| place(self.parsed.text(), &self.span, at))
     }
@@ -58,31 +58,31 @@ impl<T: Parsed> Located<T> {
 }
 
 impl Expression {
-    /// An integer that the manifest implies at `span`.
+    /// Returns an integer that the manifest implies at `span`.
     pub fn integer(value: i64, span: Span) -> Self {
         Self { parsed: Program::integer(value), span }
     }
 
-    /// A placeholder for a missing or invalid value, which has been reported.
+    /// Returns a placeholder for a missing or invalid value, which has been reported.
     pub fn missing() -> Self {
         Self::integer(1, 0..0)
     }
 }
 
 impl Template {
-    /// A placeholder for a missing or invalid value, which has been reported.
+    /// Returns a placeholder for a missing or invalid value, which has been reported.
     pub fn missing() -> Self {
         Self { parsed: TemplateProgram::default(), span: 0..0 }
     }
 }
 
-/// The error in a text that is at `span` of the manifest, at the offending part.
+/// Returns the error in a text that is at `span` of the manifest, at the offending part.
 pub fn fault(error: ExprError, text: &str, span: &Span) -> Diagnostic {
     let at = error.at.map_or_else(|| span.clone(), |at| place(text, span, at));
     Diagnostic { hint: error.hint, ..Diagnostic::at(at, error.message) }
 }
 
-/// The place of a part of a text: exact if the manifest has the text without escapes, otherwise the whole text.
+/// Returns the place of a part of a text: exact if the manifest has the text without escapes, otherwise the whole text.
 pub fn place(text: &str, span: &Span, within: Range<usize>) -> Span {
     if span.len() != text.len() || within.end > text.len() || within.start > within.end {
         return span.clone();

@@ -22,7 +22,7 @@ pub struct ExpectedFailure {
 }
 
 impl VariantSpec {
-    /// How it is expected to fail on a backend; empty if it should be right.
+    /// Returns how it is expected to fail on a backend; empty if it should be right.
     pub fn fails_on(&self, backend: BackendKind) -> &[ExpectedFailure] {
         self.on.get(&backend).and_then(|own| own.fails.as_deref()).unwrap_or(&self.fails)
     }

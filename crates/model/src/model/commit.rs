@@ -12,7 +12,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// The beginning of the object name, for readers.
+    /// Returns the beginning of the object name, for readers.
     pub fn short(&self) -> &str {
         self.id.get(..8).unwrap_or(&self.id)
     }

@@ -68,12 +68,12 @@ impl CompileUnit {
         }
     }
 
-    /// What the source is.
+    /// Returns what the source is.
     pub fn form(&self) -> SourceForm {
         SourceForm::of(&self.source)
     }
 
-    /// The architecture in the manifest's options, in place of the device's: `sm_90a`.
+    /// Returns the architecture in the manifest's options, in place of the device's: `sm_90a`.
     pub fn architecture(&self) -> Option<&str> {
         let named = ["-arch=", "--gpu-architecture="];
         self.options.iter().rev().find_map(|option| named.iter().find_map(|name| option.strip_prefix(name)))
@@ -126,7 +126,7 @@ pub enum SourceForm {
 }
 
 impl SourceForm {
-    /// The form of a file.
+    /// Returns the form of a file.
     pub fn of(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("ptx") => Self::Ptx,

@@ -248,7 +248,8 @@ fn find(tables: &[&[Allowed]], name: &str) -> Option<Takes> {
     entries.find(|(names, _)| names.contains(&name)).map(|(_, takes)| *takes)
 }
 
-/// An option without its dashes; `None` for a text that is not an option, or that a compiler could take for two.
+/// Returns an option without its dashes; `None` for a text that is not an option, or that a compiler could take for
+/// two.
 fn bare(option: &str) -> Option<&str> {
     let bare = option.strip_prefix("--").or_else(|| option.strip_prefix('-'))?;
     let begins = bare.starts_with(|c: char| c.is_ascii_alphabetic());

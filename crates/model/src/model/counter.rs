@@ -82,7 +82,7 @@ impl CounterInfo {
         matches!(self.kind, Count) && self.theme != Activity && self.name != "warps_launched"
     }
 
-    /// The counter of a name; `None` for a name outside the vocabulary.
+    /// Returns the counter of a name; `None` for a name outside the vocabulary.
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)
     }
@@ -91,7 +91,7 @@ impl CounterInfo {
 /// A counter's name: without memory of its own if it is of the vocabulary.
 pub type CounterName = Cow<'static, str>;
 
-/// The name that this text is.
+/// Returns the name that this text is.
 pub fn counter_name(text: &str) -> CounterName {
     static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| VOCABULARY.iter().map(|info| info.name).collect());
     NAMES.get(text).map_or_else(|| Cow::Owned(text.to_owned()), |name| Cow::Borrowed(*name))
@@ -295,7 +295,7 @@ impl CounterInfo {
 pub struct Counters(#[serde(serialize_with = "super::real::serialize")] pub BTreeMap<CounterName, f64>);
 
 impl Counters {
-    /// The value of a counter; `None` if it was not counted.
+    /// Returns the value of a counter; `None` if it was not counted.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }

@@ -237,7 +237,7 @@ pub struct RunContext {
     pub shard: Option<Shard>,
 }
 
-/// An H100 SXM as its driver describes it: an example for tests.
+/// Returns an H100 SXM as its driver describes it: an example for tests.
 pub fn h100() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Cuda,

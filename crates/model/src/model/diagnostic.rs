@@ -32,12 +32,12 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Returns an error at a place.
     pub fn at(span: Span, message: impl Into<String>) -> Self {
         Self { span: Some(span), ..Self::whole(message) }
     }
 
-    /// An error of the file as a whole.
+    /// Returns an error of the file as a whole.
     pub fn whole(message: impl Into<String>) -> Self {
         Self { span: None, message: message.into(), label: None, hint: None, related: Vec::new() }
     }

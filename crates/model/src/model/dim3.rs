@@ -16,7 +16,7 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// An extent along x, y and z.
+    /// Returns an extent along x, y and z.
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Self { x, y, z }
     }

@@ -53,7 +53,7 @@ impl ElementType {
         Self::F64,
     ];
 
-    /// The name in manifests and reports, for example `i32`.
+    /// Returns the name in manifests and reports, for example `i32`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::I8 => "i8",
@@ -71,7 +71,7 @@ impl ElementType {
         }
     }
 
-    /// The name in CUDA C++, for example `int`: the value of `{type}` in `kernel` and `defines`.
+    /// Returns the name in CUDA C++, for example `int`: the value of `{type}` in `kernel` and `defines`.
     pub const fn cpp_name(self) -> &'static str {
         match self {
             Self::I8 => "signed char",
@@ -128,7 +128,7 @@ impl ElementType {
     /// The pattern of the names of vector types: `float4`, `half2`.
     pub const VECTORS: &str = "(u?(char|short|int|longlong)|float|double)[234]|half2|bfloat162";
 
-    /// The component of a vector type and the number of components: of `float4`, f32 and 4.
+    /// Returns the component of a vector type and the number of components: of `float4`, f32 and 4.
     pub fn of_vector(text: &str) -> Option<(Self, u64)> {
         match text {
             "half2" => return Some((Self::F16, 2)),

@@ -257,7 +257,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The case that the event is about; `None` for those of a group or a run.
+    /// Returns the case that the event is about; `None` for those of a group or a run.
     pub fn case(&self) -> Option<&Case> {
         match self {
             Self::CaseActive { case, .. }

@@ -127,7 +127,7 @@ pub struct Sparse {
 }
 
 impl FillPlan {
-    /// The seed, if the content is random.
+    /// Returns the seed, if the content is random.
     pub fn seed(&self) -> Option<u64> {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(*seed),
@@ -136,7 +136,7 @@ impl FillPlan {
         }
     }
 
-    /// The seed, to change it.
+    /// Returns the seed, to change it.
     pub fn seed_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(seed),
@@ -154,7 +154,7 @@ impl FillPlan {
         }
     }
 
-    /// The file that holds the content.
+    /// Returns the file that holds the content.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
@@ -164,7 +164,7 @@ impl FillPlan {
         }
     }
 
-    /// The path of that file.
+    /// Returns the path of that file.
     pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),

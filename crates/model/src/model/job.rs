@@ -157,7 +157,7 @@ pub enum BodyPlan {
 }
 
 impl BodyPlan {
-    /// The translation units that it is compiled from.
+    /// Returns the translation units that it is compiled from.
     pub fn units(&self) -> Vec<&CompileUnit> {
         match self {
             Self::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),
@@ -209,7 +209,7 @@ pub struct LaunchPlan {
 }
 
 impl LaunchPlan {
-    /// The kernel's mangled name; its name expression if the code is missing.
+    /// Returns the kernel's mangled name; its name expression if the code is missing.
     pub fn mangled(&self) -> &str {
         let known = self.compiled.as_ref().and_then(|code| code.kernels.get(&self.kernel));
         known.unwrap_or(&self.kernel)
@@ -266,7 +266,7 @@ impl ArgPlan {
     /// The longest struct that is passed by value, bytes.
     pub const MOST_STRUCT_BYTES: usize = 128;
 
-    /// The buffer that the argument points to.
+    /// Returns the buffer that the argument points to.
     pub fn buffer(&self) -> Option<&str> {
         match self {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
@@ -348,7 +348,7 @@ pub enum FunctionArgument {
 }
 
 impl ExpectPlan {
-    /// The file that holds the expected elements.
+    /// Returns the file that holds the expected elements.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
@@ -358,7 +358,7 @@ impl ExpectPlan {
         }
     }
 
-    /// The path of that file.
+    /// Returns the path of that file.
     pub const fn file_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
@@ -383,9 +383,9 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// The tolerance of a type if the manifest has none. Integers are exact. A float may be some roundings away from
-    /// the reference, relative to it: a tree of additions over 2^28 elements of one sign stays within that. There is no
-    /// absolute part, because it would let zeros pass where the expected values are small.
+    /// Returns the tolerance of a type if the manifest has none. Integers are exact. A float may be some roundings away
+    /// from the reference, relative to it: a tree of additions over 2^28 elements of one sign stays within that. There
+    /// is no absolute part, because it would let zeros pass where the expected values are small.
     pub const fn default_for(element: ElementType) -> Self {
         let rel = match element {
             ElementType::F64 => 1e-12,

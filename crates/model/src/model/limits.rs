@@ -6,7 +6,7 @@
 
 use super::{DeviceInfo, Dim3, KernelResources};
 
-/// The block if the device allows it; else the first limit that it exceeds.
+/// Returns the block if the device allows it; else the first limit that it exceeds.
 pub fn block(info: &DeviceInfo, kernel: &KernelResources, dims: [u64; 3]) -> Result<Dim3, String> {
     let threads = dims.iter().copied().fold(1, u64::saturating_mul);
     let most = u64::from(info.max_threads_per_block);
@@ -21,12 +21,12 @@ pub fn block(info: &DeviceInfo, kernel: &KernelResources, dims: [u64; 3]) -> Res
     Ok(dims)
 }
 
-/// The grid if the device allows it; else the first limit that it exceeds.
+/// Returns the grid if the device allows it; else the first limit that it exceeds.
 pub fn grid(info: &DeviceInfo, dims: [u64; 3]) -> Result<Dim3, String> {
     extents("grid", dims, info.max_grid_dim)
 }
 
-/// Each extent by itself: at least one, and at most the device's maximum.
+/// Returns each extent by itself: at least one, and at most the device's maximum.
 fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     for ((axis, asked), most) in ["x", "y", "z"].into_iter().zip(dims).zip([most.x, most.y, most.z]) {
         if asked == 0 {

@@ -167,7 +167,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The standard deviation of a sample's time, as a fraction of it, if its two events surround `launches` runs.
+    /// Returns the standard deviation of a sample's time, as a fraction of it, if its two events surround `launches`
+    /// runs.
     pub fn of(&self, nanoseconds: f64, launches: u32) -> f64 {
         (self.nanoseconds / (nanoseconds * f64::from(launches.max(1)))).hypot(self.relative)
     }

@@ -27,7 +27,7 @@ impl Regime {
     /// In the order of reports.
     pub const ALL: [Self; 5] = [Self::Cold, Self::Warm, Self::Graph, Self::Rotate, Self::Host];
 
-    /// The name in manifests and reports.
+    /// Returns the name in manifests and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -38,7 +38,7 @@ impl Regime {
         }
     }
 
-    /// The clock that times work of the device.
+    /// Returns the clock that times work of the device.
     pub const fn unit(self) -> Unit {
         match self {
             Self::Host => Unit::HostNanoseconds,
@@ -137,7 +137,7 @@ impl Measurement {
         }
     }
 
-    /// The SM clock of each observed sample, MHz.
+    /// Returns the SM clock of each observed sample, MHz.
     pub fn sm_clocks(&self) -> Vec<u32> {
         let clock = |round: &Round| self.looks.iter().find(|look| look.after >= round.round)?.state.sm_clock_mhz;
         self.rounds.iter().filter_map(clock).collect()

@@ -180,7 +180,7 @@ impl Failure {
     pub const ALL: [Self; 7] =
         [Self::Wrong, Self::Invalid, Self::CompileError, Self::LaunchError, Self::Crashed, Self::TimedOut, Self::Trap];
 
-    /// The name of the corresponding outcome.
+    /// Returns the name of the corresponding outcome.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wrong => "wrong",
@@ -195,7 +195,7 @@ impl Failure {
 }
 
 impl Outcome {
-    /// The outcome of a case that the manifest expects to fail in one of these ways.
+    /// Returns the outcome of a case that the manifest expects to fail in one of these ways.
     ///
     /// A case that is excluded or not run stays so. A failure of another kind stays a failure.
     #[must_use]
@@ -211,7 +211,7 @@ impl Outcome {
         }
     }
 
-    /// The message of the outcome; `None` if it has numbers instead, or nothing.
+    /// Returns the message of the outcome; `None` if it has numbers instead, or nothing.
     pub fn words(&self) -> Option<&str> {
         match self {
             Self::CompileError { summary: words, .. }

@@ -22,7 +22,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// The counters of any case or launch, by name.
+    /// Returns the counters of any case or launch, by name.
     pub fn counter_names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         let mut before: Option<&Counters> = None;
@@ -42,7 +42,7 @@ pub fn can_name_experiment(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// The name of an experiment in a file that others may have written.
+/// Returns the name of an experiment in a file that others may have written.
 ///
 /// # Errors
 ///
@@ -177,12 +177,13 @@ pub struct CaseRecord {
 }
 
 impl CaseRecord {
-    /// The blocks that ran and all blocks of its launch, if its counts are estimates from a sample of the blocks.
+    /// Returns the blocks that ran and all blocks of its launch, if its counts are estimates from a sample of the
+    /// blocks.
     pub fn sample(&self) -> Option<(u64, u64)> {
         self.notes.iter().find_map(|note| if let Note::Sampled { ran, of } = note { Some((*ran, *of)) } else { None })
     }
 
-    /// The one launch that all others repeat, perhaps in other streams, and the number of streams.
+    /// Returns the one launch that all others repeat, perhaps in other streams, and the number of streams.
     pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
         let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;
         let alike = |other: &LaunchRecord| LaunchRecord { stream: first.stream, ..other.clone() } == *first;

@@ -61,7 +61,7 @@ macro_rules! reference_functions {
             pub const ALL: [Self; [$(Self::$reduction,)+ $(Self::$map,)+].len()] =
                 [$(Self::$reduction,)+ $(Self::$map,)+];
 
-            /// What it computes: one number or an array.
+            /// Returns what it computes: one number or an array.
             pub const fn kind(self) -> RefKind {
                 match self {
                     $(Self::$reduction => RefKind::Reduction(Reduction::$reduction),)+
@@ -151,17 +151,17 @@ reference_functions! {
 }
 
 impl RefFunction {
-    /// The name in manifests.
+    /// Returns the name in manifests.
     pub const fn name(self) -> &'static str {
         self.signature().name
     }
 
-    /// How many arguments are buffers; they come first.
+    /// Returns how many arguments are buffers; they come first.
     pub const fn buffers(self) -> usize {
         self.signature().buffers.len()
     }
 
-    /// How many integers follow the buffers.
+    /// Returns how many integers follow the buffers.
     pub const fn integers(self) -> usize {
         self.signature().integers.len()
     }

@@ -129,13 +129,13 @@ macro_rules! define {
                 $( setting!(entry $key [$($about)+] $default, $(($least, $most))?), )*
             ];
 
-            /// The numbers that are given, and the switches that are on, which have no number.
+            /// Returns the numbers that are given, and the switches that are on, which have no number.
             pub fn given(&self) -> impl Iterator<Item = (&'static Setting, Option<&N>)> {
                 let given: Vec<Option<Option<&N>>> = vec![ $( setting!(given $kind self.$key), )* ];
                 Self::ALL.iter().zip(given).filter_map(|(setting, given)| Some((*setting, given?)))
             }
 
-            /// The numbers that are given.
+            /// Returns the numbers that are given.
             pub fn numbers(&self) -> impl Iterator<Item = (&'static Setting, &N)> {
                 self.given().filter_map(|(setting, number)| Some((setting, number?)))
             }
@@ -169,7 +169,7 @@ impl LaunchSettings {
         self.shared.unwrap_or(0).max(0) as u64
     }
 
-    /// The stream, from 0.
+    /// Returns the stream, from 0.
     pub fn stream_index(&self) -> usize {
         self.stream.unwrap_or(0).max(0) as usize
     }

@@ -98,7 +98,7 @@ pub struct ReadPlan {
 }
 
 impl StepsPlan {
-    /// The buffer that a name stands for after a run in which the loop that comes last made so many iterations.
+    /// Returns the buffer that a name stands for after a run in which the loop that comes last made so many iterations.
     pub fn buffer_after<'n>(&'n self, name: &'n str, iterations: u32) -> &'n str {
         let renamed = match self.steps.last() {
             Some(StepPlan::Loop(last)) => last.renamed_after(iterations).unwrap_or(&self.renamed),
@@ -107,7 +107,7 @@ impl StepsPlan {
         renamed.iter().find(|(known, _)| known == name).map_or(name, |(_, buffer)| buffer)
     }
 
-    /// The launches outside of loops, by index, in the order in which they are made.
+    /// Returns the launches outside of loops, by index, in the order in which they are made.
     pub fn order(&self) -> Vec<usize> {
         let launch = |step: &StepPlan| if let StepPlan::Launch(index) = step { Some(*index) } else { None };
         self.steps.iter().filter_map(launch).collect()
@@ -118,7 +118,7 @@ impl StepsPlan {
         self.steps.iter().any(|step| matches!(step, StepPlan::Loop(_)))
     }
 
-    /// The names of buffers that its steps use besides those of launches.
+    /// Returns the names of buffers that its steps use besides those of launches.
     pub fn buffers(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.renamed.iter().map(|(_, buffer)| buffer.as_str()).collect();
         buffers_of(&self.steps, &mut names);

@@ -49,7 +49,7 @@ impl Value {
         text.parse().map_or_else(|_| Self::Str(text.to_owned()), Self::Type)
     }
 
-    /// The kind of this value, for messages.
+    /// Returns the kind of this value, for messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Int(_) => "integer",
@@ -60,7 +60,7 @@ impl Value {
         }
     }
 
-    /// The text of this value in C++: element types by their C++ name, all else as displayed.
+    /// Returns the text of this value in C++: element types by their C++ name, all else as displayed.
     pub fn cpp(&self) -> String {
         match self {
             Self::Type(element) => element.cpp_name().to_owned(),

@@ -43,8 +43,8 @@ impl Region {
     }
 }
 
-/// The addresses of all lanes. PTX truncates them to the width of the state space: 32 bits, except for global memory
-/// and generic addresses.
+/// Returns the addresses of all lanes. PTX truncates them to the width of the state space: 32 bits, except for global
+/// memory and generic addresses.
 #[inline(always)]
 pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     let mut offset = i.imm as u64;
@@ -168,7 +168,7 @@ pub fn region(
     }
 }
 
-/// The region of a request to shared memory beyond the block's own bytes: that of another block of the cluster.
+/// Returns the region of a request to shared memory beyond the block's own bytes: that of another block of the cluster.
 #[cold]
 fn in_cluster(
     cx: &mut Context<'_>,
@@ -192,7 +192,7 @@ fn in_cluster(
     Ok(Region { host, origin, stride: 0, space: StateSpace::REMOTE })
 }
 
-/// The state space of an address, and where its region starts.
+/// Returns the state space of an address, and where its region starts.
 #[inline(always)]
 fn region_start(space: StateSpace, address: u64) -> (StateSpace, u64) {
     let (space, base) = if space == StateSpace::GENERIC { window(address) } else { (space, 0) };
@@ -200,7 +200,7 @@ fn region_start(space: StateSpace, address: u64) -> (StateSpace, u64) {
     (space, base + places * STRETCH)
 }
 
-/// The lanes of a request that are in the same region as its first active lane.
+/// Returns the lanes of a request that are in the same region as its first active lane.
 #[inline(always)]
 pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     let space = i.access().space();
@@ -213,7 +213,8 @@ pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && region_start(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
 }
 
-/// The slow path of the bounds check: checks each lane on its own, and remembers the allocation of the last one.
+/// Returns the slow path of the bounds check: checks each lane on its own, and remembers the allocation of the last
+/// one.
 #[cold]
 #[inline(never)]
 fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64, store: bool) -> Result<(), *const Ins> {
@@ -267,7 +268,7 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
     stopped
 }
 
-/// A fault of one lane at an address.
+/// Reports a fault of one lane at an address.
 fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: String, address: u64) -> *const Ins {
     let site = findings::site_of(cx.launch, i.access().space(), address);
     let stopped = cx.trap(i, kind, 1 << lane, message);
@@ -323,7 +324,7 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     if next.is_null() { next } else { Context::next(i) }
 }
 
-/// The start of another block's shared memory on the host; `Err` is what the handler returns if it must not be
+/// Returns the start of another block's shared memory on the host; `Err` is what the handler returns if it must not be
 /// accessed.
 pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
     let Some(peer) = cx.peers.get(rank as usize) else {

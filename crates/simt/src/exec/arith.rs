@@ -3,8 +3,8 @@
 /// The bits of the NaN that every f32 operation returns.
 const NAN32: u32 = 0x7fff_ffff;
 
-/// A result with the canonical NaN. The test is on the bits: the optimizer may drop the branch of
-/// `if root.is_nan() { NAN } else { root }`, since a NaN that arithmetic makes may have any payload.
+/// Returns a result with the canonical NaN. The test is on the bits: the optimizer may drop the branch of `if
+/// root.is_nan() { NAN } else { root }`, since a NaN that arithmetic makes may have any payload.
 #[inline(always)]
 pub fn canon(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -17,7 +17,7 @@ pub fn quiet(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | 1 << 51)
 }
 
-/// A double's NaN as a single: quiet, with the sign and the upper payload.
+/// Returns a double's NaN as a single: quiet, with the sign and the upper payload.
 #[inline(always)]
 pub fn short_nan(x: f64) -> f32 {
     let bits = x.to_bits();
@@ -183,7 +183,7 @@ pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(if q.is_finite() && rest.is_finite() { odd(q, if y > 0.0 { rest } else { -rest }) } else { q }, direction)
 }
 
-/// The square root, rounded in a direction.
+/// Returns the square root, rounded in a direction.
 pub fn sqrt_toward(a: f32, direction: Direction) -> f32 {
     let x = f64::from(a);
     let root = x.sqrt();

@@ -22,7 +22,7 @@ pub struct AsyncWrite {
     pub way: Way,
 }
 
-/// The region of `bytes` bytes from an address on, aligned to `unit`; `Err` is what the handler returns.
+/// Returns the region of `bytes` bytes from an address on, aligned to `unit`; `Err` is what the handler returns.
 pub fn place(
     cx: &mut Context<'_>,
     i: &Ins,

@@ -26,7 +26,7 @@ const UNIT: u64 = 16;
 /// Bits of `imm` for the offset of each of three addresses: target, source, mbarrier object.
 pub const OFFSET_BITS: u32 = 21;
 
-/// The offset of address `which` in `imm`.
+/// Returns the offset of address `which` in `imm`.
 const fn offset(imm: i64, which: u32) -> i64 {
     let spare = 64 - OFFSET_BITS;
     (imm << (spare - which * OFFSET_BITS)) >> spare
@@ -54,7 +54,7 @@ struct Effect {
     reduces: bool,
 }
 
-/// An address of a lane. One of shared memory has 32 bits, for any width of its row.
+/// Returns an address of a lane. One of shared memory has 32 bits, for any width of its row.
 ///
 /// # Safety
 /// The slot is an address row, of 32 bits where `narrow` says so, or none.
@@ -201,7 +201,7 @@ fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<
     Ok(())
 }
 
-/// The state spaces of source and target.
+/// Returns the state spaces of source and target.
 fn spaces(i: &Ins) -> (StateSpace, StateSpace) {
     let of = |global: bool| if global { StateSpace::GLOBAL } else { StateSpace::SHARED };
     (of(i.has(aux::Bulk::FROM_GLOBAL)), of(i.has(aux::Bulk::TO_GLOBAL)))

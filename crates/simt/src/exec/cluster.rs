@@ -11,7 +11,7 @@ use crate::program::aux::ClusterAddress;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// The offset in shared memory of a lane's address. `Err` is what the handler returns.
+/// Returns the offset in shared memory of a lane's address. `Err` is what the handler returns.
 fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result<u64, *const Ins> {
     if i.has(ClusterAddress::OFFSET) {
         // An address of shared memory has 32 bits, for any width of its register.
@@ -24,7 +24,7 @@ fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result
     Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message))
 }
 
-/// The addresses of slot 1, with `imm` added.
+/// Returns the addresses of slot 1, with `imm` added.
 ///
 /// # Safety
 /// Slot 1 is a row of the width that `aux` says.

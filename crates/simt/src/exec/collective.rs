@@ -197,7 +197,7 @@ pub unsafe fn reduce<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(
     Context::next(i)
 }
 
-/// The handler of a `redux` with this operation; the closure captures nothing.
+/// Returns the handler of a `redux` with this operation; the closure captures nothing.
 pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(operation: F) -> Handler {
     mapped_reducer(|x: u32| x, operation)
 }
@@ -258,7 +258,7 @@ pub const RED_AND: u32 = 0;
 pub const RED_OR: u32 = 1;
 pub const RED_POPC: u32 = 2;
 
-/// The result of the `bar.red` before: slot 0 is the destination. It does not count as an instruction.
+/// Returns the result of the `bar.red` before: slot 0 is the destination. It does not count as an instruction.
 pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     control::uncount(cx);
     let (yes, votes) = cx.warp.reduced;

@@ -118,13 +118,13 @@ pub struct Context<'m> {
 pub type Handler = unsafe fn(&mut Context<'_>, &Ins) -> *const Ins;
 
 impl Entry {
-    /// The entry of a handler.
+    /// Returns the entry of a handler.
     pub const fn of(handler: Handler) -> Self {
         // SAFETY: both are function pointers; `handler` restores the signature before the call.
         Self(unsafe { std::mem::transmute::<Handler, unsafe fn()>(handler) })
     }
 
-    /// The handler.
+    /// Returns the handler.
     #[inline(always)]
     pub const fn handler(self) -> Handler {
         // SAFETY: `of` makes every entry, from a handler.
@@ -133,14 +133,14 @@ impl Entry {
 }
 
 impl Context<'_> {
-    /// The instruction after `i`.
+    /// Returns the instruction after `i`.
     #[inline(always)]
     pub fn next(i: &Ins) -> *const Ins {
         // SAFETY: every function ends in a control instruction, so a lane-wise one has a successor.
         unsafe { ptr::from_ref(i).add(1) }
     }
 
-    /// The location of an operand.
+    /// Returns the location of an operand.
     ///
     /// # Safety
     /// The slot is one that the loader made for the current function.
@@ -150,7 +150,7 @@ impl Context<'_> {
         unsafe { self.bases.at(slot) }
     }
 
-    /// A copy of a source row.
+    /// Returns a copy of a source row.
     ///
     /// # Safety
     /// The slot holds a row of `T`s' width.
@@ -171,7 +171,7 @@ impl Context<'_> {
         unsafe { self.at::<T>(slot).read_volatile() }
     }
 
-    /// A destination row.
+    /// Returns a destination row.
     ///
     /// # Safety
     /// The slot holds a row of `T`s' width in the frame. The borrow must end before the slot is read again.
@@ -181,7 +181,7 @@ impl Context<'_> {
         unsafe { &mut *self.bases.register::<Row<T>>(slot) }
     }
 
-    /// The bits of a predicate register.
+    /// Returns the bits of a predicate register.
     ///
     /// # Safety
     /// The slot holds a predicate.
@@ -217,7 +217,7 @@ impl Context<'_> {
         unsafe { *self.bases.register::<T>(slot).add(lane) = value };
     }
 
-    /// The first active lane.
+    /// Returns the first active lane.
     #[inline(always)]
     pub const fn first_lane(&self) -> usize {
         (self.mask.trailing_zeros() & 31) as usize
@@ -259,7 +259,8 @@ impl Context<'_> {
         }
     }
 
-    /// What the handler of an instruction with an effect that other blocks can see returns if it must not have it now.
+    /// Returns what the handler of an instruction with an effect that other blocks can see returns if it must not have
+    /// it now.
     #[inline(always)]
     pub fn wait_for_commit(&mut self, i: &Ins) -> Option<*const Ins> {
         if self.commit() {
@@ -337,7 +338,7 @@ impl Context<'_> {
         }
     }
 
-    /// The index of a lane's thread in its block.
+    /// Returns the index of a lane's thread in its block.
     pub fn thread_of(&self, lane: u32) -> [u32; 3] {
         let rows = &self.launch.warp_rows[self.warp.index as usize];
         rows.tid.map(|row| row.0[(lane & 31) as usize])
@@ -362,13 +363,13 @@ impl Context<'_> {
         }
     }
 
-    /// The number of blocks of the cluster.
+    /// Returns the number of blocks of the cluster.
     pub const fn cluster_blocks(&self) -> u32 {
         let [x, y, z] = self.launch.cluster;
         x * y * z
     }
 
-    /// The block's number in its cluster.
+    /// Returns the block's number in its cluster.
     pub const fn cluster_rank(&self) -> u32 {
         rank_of(self.block_index, self.launch.cluster)
     }

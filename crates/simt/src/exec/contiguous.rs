@@ -20,8 +20,8 @@ const ALLOWED: Access = Access::SPACE.union(Access::NARROW).union(Access::STRONG
 /// The same without 32-bit addresses.
 const ALLOWED_WIDE: Access = ALLOWED.difference(Access::NARROW);
 
-/// The start of the lanes' accesses of `bytes` bytes on the host, after checks and counts; `slot` has the addresses.
-/// The accesses are of one element, or of `vector`.
+/// Returns the start of the lanes' accesses of `bytes` bytes on the host, after checks and counts; `slot` has the
+/// addresses. The accesses are of one element, or of `vector`.
 #[inline(always)]
 pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u32), store: bool) -> Option<*mut u8> {
     if i.aux & !ALLOWED.bits() != vector || cx.mask != u32::MAX {
@@ -71,9 +71,9 @@ fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
     }
 }
 
-/// The start of global memory on the host, after one access of `bytes` bytes by each active lane was checked and
-/// counted; `slot` has the addresses, which are less than 16 lines above the first active lane's. Also returns whether
-/// the active lanes are where they would be in a contiguous request of all lanes.
+/// Returns the start of global memory on the host, after one access of `bytes` bytes by each active lane was checked
+/// and counted; `slot` has the addresses, which are less than 16 lines above the first active lane's. Also returns
+/// whether the active lanes are where they would be in a contiguous request of all lanes.
 #[inline(always)]
 pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
     let known = cx.cached;
@@ -120,10 +120,10 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     Some((cx.launch.memory.host(GLOBAL_BASE), mismatch == 0))
 }
 
-/// The place on the host of lane 0's element of four bytes, whether or not lane 0 is active, after one access to global
-/// memory by each active lane was checked and counted; `slot` has the addresses. The active lanes are where they would
-/// be in a contiguous request of all lanes, so that their mask alone says what they access. Not used with the
-/// sanitizer.
+/// Returns the place on the host of lane 0's element of four bytes, whether or not lane 0 is active, after one access
+/// to global memory by each active lane was checked and counted; `slot` has the addresses. The active lanes are where
+/// they would be in a contiguous request of all lanes, so that their mask alone says what they access. Not used with
+/// the sanitizer.
 #[inline(always)]
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;
@@ -171,7 +171,7 @@ fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
     traffic.bytes += u64::from(mask.count_ones()) * 4;
 }
 
-/// The number of distinct addresses of the lanes of `mask`.
+/// Returns the number of distinct addresses of the lanes of `mask`.
 #[inline(always)]
 fn distinct(mask: u32, a: &Row<u64>) -> u64 {
     let first = a.0[(mask.trailing_zeros() & 31) as usize];
@@ -181,7 +181,7 @@ fn distinct(mask: u32, a: &Row<u64>) -> u64 {
     footprint::addresses(mask, a, &s)
 }
 
-/// The first lane's address, if the others follow it contiguously.
+/// Returns the first lane's address, if the others follow it contiguously.
 #[inline(always)]
 fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: without `NARROW` the row is a 64-bit one.

@@ -28,7 +28,7 @@ pub unsafe fn go_on(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe { bra_if(cx, &*next) }
 }
 
-/// The instruction `distance` instructions away.
+/// Returns the instruction `distance` instructions away.
 #[inline(always)]
 fn jump(i: &Ins, distance: i64) -> *const Ins {
     // SAFETY: the loader makes distances that stay inside the function.
@@ -108,7 +108,7 @@ fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const 
     arrive(cx, next, false)
 }
 
-/// A reconvergence point; does not count as an instruction.
+/// Executes a reconvergence point; does not count as an instruction.
 pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if ptr::eq(cx.rpc, i) {
         let to = pop(cx);
@@ -164,7 +164,7 @@ fn leave_frame(cx: &mut Context<'_>) -> *const Ins {
     arrive(cx, frame.return_to, false)
 }
 
-/// The end of a kernel; the `ret` that led here was counted.
+/// Executes the end of a kernel; the `ret` that led here was counted.
 pub unsafe fn end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: forwarded from the caller.
     unsafe { exit(cx, i) }
@@ -176,7 +176,8 @@ pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)
 }
 
-/// The end of a device function; the `ret` that led here was counted. Copies the result to the caller's locals.
+/// Executes the end of a device function; the `ret` that led here was counted. Copies the result to the caller's
+/// locals.
 pub unsafe fn ret(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     let Some(&frame) = cx.frames.last() else {
         cx.warp.exited |= cx.mask;

@@ -30,7 +30,7 @@ impl Pointers {
         Self(Row([MaybeUninit::uninit(); LANES]))
     }
 
-    /// The pointer of a lane.
+    /// Returns the pointer of a lane.
     ///
     /// # Safety
     /// The pointers were written.

@@ -17,7 +17,7 @@ pub struct Format {
     pub infinity: u64,
 }
 
-/// A format whose largest exponent is that of infinity and NaN.
+/// Returns a format whose largest exponent is that of infinity and NaN.
 const fn ieee(exponent_bits: u32, mantissa_bits: u32) -> Format {
     let infinity = ((1 << exponent_bits) - 1) << mantissa_bits;
     Format { exponent_bits, mantissa_bits, largest: infinity - 1, infinity }
@@ -85,7 +85,7 @@ impl Exact {
         }
     }
 
-    /// The sum; an exact zero is negative where both are, or where it is rounded down.
+    /// Returns the sum; an exact zero is negative where both are, or where it is rounded down.
     fn plus(self, other: Self, direction: Direction) -> Self {
         let zero = |negative| Self { negative, magnitude: 0, exponent: 0 };
         match (self.magnitude, other.magnitude) {
@@ -119,8 +119,8 @@ impl Exact {
         }
     }
 
-    /// The bits in a format. A value that is too large becomes infinity, or the largest number if that is in the
-    /// direction of rounding.
+    /// Returns the bits in a format. A value that is too large becomes infinity, or the largest number if that is in
+    /// the direction of rounding.
     fn round(self, format: Format, how: Rounding) -> u64 {
         let sign = format.sign(self.negative);
         if self.magnitude == 0 {
@@ -166,7 +166,7 @@ impl Exact {
     }
 }
 
-/// The value of bits of a shorter format; bits above the largest number are NaN, except for IEEE's infinity.
+/// Returns the value of bits of a shorter format; bits above the largest number are NaN, except for IEEE's infinity.
 pub fn value(bits: u64, format: Format) -> f64 {
     let sign = format.sign(true);
     let (negative, bits) = (bits & sign != 0, bits & (sign - 1));
@@ -181,7 +181,7 @@ pub fn value(bits: u64, format: Format) -> f64 {
     if negative { -size } else { size }
 }
 
-/// The bits of a double in a shorter format. NaN becomes the one with all bits set except the sign.
+/// Returns the bits of a double in a shorter format. NaN becomes the one with all bits set except the sign.
 pub fn convert(x: f64, format: Format, how: Rounding) -> u64 {
     if x.is_nan() {
         return format.sign(true) - 1;
@@ -192,7 +192,7 @@ pub fn convert(x: f64, format: Format, how: Rounding) -> u64 {
     exact(x).round(format, how)
 }
 
-/// An integer as a double, rounded in a direction.
+/// Returns an integer as a double, rounded in a direction.
 pub fn from_integer(x: i128, direction: Direction) -> f64 {
     Exact { negative: x < 0, magnitude: x.unsigned_abs(), exponent: 0 }.double(direction)
 }
@@ -238,7 +238,7 @@ pub fn div(a: f64, b: f64, direction: Direction) -> f64 {
     Exact { negative, magnitude, exponent: x.exponent - y.exponent - 1 }.double(direction)
 }
 
-/// The square root, rounded in a direction.
+/// Returns the square root, rounded in a direction.
 pub fn sqrt(a: f64, direction: Direction) -> f64 {
     let near = a.sqrt();
     if near.is_nan() || near.is_infinite() || a == 0.0 {
@@ -259,7 +259,7 @@ mod tests {
 
     const MODES: [Direction; 3] = [Direction::Zero, Direction::Down, Direction::Up];
 
-    /// The expected directed result, given the result to nearest and the sign of its error.
+    /// Returns the expected directed result, given the result to nearest and the sign of its error.
     fn bracket(direction: Direction, down: f64, near: f64, up: f64) -> f64 {
         match direction {
             Direction::Down => down,

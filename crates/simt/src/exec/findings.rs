@@ -12,7 +12,7 @@ use crate::program::aux::StateSpace;
 use crate::runtime::heap;
 use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict, RemoteThread, Space, Tag};
 
-/// The location of an offset in a state space.
+/// Returns the location of an offset in a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     match space {
         Space::Shared => Site::inside("shared memory", offset),
@@ -20,7 +20,7 @@ pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     }
 }
 
-/// The location of an address in a space, with the nearest allocation.
+/// Returns the location of an address in a space, with the nearest allocation.
 pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Site {
     let (space, base) = if space == StateSpace::GENERIC { window(address) } else { (space, 0) };
     let named = match space {
@@ -39,7 +39,7 @@ pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Sit
     }
 }
 
-/// The message for an access to global memory outside of every allocation.
+/// Returns the message for an access to global memory outside of every allocation.
 pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
     let near = match launch.memory.nearest(address, bytes) {
         _ if address < 4096 => "a null pointer".to_owned(),
@@ -57,8 +57,8 @@ pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: 
     format!("out-of-bounds {bytes}-byte {access} global memory at {address:#x}, {near}")
 }
 
-/// The message for an access beyond the `len` bytes of a state space. Offsets have 32 bits: those of the upper half are
-/// meant as negative ones.
+/// Returns the message for an access beyond the `len` bytes of a state space. Offsets have 32 bits: those of the upper
+/// half are meant as negative ones.
 pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
     let place = match u32::try_from(offset).map(u32::cast_signed) {
         Ok(before @ ..0) => format!("{} bytes before its start", before.unsigned_abs()),
@@ -89,7 +89,7 @@ fn block(launch: &LaunchState<'_>, linear: u32) -> [u32; 3] {
     [linear % x, linear / x % y, linear / x / y]
 }
 
-/// The message for a fault within a block.
+/// Returns the message for a fault within a block.
 pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
     let (now, before) = (hazard.now.done(), hazard.before.done());
     match hazard.fault {
@@ -164,7 +164,7 @@ fn remote_thread(launch: &LaunchState<'_>, by: RemoteThread) -> String {
     format!("thread {thread} of block {block} at {}", place(launch, by.line))
 }
 
-/// The message for an access of one block to the shared memory of `owner`, another block of its cluster.
+/// Returns the message for an access of one block to the shared memory of `owner`, another block of its cluster.
 pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, conflict: &RemoteConflict) -> String {
     let site = format!("shared memory + {} of block {}", conflict.offset, named(owner));
     let (now, before) = (now.done(), conflict.before.done());
@@ -185,7 +185,7 @@ pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, confl
     }
 }
 
-/// The message for an access to the block's own shared memory that conflicts with one of another block.
+/// Returns the message for an access to the block's own shared memory that conflicts with one of another block.
 pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (RemoteThread, Op)) -> String {
     format!(
         "race on {site}: {} here, {} by {} with no barrier of the cluster between",
@@ -195,7 +195,8 @@ pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before):
     )
 }
 
-/// The fault of an access to the shared memory of the block `owner`, which has ended without a barrier in between.
+/// Returns the fault of an access to the shared memory of the block `owner`, which has ended without a barrier in
+/// between.
 pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
     Trap {
         kernel: launch.kernel.name.clone(),

@@ -23,7 +23,7 @@ struct Conversion {
     lane_write: u8,
 }
 
-/// The number of conversions that take an argument: what `printf` returns.
+/// Returns the number of conversions that take an argument: what `printf` returns.
 pub fn conversions(pattern: &str) -> u32 {
     let mut count = 0;
     format(
@@ -158,7 +158,7 @@ const fn is_integer(c: Conversion) -> bool {
     matches!(c.lane_write, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
 }
 
-/// The prefix that `#` asks for, and the digits.
+/// Returns the prefix that `#` asks for, and the digits.
 fn unsigned(c: Conversion, raw: u64) -> (&'static str, String) {
     let value = if c.bytes == 8 { raw } else { raw & (u64::MAX >> (64 - c.kept)) };
     let prefix = |text: &'static str| if c.alternate && value != 0 { text } else { "" };

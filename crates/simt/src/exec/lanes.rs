@@ -6,7 +6,7 @@ use crate::exec::simd;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Lane, Row, each, flags, instance};
 
-/// The number of lanes, hidden from the compiler, which would otherwise unroll 32 steps for every type.
+/// Returns the number of lanes, hidden from the compiler, which would otherwise unroll 32 steps for every type.
 #[inline(always)]
 fn rolled() -> usize {
     std::hint::black_box(LANES).min(LANES)

@@ -47,7 +47,7 @@ pub struct LaunchState<'m> {
 }
 
 impl LaunchState<'_> {
-    /// The cluster that runs at a place in the order, and how many clusters it represents.
+    /// Returns the cluster that runs at a place in the order, and how many clusters it represents.
     pub fn cluster_at(&self, place: u64) -> Chosen {
         self.sample.as_ref().map_or(Chosen { linear: place, weight: 1 }, |sample| sample[place as usize])
     }
@@ -87,7 +87,7 @@ pub struct BlockRows {
 }
 
 impl BlockRows {
-    /// The rows of blocks with this number of warps; [`Self::move_to`] sets the block.
+    /// Returns the rows of blocks with this number of warps; [`Self::move_to`] sets the block.
     pub fn new(launch: &LaunchState<'_>, warps: u32, workspace: u64) -> Self {
         let clusters = std::array::from_fn(|axis| Row::of(launch.grid[axis] / launch.cluster[axis]));
         Self {

@@ -18,8 +18,8 @@ const STEPS: u64 = 2;
 pub struct Strides([u64; LOADS]);
 
 impl Strides {
-    /// The address that the instruction will load from soon, if it keeps the step from its last request to this one, at
-    /// `at`.
+    /// Returns the address that the instruction will load from soon, if it keeps the step from its last request to this
+    /// one, at `at`.
     #[inline(always)]
     pub fn predict(&mut self, i: &Ins, at: u64) -> u64 {
         let last = &mut self.0[ptr::from_ref(i).addr() / 8 % LOADS];

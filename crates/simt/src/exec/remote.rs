@@ -10,7 +10,7 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread, Sender, Way};
 
-/// The shadow state of the block that owns the shared memory of a region.
+/// Returns the shadow state of the block that owns the shared memory of a region.
 pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
     let rank = rank(cx, r);
     match cx.peers.get_mut(rank) {
@@ -19,12 +19,12 @@ pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
     }
 }
 
-/// The rank of the block that owns the shared memory of a region.
+/// Returns the rank of the block that owns the shared memory of a region.
 pub fn rank(cx: &Context<'_>, r: &Region) -> usize {
     if r.space == StateSpace::REMOTE { rank_at(r.origin) } else { cx.cluster_rank() as usize }
 }
 
-/// A lane, identified for other blocks.
+/// Returns a lane, identified for other blocks.
 fn remote_thread(cx: &Context<'_>, i: &Ins, lane: usize) -> RemoteThread {
     let thread = cx.warp.index * 32 + lane as u32;
     RemoteThread { block: cx.block_index, thread, line: cx.launch.shadow.line(cx.function, i.line) }

@@ -105,7 +105,7 @@ fn near<const STORE: bool>(
     Some(Elements::Apart)
 }
 
-/// The place of a kernel parameter at a known offset; `None` if the request is not of this kind.
+/// Returns the place of a kernel parameter at a known offset; `None` if the request is not of this kind.
 #[inline(always)]
 fn parameter(cx: &Context<'_>, i: &Ins, bytes: u64) -> Option<*mut u8> {
     let at = i.imm as u64;

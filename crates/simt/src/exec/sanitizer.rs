@@ -10,7 +10,7 @@ use crate::program::ins::{Bases, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
 
-/// A request in the sanitizer's form.
+/// Returns a request in the sanitizer's form.
 fn request<'r>(
     cx: &Context<'_>,
     i: &Ins,
@@ -147,7 +147,7 @@ fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Re
     cx.shadow.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
 }
 
-/// The values that lanes store, for a store of one word per lane.
+/// Returns the values that lanes store, for a store of one word per lane.
 pub fn words_stored<'i>(cx: &Context<'_>, i: &'i Ins) -> Option<&'i [u32; LANES]> {
     Sources { bases: cx.bases, i, bytes: 4 }.words()
 }
@@ -160,7 +160,7 @@ struct Sources<'i> {
 }
 
 impl<'i> Sources<'i> {
-    /// The values that lanes store, if that is one word each.
+    /// Returns the values that lanes store, if that is one word each.
     #[inline(always)]
     fn words(&self) -> Option<&'i [u32; LANES]> {
         let single = self.bytes == 4 && self.i.access().elements() == 1;
@@ -168,7 +168,7 @@ impl<'i> Sources<'i> {
         single.then(|| unsafe { &*self.row::<[u32; LANES]>(1) })
     }
 
-    /// The value that a lane stores to a word of its access.
+    /// Returns the value that a lane stores to a word of its access.
     #[inline(always)]
     fn word(&self, lane: usize, word: usize) -> u32 {
         let vector = (self.i.access().elements()) as usize;
@@ -189,7 +189,8 @@ impl<'i> Sources<'i> {
         }
     }
 
-    /// The first lane of `mask` that stores another value than an earlier lane to the same address, after that lane.
+    /// Returns the first lane of `mask` that stores another value than an earlier lane to the same address, after that
+    /// lane.
     fn collision(&self, a: &Row<u64>, mask: u32) -> Option<(usize, usize)> {
         let active = |lane: &usize| mask >> lane & 1 == 1;
         // Accesses are aligned to their size, so that those of two lanes are equal or disjoint. Most stores have as
@@ -235,7 +236,7 @@ pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region
     Some(report(cx, i, &fatal))
 }
 
-/// The thread that sends a lane's bytes.
+/// Returns the thread that sends a lane's bytes.
 pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
     Sender { warp: cx.warp.index, lane: lane as u32, line: cx.launch.shadow.line(cx.function, i.line) }
 }
@@ -268,7 +269,7 @@ pub fn receive(
     None
 }
 
-/// The words from an address on, by number. They were checked to be in their region.
+/// Returns the words from an address on, by number. They were checked to be in their region.
 fn words(from: *const u8) -> impl Fn(usize) -> u32 {
     #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
     // SAFETY: the caller has checked all bytes that the sanitizer asks for.

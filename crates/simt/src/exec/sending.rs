@@ -54,7 +54,7 @@ fn write_each(
     Context::next(i)
 }
 
-/// The addresses of a lane's write and of its mbarrier object.
+/// Returns the addresses of a lane's write and of its mbarrier object.
 ///
 /// # Safety
 /// Slots 0 and 2 are rows of addresses as `aux` says.

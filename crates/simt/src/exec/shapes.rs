@@ -73,7 +73,7 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
     Context::next(i)
 }
 
-/// A division: the closure's third argument says that no divisor is known to be a power of two.
+/// Executes a division: the closure's third argument says that no divisor is known to be a power of two.
 unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives 32-bit rows; a lane is below 32.
@@ -84,7 +84,7 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, 
     Context::next(i)
 }
 
-/// A choice between slots 1 and 2 by the predicate in slot 3.
+/// Executes a choice between slots 1 and 2 by the predicate in slot 3.
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives two rows of one type and a predicate; a lane is below 32.

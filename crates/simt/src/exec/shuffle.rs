@@ -89,7 +89,7 @@ unsafe fn shuffle_base(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe { body(cx, i, shuffle_base, simd::bits_base, simd::permute_base) }
 }
 
-/// The handler of `shfl.sync`.
+/// Returns the handler of `shfl.sync`.
 pub fn handler(isa: HostIsa) -> Handler {
     match isa {
         #[cfg(target_arch = "x86_64")]

@@ -13,7 +13,7 @@ pub enum HostIsa {
 }
 
 impl HostIsa {
-    /// The widest one of this processor.
+    /// Returns the widest one of this processor.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {

@@ -10,7 +10,7 @@ use crate::program::aux::{Fence, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// The byte at a generic address of a lane; `None` outside of all memory.
+/// Returns the byte at a generic address of a lane; `None` outside of all memory.
 pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     match window(address) {
         (StateSpace::SHARED, base) => {
@@ -121,7 +121,7 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Slice, Context::next(i))
 }
 
-/// A fence: the accesses of a warp are in program order anyway.
+/// Executes a fence: the accesses of a warp are in program order anyway.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     sanitizer::fence(cx, i.has(Fence::DEVICE));
     if i.has(Fence::BULK) {
@@ -130,7 +130,7 @@ pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// An instruction without an effect.
+/// Executes an instruction without an effect.
 pub unsafe fn nothing(_: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
@@ -175,8 +175,8 @@ pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// The address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the function's
-/// locals. It does not count as an instruction; the `mov` after it does.
+/// Returns the address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the
+/// function's locals. It does not count as an instruction; the `mov` after it does.
 pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     uncount(cx);
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);

@@ -69,7 +69,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     None
 }
 
-/// The passes beyond the first, for each group of lanes that shared memory serves at once (128 bytes).
+/// Returns the passes beyond the first, for each group of lanes that shared memory serves at once (128 bytes).
 #[inline(always)]
 fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
     if s.contiguous || s.lo == s.hi {

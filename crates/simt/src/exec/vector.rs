@@ -143,9 +143,8 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(
     unsafe { go_on(cx, i) }
 }
 
-/// A division: the closure's third argument is the exponent if all lanes have the same power of two as divisor,
-/// otherwise [`u32::MAX`].
-/// [`u32::MAX`] where they do not.
+/// Executes a division: the closure's third argument is the exponent if all lanes have the same power of two as
+/// divisor, otherwise [`u32::MAX`]. [`u32::MAX`] where they do not.
 #[inline(always)]
 unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     cx: &mut Context<'_>,
@@ -165,7 +164,7 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     Context::next(i)
 }
 
-/// A choice between slots 1 and 2 by the predicate in slot 3; the closure gets both and the lane's bit.
+/// Executes a choice between slots 1 and 2 by the predicate in slot 3; the closure gets both and the lane's bit.
 #[inline(always)]
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
     cx: &mut Context<'_>,

@@ -9,7 +9,7 @@ use crate::program::aux::StateSpace;
 /// Bytes of shared memory per block in the window of its cluster.
 pub const STRETCH: u64 = 1 << 24;
 
-/// The state space of a generic address, and the start of its window.
+/// Returns the state space of a generic address, and the start of its window.
 #[inline(always)]
 pub const fn window(address: u64) -> (StateSpace, u64) {
     if address >= GLOBAL_BASE {
@@ -25,7 +25,8 @@ pub const fn window(address: u64) -> (StateSpace, u64) {
     }
 }
 
-/// The block of an offset in the window of shared memory, and the offset there; no block for the block's own bytes.
+/// Returns the block of an offset in the window of shared memory, and the offset there; no block for the block's own
+/// bytes.
 pub const fn owner(offset: u64) -> (Option<u32>, u64) {
     match (offset / STRETCH) as u32 {
         0 => (None, offset),
@@ -33,12 +34,12 @@ pub const fn owner(offset: u64) -> (Option<u32>, u64) {
     }
 }
 
-/// The rank of a block in its cluster.
+/// Returns the rank of a block in its cluster.
 pub const fn rank_of([i, j, k]: [u32; 3], [x, y, z]: [u32; 3]) -> u32 {
     (k % z * y + j % y) * x + i % x
 }
 
-/// The rank of the block whose shared memory starts at `origin`.
+/// Returns the rank of the block whose shared memory starts at `origin`.
 pub const fn rank_at(origin: u64) -> usize {
     ((origin % WINDOW) / STRETCH) as usize - 1
 }

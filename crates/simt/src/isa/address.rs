@@ -22,7 +22,7 @@ pub fn space(f: &mut Form<'_, '_>) -> Access {
     Access::to(space)
 }
 
-/// An address: its row, its offset, and what `aux` says about both.
+/// Lowers an address: its row, its offset, and what `aux` says about both.
 pub fn address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,

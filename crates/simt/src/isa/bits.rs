@@ -107,7 +107,8 @@ pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// A position or length: 32-bit fields use its low eight bits; for 64-bit fields hardware uses all of them.
+/// Returns what counts of a position or a length: its low eight bits for 32-bit fields, and all of it for 64-bit
+/// fields, as on hardware.
 #[inline(always)]
 fn extent(v: u32, width: u32) -> u32 {
     if width == 64 { v.min(0xff) } else { v & 0xff }
@@ -157,7 +158,7 @@ pub fn szext<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     two(b, f, ty, run)
 }
 
-/// The low `len` bits of `x`, sign-extended.
+/// Returns the low `len` bits of `x`, sign-extended.
 #[inline(always)]
 fn extend(x: i32, len: u32) -> i32 {
     if len == 0 { 0 } else { x << (32 - len) >> (32 - len) }
@@ -197,7 +198,7 @@ pub fn fns<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     three(b, f, ty, run)
 }
 
-/// The position of the `offset`-th set bit at or above `base`, or below it where `offset` is negative.
+/// Returns the position of the `offset`-th set bit at or above `base`, or below it where `offset` is negative.
 fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {

@@ -7,7 +7,7 @@ use crate::mir::builder::{Builder, Symbol};
 use crate::program::aux::ClusterAddress;
 use ptx_parser::{Operand, ScalarType};
 
-/// The address operand, its offset, and the `aux` that names its kind.
+/// Lowers the address operand, its offset, and the `aux` that names its kind.
 fn address<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Result<(ScalarType, Opnd, i64, u32), String> {
     let offsets = f.flag("shared::cluster");
     let ty = f.ty()?;

@@ -332,7 +332,7 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// A call of a system function.
+/// Lowers a call of a system function.
 fn device_runtime(b: &mut Builder<'_, '_>, symbol: &str, args: Vec<(u32, u32)>, result: Option<(u32, u32)>) -> Done {
     let service = runtime::find(symbol, args.iter().map(|a| a.1))
         .unwrap_or_else(|| Err(format!("`{symbol}` is neither defined nor a system function")))?;

@@ -50,7 +50,7 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// A double; a signalling NaN becomes quiet.
+/// Returns a double; a signalling NaN becomes quiet.
 #[inline(always)]
 fn quieted(x: f64) -> f64 {
     if x.is_nan() { quiet(x) } else { x }
@@ -182,7 +182,8 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     })
 }
 
-/// An integer as a double, rounded to odd, so that rounding the double to a shorter format gives the correct result.
+/// Returns an integer as a double, rounded to odd, so that rounding the double to a shorter format gives the correct
+/// result.
 fn odd(x: i128) -> f64 {
     let near = x as f64;
     let back = near as i128;

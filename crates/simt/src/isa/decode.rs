@@ -79,12 +79,12 @@ impl<'a, 'i> Form<'a, 'i> {
     }
 }
 
-/// Why a type is refused.
+/// Returns why a type is refused.
 pub fn no_type<T>(ty: ScalarType) -> Result<T, String> {
     Err(format!("type `{ty:?}` is not simulated here"))
 }
 
-/// The elements of a vector operand; a single operand is a vector of one.
+/// Returns the elements of a vector operand; a single operand is a vector of one.
 pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> Result<&'i [Operand<'a>], String> {
     let elements = match operand {
         Operand::Vector(elements) => elements,
@@ -120,7 +120,7 @@ pub fn three<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run:
     f.done()
 }
 
-/// The handler of `selp`.
+/// Returns the handler of `selp`.
 pub fn selector(b: &Builder<'_, '_>, wide: bool) -> Handler {
     if wide { vector::select(b.isa, |x: u64| x) } else { vector::select(b.isa, |x: u32| x) }
 }

@@ -30,7 +30,7 @@ macro_rules! singles {
     };
 }
 
-/// The rounding direction of an operation; `None` is to nearest.
+/// Returns the rounding direction of an operation; `None` is to nearest.
 fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     match f.one_of(&["rn", "rz", "rm", "rp"]) {
         Some("rz") => Some(Direction::Zero),

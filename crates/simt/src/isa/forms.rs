@@ -84,7 +84,7 @@ fn slots(form: &str) -> Vec<Slot<'_>> {
     slots
 }
 
-/// The modifiers of a class; any other name is itself a modifier.
+/// Returns the modifiers of a class; any other name is itself a modifier.
 fn alternatives(name: &str) -> Vec<&str> {
     match CLASSES.iter().find(|(class, _)| *class == name) {
         Some((_, members)) => members.to_vec(),

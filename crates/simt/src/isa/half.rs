@@ -14,13 +14,13 @@ use ::half::f16;
 use ScalarType::{B32, Bf16, Bf16x2, F16, F16x2, S32, U32};
 
 type Picked = Result<Handler, String>;
-/// The value of a half.
+/// Returns the value of a half.
 #[inline(never)]
 pub fn f16_value(x: u32) -> f32 {
     f16::from_bits(x as u16).to_f32()
 }
 
-/// The value of a bfloat16.
+/// Returns the value of a bfloat16.
 #[inline(always)]
 pub fn bf16_value(x: u32) -> f32 {
     f32::from_bits(x << 16)
@@ -39,25 +39,25 @@ fn round_to(x: f64, bits: u64, least: u64) -> f64 {
     ((x.abs() + magic) - magic).copysign(x)
 }
 
-/// A half from a double, NaN canonical.
+/// Returns a half from a double, NaN canonical.
 #[inline(never)]
 pub fn to_f16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { u32::from(f16::from_f32(round_to(x, 10, 1023 - 14) as f32).to_bits()) }
 }
 
-/// A bfloat16 from a double, NaN canonical.
+/// Returns a bfloat16 from a double, NaN canonical.
 #[inline(never)]
 pub fn to_bf16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { (round_to(x, 7, 1023 - 126) as f32).to_bits() >> 16 }
 }
 
-/// A half, NaN canonical.
+/// Returns a half, NaN canonical.
 #[inline(always)]
 pub fn canon_f16(x: u32) -> u32 {
     if x & 0x7fff > 0x7c00 { 0x7fff } else { x & 0xffff }
 }
 
-/// A bfloat16, NaN canonical.
+/// Returns a bfloat16, NaN canonical.
 #[inline(always)]
 pub fn canon_bf16(x: u32) -> u32 {
     if x & 0x7fff > 0x7f80 { 0x7fff } else { x & 0xffff }
@@ -233,7 +233,7 @@ pub fn transcendental(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bo
     })
 }
 
-/// A comparison of pairs: bit `k` of the result is set where it is true for half `k`.
+/// Picks a comparison of pairs: bit `k` of the result is set where it is true for half `k`.
 fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked {
     macro_rules! with {
         ($compare:expr) => {
@@ -299,7 +299,7 @@ pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarT
     Ok(())
 }
 
-/// A comparison whose result is bit 0 or 1 of its first source.
+/// Returns the handler of a comparison whose result is bit 0 or 1 of its first source.
 fn nonzero_bit(b: &Builder<'_, '_>, bit: u32) -> Handler {
     if bit == 0 { compare(b.isa, |x: u32, _: u32| x & 1 != 0) } else { compare(b.isa, |x: u32, _: u32| x & 2 != 0) }
 }

@@ -45,7 +45,7 @@ macro_rules! by_type_or_pair {
     };
 }
 
-/// An operation on each of the two signed halves of a register.
+/// Applies an operation to each of the two signed halves of a register.
 #[inline(always)]
 fn signed_pair(x: u32, y: u32, f: impl Fn(i16, i16) -> i16) -> u32 {
     let (low, high) = (f(x as i16, y as i16), f((x >> 16) as i16, (y >> 16) as i16));

@@ -21,7 +21,7 @@ pub struct Handlers {
     pub bulk: Handler,
 }
 
-/// The handlers for an operation on `M`; the closure captures nothing.
+/// Returns the handlers for an operation on `M`; the closure captures nothing.
 fn handlers<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> Handlers {
     Handlers { atomic: atomic::atomic::<M, F>, sent: sending::reduce_async::<M, F>, bulk: bulk::bulk_reduce::<M, F> }
 }

@@ -53,7 +53,7 @@ pub const FINITE: u32 = 1 << 9;
 /// Bits 10 to 12 of a mode: the value is first rounded to an integer, by [`whole`].
 const WHOLE: u32 = 10;
 
-/// The format and rounding of a short float, as a number that lanes read.
+/// Returns the format and rounding of a short float, as a number that lanes read.
 fn mode(format: u32, how: How) -> Result<u32, String> {
     let rounding = match how.round {
         "rn" => 0,
@@ -67,7 +67,8 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
     Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
 }
 
-/// The mode of a single short float of a type, for lanes to read. Only single ones can be rounded to an integer.
+/// Returns the mode of a single short float of a type, for lanes to read. Only single ones can be rounded to an
+/// integer.
 pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
     let (round, whole) = match how.round {
         "rni" => ("rn", 1),
@@ -80,7 +81,7 @@ pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd
     Ok(b.parts.constants.uniform((mode | whole << WHOLE).into(), false))
 }
 
-/// The value, rounded to an integer where the mode says so.
+/// Returns the value, rounded to an integer where the mode says so.
 fn whole(x: f64, mode: u32) -> f64 {
     match mode >> WHOLE & 7 {
         0 => x,
@@ -91,7 +92,7 @@ fn whole(x: f64, mode: u32) -> f64 {
     }
 }
 
-/// The bits of a value in the mode's format.
+/// Returns the bits of a value in the mode's format.
 pub fn short(x: f64, mode: u32) -> u32 {
     let format = FORMATS[(mode & 7) as usize];
     let x = whole(x, mode);
@@ -149,7 +150,7 @@ fn tensor(x: f32, mode: u32) -> u32 {
     if mode & FINITE == 0 { cut } else { cut - 0x2000 }
 }
 
-/// Two 8-bit floats to two halves, the upper float to the upper half.
+/// Lowers two 8-bit floats to two halves, the upper float to the upper half.
 fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) -> Done {
     f.done()?;
     if how.round != "rn" || how.flush || how.saturate || how.short & FINITE != 0 {
@@ -166,13 +167,13 @@ fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) 
     Ok(())
 }
 
-/// Both 8-bit floats of a pair, as halves.
+/// Returns both 8-bit floats of a pair, as halves.
 fn halves_of(pair: u32, format: exact::Format, mode: u32) -> u32 {
     let half = |bits: u32| short(exact::value(u64::from(bits & 0xff), format), mode);
     half(pair >> 8) << 16 | half(pair)
 }
 
-/// Two short floats in a register: from two singles, the first in the upper half, or from a pair of halves.
+/// Lowers two short floats in a register: from two singles, the first in the upper half, or from a pair of halves.
 fn pack<'a>(
     b: &mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -204,7 +205,7 @@ fn pack<'a>(
     Ok(())
 }
 
-/// Two singles to a pair of halves or bfloats.
+/// Lowers two singles to a pair of halves or bfloats.
 pub fn pair<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, how: How) -> Done {
     let format = if to == F16x2 { HALF } else { BFLOAT };
     pack(b, f, (to, 16), from, mode(format, how)?)

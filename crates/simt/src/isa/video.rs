@@ -74,7 +74,7 @@ pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     finish(b, f, run, mode)
 }
 
-/// The opcode, and the mode of its width.
+/// Returns the opcode, and the mode of its width.
 fn width<'a>(f: &Form<'a, '_>) -> (&'a str, u32) {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     (name, flag(name.ends_with('4'), BYTES))

@@ -190,7 +190,7 @@ fn emit<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, run: Handler, mut mode: u
     Ok(())
 }
 
-/// An operand without its sign.
+/// Returns an operand without its sign.
 fn whole<'a>(operand: &Operand<'a>) -> Operand<'a> {
     match *operand {
         Operand::Negative(name) => Operand::Name(name),
@@ -198,7 +198,7 @@ fn whole<'a>(operand: &Operand<'a>) -> Operand<'a> {
     }
 }
 
-/// An operand without its sign and selector, and the number of the selector.
+/// Returns an operand without its sign and selector, and the number of the selector.
 fn select<'a>(operand: &Operand<'a>) -> (Operand<'a>, u32) {
     let operand = whole(operand);
     if let Operand::Name(name) = operand
@@ -210,7 +210,7 @@ fn select<'a>(operand: &Operand<'a>) -> (Operand<'a>, u32) {
     (operand, WORD)
 }
 
-/// The bits of a selected part: how far it is from bit 0, and how many.
+/// Returns the bits of a selected part: how far it is from bit 0, and how many.
 const fn place(mode: u32, at: u32) -> (u32, u32) {
     match mode >> at & 7 {
         byte @ 0..4 => (8 * byte, 8),
@@ -219,7 +219,7 @@ const fn place(mode: u32, at: u32) -> (u32, u32) {
     }
 }
 
-/// A part of a source, extended by its sign if `signed`.
+/// Returns a part of a source, extended by its sign if `signed`.
 #[inline(always)]
 fn part(v: u32, mode: u32, at: u32, signed: bool) -> i64 {
     let (start, width) = place(mode, at);
@@ -227,7 +227,7 @@ fn part(v: u32, mode: u32, at: u32, signed: bool) -> i64 {
     if signed { high as i64 >> (64 - width) } else { (high >> (64 - width)) as i64 }
 }
 
-/// The operation on the parts of both sources, followed by saturation, the secondary operation and the merge.
+/// Applies the operation on the parts of both sources, followed by saturation, the secondary operation and the merge.
 #[inline(always)]
 fn apply(x: u32, y: u32, c: u32, mode: u32, op: impl Fn(i64, i64) -> i64) -> u32 {
     let x = part(x, mode, SELECT_A, mode & SIGNED_A != 0);

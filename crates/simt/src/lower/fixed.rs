@@ -39,7 +39,7 @@ fn copies(body: &Body) -> Copies {
     copies
 }
 
-/// The register and the row, where an instruction copies a fixed row to a register.
+/// Returns the register and the row, where an instruction copies a fixed row to a register.
 fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
     let (Work::Copy, None, Opnd::Reg(to)) = (inst.work, inst.guard, inst.o[0]) else { return None };
     let from = match inst.o[1] {

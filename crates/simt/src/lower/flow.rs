@@ -54,7 +54,7 @@ impl Graph {
         Self { nodes, node_of }
     }
 
-    /// The immediate post-dominator of every node; `None` where that is the end of the function.
+    /// Returns the immediate post-dominator of every node; `None` where that is the end of the function.
     ///
     /// Cooper, Harvey and Kennedy's iteration on the reversed graph, from a virtual exit.
     pub fn post_dominators(&self) -> Vec<Option<usize>> {

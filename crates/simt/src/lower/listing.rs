@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use crate::program::ins::{Area, Ins, Slot};
 use crate::program::{Kernel, Origin};
 
-/// All functions of a kernel; the first is the kernel itself.
+/// Returns all functions of a kernel; the first is the kernel itself.
 pub fn listing(kernel: &Kernel) -> String {
     let mut text = String::new();
     for code in &kernel.functions {

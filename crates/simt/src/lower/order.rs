@@ -87,7 +87,7 @@ fn order_plain_loads(body: &mut Body) {
     }
 }
 
-/// What an operand is a copy of, over any number of copies.
+/// Returns what an operand is a copy of, over any number of copies.
 fn original(mut operand: Opnd, copied: &[Option<Opnd>]) -> Opnd {
     // Registers may be copies of each other.
     for _ in 0..copied.len() {

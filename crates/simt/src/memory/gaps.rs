@@ -44,7 +44,7 @@ impl Gaps {
         Some(end)
     }
 
-    /// The start of the first range that has at least `size` bytes.
+    /// Returns the start of the first range that has at least `size` bytes.
     pub fn first(&self, size: u64) -> Option<u64> {
         let own = class(size.max(1));
         let holds = |start: &&u64| self.ranges.get(start).is_some_and(|end| end - *start >= size);

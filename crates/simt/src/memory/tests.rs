@@ -31,7 +31,7 @@ fn action() -> impl Strategy<Value = Action> {
 struct Naive(Vec<(u64, u64)>);
 
 impl Naive {
-    /// The first multiple of 256 that leaves [`GAP`] bytes on both sides.
+    /// Returns the first multiple of 256 that leaves [`GAP`] bytes on both sides.
     fn alloc(&mut self, bytes: u64) -> Option<u64> {
         let bytes = bytes.max(1);
         let is_free = |at: &u64| {

@@ -57,7 +57,7 @@ pub struct KernelParts<'a> {
 }
 
 impl<'a> KernelParts<'a> {
-    /// The number of an opcode.
+    /// Returns the number of an opcode.
     pub fn opcode(&mut self, name: &'a str) -> u32 {
         let next = self.opcodes.len() as u32;
         let number = *self.opcode_numbers.entry(name).or_insert(next);
@@ -98,7 +98,7 @@ pub struct Builder<'a, 'g> {
     fixups: Vec<(Reg, Reg, ScalarType)>,
 }
 
-/// How registers of a type are stored, except those of 128 bits, for which [`Builder::quad`] is.
+/// Returns how registers of a type are stored, except those of 128 bits, for which [`Builder::quad`] is.
 pub fn class_of(ty: ScalarType) -> Result<Class, String> {
     match ty {
         ScalarType::Pred => Ok(Class::Pred),
@@ -144,7 +144,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         self.tables.insert(name, labels.to_vec());
     }
 
-    /// The labels of a table.
+    /// Returns the labels of a table.
     pub fn table(&self, name: &str) -> Option<Vec<&'a str>> {
         self.tables.get(name).cloned()
     }
@@ -222,7 +222,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Err(format!("`{name}` is not declared"))
     }
 
-    /// The offset of a shared variable in this kernel.
+    /// Returns the offset of a shared variable in this kernel.
     pub fn place_shared(&mut self, v: &Variable<'a>) -> u32 {
         if let Some(&at) = self.parts.shared.get(v.name) {
             return at;
@@ -239,7 +239,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         at
     }
 
-    /// A source of a type.
+    /// Returns a source of a type.
     pub fn src(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
         let class = class_of(ty)?;
         let wide = class == Class::Wide;
@@ -313,7 +313,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         to
     }
 
-    /// A destination of a type. A wider register gets the value sign- or zero-extended, as the type says.
+    /// Returns a destination of a type. A wider register gets the value sign- or zero-extended, as the type says.
     pub fn dst(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
         let class = class_of(ty)?;
         match *operand {
@@ -337,7 +337,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// A register of 128 bits.
+    /// Returns a register of 128 bits.
     pub fn quad(&mut self, operand: &Operand<'a>) -> Result<Opnd, String> {
         if let Operand::Name(name) = *operand
             && let Symbol::Register(register, ScalarType::B128) = self.lookup(name)?
@@ -347,7 +347,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Err(format!("a register of 128 bits is expected, not {operand:?}"))
     }
 
-    /// The class of the register that an operand names.
+    /// Returns the class of the register that an operand names.
     pub fn register_class(&mut self, operand: &Operand<'a>) -> Option<Class> {
         match *operand {
             Operand::Name(name) => match self.lookup(name).ok()? {
@@ -358,7 +358,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// A predicate source and whether it is negated.
+    /// Returns a predicate source and whether it is negated.
     pub fn pred(&mut self, operand: &Operand<'a>) -> Result<(Opnd, bool), String> {
         match *operand {
             Operand::Name(_) => Ok((self.src(operand, ScalarType::Pred)?, false)),
@@ -424,7 +424,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Ok(())
     }
 
-    /// The register of a guard, and whether it is negated.
+    /// Returns the register of a guard, and whether it is negated.
     pub fn guard(&mut self, guard: Guard<'a>) -> Result<(Reg, bool), String> {
         match self.src(&Operand::Name(guard.register), ScalarType::Pred)? {
             Opnd::Reg(register) => Ok((register, guard.negated)),

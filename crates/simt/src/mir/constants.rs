@@ -18,7 +18,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// A row with the same bits in all lanes.
+    /// Returns a row with the same bits in all lanes.
     pub fn uniform(&mut self, bits: u64, wide: bool) -> Opnd {
         let offset = *self.known.entry((bits, wide)).or_insert_with(|| {
             let at = self.rows.len() as u32 * 128;
@@ -33,7 +33,7 @@ impl Constants {
         Opnd::Fixed(Slot::new(Area::Constants, offset))
     }
 
-    /// The row of a parameter of the kernel.
+    /// Returns the row of a parameter of the kernel.
     pub fn param(&mut self, offset: u32, wide: bool) -> Opnd {
         let known = self.params.iter().find(|p| (p.offset, p.wide) == (offset, wide)).map(|p| p.row);
         let row = known.unwrap_or_else(|| {
@@ -45,7 +45,7 @@ impl Constants {
         Opnd::Fixed(Slot::new(Area::Constants, row * 128))
     }
 
-    /// A row that depends on the lane.
+    /// Returns a row that depends on the lane.
     pub fn lanes(&mut self, name: &'static str, lane: impl Fn(u32) -> u32) -> Opnd {
         let rows = &mut self.rows;
         let offset = *self.lanes.entry(name).or_insert_with(|| {

@@ -3,7 +3,7 @@
 /// Namespaces of the libraries in the toolkit.
 const LIBRARIES: [&str; 5] = ["cuda", "cub", "thrust", "std", "cooperative_groups"];
 
-/// The name of a variable in the source, without scopes; `None` if the compiler or a library declared it.
+/// Returns the name of a variable in the source, without scopes; `None` if the compiler or a library declared it.
 pub fn source_name(symbol: &str) -> Option<&str> {
     let Some(mangled) = symbol.strip_prefix("_Z") else {
         let own = !symbol.starts_with("__") && !symbol.contains('$');
@@ -15,8 +15,8 @@ pub fn source_name(symbol: &str) -> Option<&str> {
     (!LIBRARIES.contains(&first) && !first.starts_with("__")).then_some(last)
 }
 
-/// The identifiers of a name mangled by the Itanium C++ ABI, outermost scope first. Literals among template arguments
-/// (`Li256E`) are skipped, because their digits are not lengths.
+/// Returns the identifiers of a name mangled by the Itanium C++ ABI, outermost scope first. Literals among template
+/// arguments (`Li256E`) are skipped, because their digits are not lengths.
 fn identifiers(mangled: &str) -> impl Iterator<Item = &str> {
     let mut left = mangled;
     std::iter::from_fn(move || {

@@ -23,7 +23,7 @@ impl<'f> Source<'f> {
         Self { files, folder: None, callers: HashMap::new() }
     }
 
-    /// The author's line for the instructions after a `.loc`.
+    /// Returns the author's line for the instructions after a `.loc`.
     pub fn place(&mut self, place: Place, inlined_at: Option<Place>) -> Place {
         match inlined_at {
             Some(caller) => drop(self.callers.insert(place, caller)),

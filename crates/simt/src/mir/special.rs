@@ -8,7 +8,7 @@ use crate::mir::constants::Constants;
 use crate::program::ins::{Area, Slot};
 use crate::program::row::{LANES, Row};
 
-/// The row of a special register; clocks have none.
+/// Returns the row of a special register; clocks have none.
 pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
     if name == "WARP_SZ" {
         return Some(constants.uniform(LANES as u64, false));

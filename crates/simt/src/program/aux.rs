@@ -153,7 +153,7 @@ bitflags! {
 }
 
 impl Access {
-    /// An access to a state space, without flags.
+    /// Returns an access to a state space, without flags.
     pub const fn to(space: StateSpace) -> Self {
         Self::from_bits_retain(space.0)
     }
@@ -163,7 +163,7 @@ impl Access {
         Self::from_bits_retain(self.bits() | count)
     }
 
-    /// The number of elements per lane.
+    /// Returns the number of elements per lane.
     #[inline(always)]
     pub const fn elements(self) -> u32 {
         self.bits() & 0xf

@@ -48,7 +48,7 @@ impl Bases {
         self.0[area as usize] = start.wrapping_sub(area as usize);
     }
 
-    /// The address of an operand.
+    /// Returns the address of an operand.
     ///
     /// # Safety
     /// The slot is one that the loader made for the current function.
@@ -58,7 +58,7 @@ impl Bases {
         unsafe { self.0.get_unchecked((slot.0 & 3) as usize).wrapping_add(slot.0 as usize).cast() }
     }
 
-    /// The address of a register, as every destination is.
+    /// Returns the address of a register, as every destination is.
     #[inline(always)]
     pub const fn register<T>(&self, slot: Slot) -> *mut T {
         self.0[Area::Frame as usize].wrapping_add(slot.0 as usize).cast()

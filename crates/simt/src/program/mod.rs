@@ -135,7 +135,7 @@ impl Kernel {
         source_place(&self.files, line).unwrap_or_else(|| format!("line {} of the PTX", line.ptx))
     }
 
-    /// The constants of a launch with these parameters.
+    /// Returns the constants of a launch with these parameters.
     pub fn constants(&self, params: &[u8]) -> Vec<Row<u32>> {
         let mut rows = self.constants.clone();
         for &ParamRow { row, offset, wide } in &self.param_rows {

@@ -31,7 +31,7 @@ pub trait Lane: Copy + Default + 'static {
 /// A truth value per lane: all ones or zero.
 pub type Flags = [i32; LANES];
 
-/// The bits of a mask as a truth value per lane.
+/// Returns the bits of a mask as a truth value per lane.
 #[inline(always)]
 pub fn flags(mask: u32) -> Flags {
     // Without `from_fn`, which may stay a function of its own, compiled for no instruction set in particular.
@@ -82,7 +82,7 @@ pub fn each(mut mask: u32, mut lane: impl FnMut(usize)) {
     }
 }
 
-/// A value of a closure type that captures nothing.
+/// Returns a value of a closure type that captures nothing.
 #[inline(always)]
 pub fn instance<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "a lane closure captures nothing") };

@@ -51,7 +51,7 @@ const TEXTS: [(u32, &str, &str); 15] = [
 pub struct Texts(Mutex<BTreeMap<(Code, bool), u64>>);
 
 impl Texts {
-    /// The address of a code's name, or of its text; zero if there is no memory left.
+    /// Returns the address of a code's name, or of its text; zero if there is no memory left.
     pub fn address(&self, memory: &Memory, code: Code, name: bool) -> u64 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&address) = known.get(&(code, name)) {

@@ -44,7 +44,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The limit that a launch exceeds; blocks may have `shared_limit` bytes of shared memory.
+/// Returns the limit that a launch exceeds; blocks may have `shared_limit` bytes of shared memory.
 pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared_limit: u32) -> Option<Violation> {
     let [bx, by, bz] = shape.block;
     let threads = u64::from(bx) * u64::from(by) * u64::from(bz);

@@ -162,7 +162,8 @@ impl<'m> GridRuntime<'m> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The work that the grid has queued, after its blocks have ended. Frees parameter buffers that it never launched.
+    /// Returns the work that the grid has queued, after its blocks have ended. Frees parameter buffers that it never
+    /// launched.
     pub fn take(&self, memory: &Memory) -> Queue {
         let mut state = self.state();
         for address in std::mem::take(&mut state.buffers).into_keys() {

@@ -117,7 +117,7 @@ impl BlockShadow {
         self.syncs[(warp & 31) as usize] += 1;
     }
 
-    /// The present moment, for thread zero of a warp.
+    /// Returns the present moment, for thread zero of a warp.
     pub(super) fn now(&self, warp: u32, line: u16) -> Tag {
         Tag::new(self.epoch, self.syncs[(warp & 31) as usize], warp, line)
     }
@@ -155,7 +155,7 @@ impl BlockShadow {
         }
     }
 
-    /// A request whose words are contiguous.
+    /// Returns a request whose words are contiguous.
     fn touch_run(
         &mut self,
         r: &Request<'_>,
@@ -196,8 +196,8 @@ impl BlockShadow {
         None
     }
 
-    /// A request lane by lane. Lanes of one instruction do not conflict with each other: if two may store to one word,
-    /// all are checked before any is recorded.
+    /// Returns a request lane by lane. Lanes of one instruction do not conflict with each other: if two may store to
+    /// one word, all are checked before any is recorded.
     fn touch_each(
         &mut self,
         r: &Request<'_>,

@@ -68,7 +68,7 @@ impl Track {
         all.fold(0, |found, (w, bit)| found | if mask & bit == 0 { 0 } else { apart(w) }) != 0
     }
 
-    /// The words among these that another thread than now accessed.
+    /// Returns the words among these that another thread than now accessed.
     fn different(&self, mask: u32, words: &Words<'_>) -> u32 {
         each(mask).filter(|&w| (self.who[w] ^ words.who(w)) & THREAD != 0).fold(0, |m, w| m | BIT[w])
     }

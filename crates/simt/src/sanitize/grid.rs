@@ -123,12 +123,12 @@ impl GridShadow {
         self.tracking
     }
 
-    /// The number of a source line of a function.
+    /// Returns the number of a source line of a function.
     pub fn line(&self, function: usize, line: u32) -> u16 {
         u16::try_from(self.starts[function] + line).unwrap_or(tag::NO_LINE)
     }
 
-    /// The function and line with a number.
+    /// Returns the function and line with a number.
     pub fn position(&self, line: u16) -> Option<(usize, u32)> {
         if line == tag::NO_LINE {
             return None;
@@ -137,7 +137,7 @@ impl GridShadow {
         Some((function, u32::from(line) - self.starts[function]))
     }
 
-    /// The next moment in commit order.
+    /// Returns the next moment in commit order.
     pub fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
@@ -147,7 +147,7 @@ impl GridShadow {
         lock(&self.signals).insert(offset / 4, self.tick());
     }
 
-    /// The moment before which everything is acquired by a read of this word.
+    /// Returns the moment before which everything is acquired by a read of this word.
     pub fn acquired(&self, offset: u64) -> u64 {
         lock(&self.signals).get(&(offset / 4)).map_or(self.blocks, |t| t + 1)
     }
@@ -195,7 +195,7 @@ impl GridShadow {
         }
     }
 
-    /// The lints of all blocks, by source lines; for each pair that of the first block.
+    /// Returns the lints of all blocks, by source lines; for each pair that of the first block.
     pub fn lints(&self) -> Vec<Lint> {
         lock(&self.lints).values().copied().collect()
     }

@@ -72,7 +72,8 @@ impl Mark {
 struct Marks(ByLine<Box<[Mark]>>);
 
 impl Marks {
-    /// The page of a line. A load gets one only if another access has made it, because loads alone do not conflict.
+    /// Returns the page of a line. A load gets one only if another access has made it, because loads alone do not
+    /// conflict.
     fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
         if op == Op::Load {
             return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
@@ -107,7 +108,7 @@ impl Marks {
 }
 
 impl LaunchLog {
-    /// An empty log that drops stretches of memory beyond this weight.
+    /// Returns an empty log that drops stretches of memory beyond this weight.
     pub const fn new(most: u64) -> Self {
         Self { most, words: Vec::new(), logs: Vec::new(), weight: 0, sparse: 0, closed: false }
     }
@@ -148,7 +149,7 @@ impl LaunchLog {
         starts.zip(&self.logs).map(|(start, log_of_block)| (*log_of_block, &self.words[start..log_of_block.end]))
     }
 
-    /// The part of a log in tracked stretches.
+    /// Returns the part of a log in tracked stretches.
     fn thinned(&self, words: &[u32]) -> Log {
         let mut kept = Log::default();
         access_records(words, |number| is_tracked(number, self.sparse)).for_each(|record| kept.add(&record));

@@ -160,7 +160,7 @@ impl Line {
     }
 }
 
-/// A number in which every bit depends on all lower bits of a line's number.
+/// Returns a number in which every bit depends on all lower bits of a line's number.
 pub const fn scattered(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b1) >> 8
 }

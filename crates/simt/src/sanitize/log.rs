@@ -155,7 +155,7 @@ fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
     words.extend(whole.iter().take(count.div_ceil(4)).map(|four| u32::from_le_bytes(*four)));
 }
 
-/// The words of a line that contain some bytes.
+/// Returns the words of a line that contain some bytes.
 pub fn words_of(bytes: u128) -> u32 {
     if bytes == u128::MAX {
         return u32::MAX;
@@ -269,7 +269,7 @@ impl Log {
         }
     }
 
-    /// All records.
+    /// Returns all records.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
@@ -280,12 +280,12 @@ fn records(words: &[u32]) -> impl Iterator<Item = EncodedRecord<'_>> {
     std::iter::from_fn(move || reader.record())
 }
 
-/// Every record of a log: the first line, the number of lines, and the access to each word.
+/// Returns every record of a log: the first line, the number of lines, and the access to each word.
 pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
     records(words).map(|record| (record.head.number, record.head.lines, record.head.op, record.mask))
 }
 
-/// All accesses of a log to the wanted lines, one by one.
+/// Returns all accesses of a log to the wanted lines, one by one.
 pub fn access_records(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = AccessRecord> {
     access_records_among(words, |_, _| true, wanted)
 }
@@ -302,8 +302,8 @@ pub fn access_records_among(
     })
 }
 
-/// The source lines of the accesses to some words, and for each word the index of its source line; `None` if there are
-/// more than fit.
+/// Returns the source lines of the accesses to some words, and for each word the index of its source line; `None` if
+/// there are more than fit.
 fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS])> {
     let (mut lines, mut which) = ([0; PALETTE], [0; WORDS]);
     let mut left = mask;
@@ -327,7 +327,7 @@ fn same(mask: u32, apart: impl Fn(usize) -> u32) -> bool {
     BIT.iter().enumerate().fold(0, |all, (w, bit)| all | if mask & bit == 0 { 0 } else { apart(w) }) == 0
 }
 
-/// The shortest encoding of the threads of some words, and its first thread.
+/// Returns the shortest encoding of the threads of some words, and its first thread.
 fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     let first = mask.trailing_zeros() as usize % WORDS;
     for shift in 0..3 {
@@ -400,7 +400,7 @@ fn byte(words: &[u32], k: usize) -> u8 {
 }
 
 impl EncodedRecord<'_> {
-    /// The `k`-th line of the record.
+    /// Returns the `k`-th line of the record.
     fn line(&self, k: u32) -> AccessRecord {
         let head = self.head;
         let (mut who, mut values) = ([0; WORDS], [0; WORDS]);

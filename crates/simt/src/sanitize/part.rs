@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// A bit per word of the line.
+    /// Returns a bit per word of the line.
     pub const fn words(&self) -> u32 {
         (u32::MAX >> (WORDS - self.count)) << self.from
     }

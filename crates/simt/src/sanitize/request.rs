@@ -10,7 +10,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// What was done to a word, for messages.
+    /// Returns what was done to a word, for messages.
     pub const fn done(self) -> &'static str {
         match self {
             Self::Load => "read",
@@ -59,7 +59,7 @@ pub struct Request<'r> {
 }
 
 impl Request<'_> {
-    /// The start of a lane's access, as an offset from the start of the state space.
+    /// Returns the start of a lane's access, as an offset from the start of the state space.
     #[inline]
     pub fn offset(&self, lane: usize) -> u64 {
         self.addresses[lane & 31].wrapping_sub(self.origin)

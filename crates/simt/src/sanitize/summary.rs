@@ -95,8 +95,8 @@ impl Entry {
         Some((byte, of(self.op, pair.0), of(other.op, pair.1)))
     }
 
-    /// The first byte of `both` whose values differ or are not known to be equal. Where only hashes are known, it is
-    /// the first byte of the word.
+    /// Returns the first byte of `both` whose values differ or are not known to be equal. Where only hashes are known,
+    /// it is the first byte of the word.
     fn unequal(&self, other: &Self, both: u128) -> Option<usize> {
         let stores = self.op == Op::Store && other.op == Op::Store;
         (0..WORDS).find_map(|w| {
@@ -106,7 +106,7 @@ impl Entry {
         })
     }
 
-    /// The bytes of a word that both stored with equal values.
+    /// Returns the bytes of a word that both stored with equal values.
     fn equal_bytes(&self, other: &Self, w: usize) -> u8 {
         let of = |entry: &Self| (entry.bytes >> (4 * w) & 0xf) as u8;
         match (self.stored_to(w), other.stored_to(w)) {
@@ -191,7 +191,7 @@ const fn hash(value: u32) -> u8 {
     (value.wrapping_mul(0x9e37_79b1) >> 24) as u8
 }
 
-/// The values of the words of a line that plain stores wrote in parts; `bytes` are the written ones.
+/// Returns the values of the words of a line that plain stores wrote in parts; `bytes` are the written ones.
 fn partial(bytes: u128, line: &Line) -> Option<Box<Partial>> {
     let words = line.partial & words_of(bytes);
     (words != 0).then(|| {

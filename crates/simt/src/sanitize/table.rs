@@ -55,7 +55,7 @@ struct Held {
     line_load: LineLoad,
 }
 
-/// The slot of a number.
+/// Returns the slot of a number.
 #[inline]
 const fn slot_of(number: u32) -> usize {
     number.wrapping_add(scattered(number / STRETCH)) as usize % SLOTS
@@ -95,7 +95,7 @@ impl Table {
         self.held.len() >= lines::MOST
     }
 
-    /// The full state of a line by number, reset in this epoch if the line is new.
+    /// Returns the full state of a line by number, reset in this epoch if the line is new.
     #[inline]
     pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
         let nothing = LineLoad { epoch: 0, sync: 0, base: 0, shift: 0 };
@@ -127,7 +127,7 @@ impl Table {
         Some(&mut self.lines[self.held[at].at as usize])
     }
 
-    /// The index of a number, or else the free slot for it; no slot if another number has it.
+    /// Returns the index of a number, or else the free slot for it; no slot if another number has it.
     #[inline]
     fn find(&self, number: u32) -> Result<usize, Option<usize>> {
         let slot = slot_of(number);
@@ -165,7 +165,7 @@ impl Table {
         self.used += 1;
     }
 
-    /// The states of all lines, sorted by number.
+    /// Returns the states of all lines, sorted by number.
     pub fn sorted(&mut self) -> impl Iterator<Item = (u32, Known<'_>)> {
         // Most lines were accessed in order: only the starts of such runs are sorted.
         let mut next = None;

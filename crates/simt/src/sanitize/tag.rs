@@ -32,7 +32,7 @@ impl Tag {
     /// The count of synchronisations of an access that is ordered with all later ones of the warp.
     pub const SYNCED: u32 = SYNCS;
 
-    /// An access to all four bytes, by thread and source line as [`Self::who`] encodes them.
+    /// Returns an access to all four bytes, by thread and source line as [`Self::who`] encodes them.
     #[inline]
     pub fn at(who: u32, epoch: u32, sync: u32) -> Self {
         let bits = u64::from(epoch) << EPOCH | u64::from(sync.min(SYNCS)) << SYNC | 0xf << BYTES;
@@ -101,7 +101,7 @@ impl Tag {
         self.0 as u32 & (WARPS - 1) as u32
     }
 
-    /// A tag with the given thread and source line.
+    /// Returns a tag with the given thread and source line.
     pub const fn of_who(who: u32) -> Self {
         Self(who as u64)
     }
@@ -117,7 +117,7 @@ impl Tag {
         alike && !alone && (!one_warp || self.unsynced(later))
     }
 
-    /// The thread's number in the block.
+    /// Returns the thread's number in the block.
     pub const fn thread(self) -> u32 {
         (self.0 & 0x3ff) as u32
     }

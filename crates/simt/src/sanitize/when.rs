@@ -14,7 +14,7 @@ pub enum When {
 }
 
 impl When {
-    /// What a block had acquired before an access: everything released before this moment.
+    /// Returns what a block had acquired before an access: everything released before this moment.
     pub const fn acquired(self, block: u32) -> u64 {
         match self {
             Self::Never => 0,
@@ -23,7 +23,7 @@ impl When {
         }
     }
 
-    /// The moment at which a block released an access.
+    /// Returns the moment at which a block released an access.
     pub const fn released(self, block: u32) -> u64 {
         match self {
             Self::Never => u64::MAX,

@@ -25,13 +25,13 @@ pub fn each(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The bytes of `words` words from word `first` on.
+/// Returns the bytes of `words` words from word `first` on.
 #[inline]
 pub const fn byte_mask(first: usize, words: usize) -> u128 {
     (u128::MAX >> (128 - 4 * words)) << (4 * first)
 }
 
-/// The bytes of some words.
+/// Returns the bytes of some words.
 #[inline]
 pub fn bytes_of(words: u32) -> u128 {
     if words == u32::MAX {

@@ -143,7 +143,7 @@ impl Block {
         }
     }
 
-    /// The warp after `at`.
+    /// Returns the warp after `at`.
     #[inline(always)]
     const fn following(&self, at: usize) -> usize {
         // A division would take longer than the rest of the step.
@@ -243,8 +243,8 @@ impl Block {
         Some(self.fault(cx, at, kind, message))
     }
 
-    /// A fault of the warp's running path, or else its first, at the instruction that it executes next or has stopped
-    /// at.
+    /// Returns a fault of the warp's running path, or else its first, at the instruction that it executes next or has
+    /// stopped at.
     fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         let split = hang_report::shown(&cx.warp);

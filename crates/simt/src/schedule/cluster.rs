@@ -24,7 +24,7 @@ pub struct Cluster {
     peers: Vec<Peer>,
 }
 
-/// The index of a block of a cluster.
+/// Returns the index of a block of a cluster.
 fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
     let size = launch.cluster;
     let [x, y, _]: [u64; 3] = std::array::from_fn(|axis| u64::from(launch.grid[axis] / size[axis]));
@@ -34,7 +34,7 @@ fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
 }
 
 impl Cluster {
-    /// The cluster at this place in the order, at its first instructions; it uses the storage of `old`.
+    /// Returns the cluster at this place in the order, at its first instructions; it uses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
         let count: u32 = launch.cluster.iter().product();
         let Chosen { linear: number, weight } = launch.cluster_at(linear);
@@ -103,14 +103,14 @@ impl Cluster {
         self.blocks.iter_mut().for_each(Block::check_time_soon);
     }
 
-    /// The counts of all blocks.
+    /// Returns the counts of all blocks.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.blocks.iter().for_each(|block| sum.add(&block.counters));
         sum
     }
 
-    /// The output of the blocks since the last call, in the order of their ranks.
+    /// Returns the output of the blocks since the last call, in the order of their ranks.
     pub fn printed(&mut self) -> String {
         let mut all = String::new();
         self.blocks.iter_mut().for_each(|block| printed::append(&mut all, &std::mem::take(&mut block.printed)));

@@ -257,7 +257,7 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
     }
 }
 
-/// The next cluster, before its first visible effect; those without one have run to their end.
+/// Returns the next cluster, before its first visible effect; those without one have run to their end.
 fn next_block(
     launch: &LaunchState<'_>,
     queue: &mut Queue,

@@ -6,12 +6,12 @@ use crate::program::{Kernel, Position};
 /// Groups of warps that a report names besides those that run.
 const MOST: usize = 4;
 
-/// The path of a warp that a report shows: the first that can run, or else the first.
+/// Returns the path of a warp that a report shows: the first that can run, or else the first.
 pub fn shown(warp: &Warp) -> Option<&Split> {
     warp.splits.iter().find(|split| split.state == SplitState::Ready).or(warp.splits.first())
 }
 
-/// The instruction that a path executes next, or has stopped at; without a path the first one of the kernel.
+/// Returns the instruction that a path executes next, or has stopped at; without a path the first one of the kernel.
 pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
     let function = split.map_or(0, |split| split.function);
     let code = &kernel.functions[function].ins;
@@ -24,8 +24,8 @@ pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
     Position { function, line: code.get(at).map_or(0, |i| i.line) }
 }
 
-/// What every warp that has not ended does. Those that do what warp `at` does come last and without their place, which
-/// the trap names.
+/// Returns what every warp that has not ended does. Those that do what warp `at` does come last and without their
+/// place, which the trap names.
 pub fn describe(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
     let mut groups: Vec<(Doing, Vec<usize>)> = Vec::new();
     for (number, warp) in warps.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::bench::{Arg, Bench};
 
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-/// A kernel `test(out)` with the thread's number in `%r1` and the address of its word of `out` in `%rd2`.
+/// Returns a kernel `test(out)` with the thread's number in `%r1` and the address of its word of `out` in `%rd2`.
 fn kernel(variables: &str, body: &str) -> String {
     format!(
         "{HEAD}{variables}\n.visible .entry test(.param .u64 out)\n{{
@@ -29,7 +29,7 @@ fn kernel(variables: &str, body: &str) -> String {
     )
 }
 
-/// What one warp leaves, with the sanitizer and without it.
+/// Returns what one warp leaves, with the sanitizer and without it.
 #[track_caller]
 fn left(ptx: &str) -> Vec<i32> {
     let [with, without] = [true, false].map(|sanitize| {

@@ -69,7 +69,7 @@ impl Bench {
     }
 }
 
-/// The fault that a launch must end in.
+/// Returns the fault that a launch must end in.
 pub fn trap(result: Result<LaunchReport, LaunchError>) -> (TrapKind, String) {
     match result.unwrap_err() {
         LaunchError::Trap(trap) => (trap.kind, trap.to_string()),

@@ -10,8 +10,9 @@ const LAUNCHES: usize = 12;
 /// Threads of the host. The machine may have fewer cores.
 const THREADS: usize = 4;
 
-/// A kernel whose first blocks take longest to reach `body`. There `%rd1` is the address of the word that the blocks
-/// share, `%r1` the block, and `%r2` a number below [`BLOCKS`] that no other block has; `%r3` is stored at the end.
+/// Returns a kernel whose first blocks take longest to reach `body`. There `%rd1` is the address of the word that the
+/// blocks share, `%r1` the block, and `%r2` a number below [`BLOCKS`] that no other block has; `%r3` is stored at the
+/// end.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n\
@@ -56,7 +57,7 @@ fn agrees(body: &str, block: impl Fn(i32, &mut i32) -> i32) {
     }
 }
 
-/// The number that no other block has.
+/// Returns the number that no other block has.
 const fn own(block: i32) -> i32 {
     block * 7 % BLOCKS as i32
 }

@@ -48,7 +48,7 @@ fn every_form_that_the_compiler_writes_is_loaded() {
     assert!(unused.is_empty(), "no test has an instruction in these forms: {unused:?}");
 }
 
-/// The forms of an operation in which no loaded opcode is.
+/// Returns the forms of an operation in which no loaded opcode is.
 fn unused(operation: &simt::Operation, loaded: &BTreeSet<String>) -> Vec<String> {
     let opcodes: Vec<&String> =
         loaded.iter().filter(|opcode| opcode.split('.').next() == Some(operation.name)).collect();

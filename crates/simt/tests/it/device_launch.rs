@@ -12,7 +12,7 @@ fn bench() -> Bench {
     Bench::new(KERNELS)
 }
 
-/// What the grids of a launch of one block have logged.
+/// Returns what the grids of a launch of one block have logged.
 fn logged(kernel: &str, threads: u32) -> Vec<i32> {
     let mut b = bench();
     let log = b.buffer(&[0; 64]);

@@ -6,8 +6,8 @@ use crate::bench::{Arg, Bench, trap};
 
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-/// A kernel `test(out, n)` with the thread's number in `%r1`, n in `%r2` and the address of its word of `out` in `%rd2`.
-/// Threads from n on exit at once.
+/// Returns a kernel `test(out, n)` with the thread's number in `%r1`, n in `%r2` and the address of its word of `out`
+/// in `%rd2`. Threads from n on exit at once.
 fn kernel(directives: &str, body: &str) -> String {
     format!(
         "{HEAD}.visible .entry test(.param .u64 out, .param .u32 n){directives}\n{{
@@ -36,7 +36,7 @@ fn launched(ptx: &str, blocks: u32, threads: u32, n: i32) -> [(Result<LaunchRepo
     })
 }
 
-/// What a kernel of one block leaves, which is the same with and without the sanitizer.
+/// Returns what a kernel of one block leaves, which is the same with and without the sanitizer.
 #[track_caller]
 fn left(ptx: &str, threads: u32, n: i32) -> Vec<i32> {
     let [(with, left), (without, same)] = launched(ptx, 1, threads, n);

@@ -23,7 +23,7 @@ fn caught_with(options: Options, kernel: &str, threads: u32, args: impl Fn(&mut 
     }
 }
 
-/// The line of a kernel that holds a text.
+/// Returns the line of a kernel that holds a text.
 fn line(kernel: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(kernel));
     format!("faults.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
@@ -39,7 +39,7 @@ fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
     assert_eq!(trap.to_string(), says);
 }
 
-/// The memory that a trap is about: its allocation, and the offset in there.
+/// Returns the memory that a trap is about: its allocation, and the offset in there.
 #[track_caller]
 fn site<'t>(trap: &'t Trap, allocation: &str, offset: i64) -> &'t Site {
     let site = trap.site.as_ref().unwrap();

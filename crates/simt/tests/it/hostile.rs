@@ -49,7 +49,7 @@ impl Dice {
     }
 }
 
-/// Where words begin and end: runs of letters, digits and what names hold, and each sign by itself.
+/// Returns where words begin and end: runs of letters, digits and what names hold, and each sign by itself.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%' | '.' | '$' | '@');
     let mut found: Vec<(usize, usize)> = Vec::new();

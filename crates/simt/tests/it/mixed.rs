@@ -77,7 +77,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Which lanes are in which of several places: in turn, in halves, and all but one lane in the first.
+/// Returns which lanes are in which of several places: in turn, in halves, and all but one lane in the first.
 fn patterns(places: &[usize]) -> Vec<[usize; 32]> {
     let last = *places.last().unwrap();
     vec![
@@ -88,13 +88,13 @@ fn patterns(places: &[usize]) -> Vec<[usize; 32]> {
     ]
 }
 
-/// All pairs of places before `end`, in both orders, and all of these places at once.
+/// Returns all pairs of places before `end`, in both orders, and all of these places at once.
 fn mixtures(end: usize) -> Vec<[usize; 32]> {
     let pairs = (0..end).flat_map(|a| (0..end).map(move |b| vec![a, b]));
     pairs.chain([(0..end).collect(), (0..end).rev().collect()]).flat_map(|places| patterns(&places)).collect()
 }
 
-/// What the launch ends in, with and without the sanitizer, and the words of `out`.
+/// Returns what the launch ends in, with and without the sanitizer, and the words of `out`.
 fn run(ptx: &str, kinds: &[usize; 32], sanitize: bool) -> (Result<LaunchReport, LaunchError>, Vec<i32>) {
     let mut bench = Bench::with(ptx, Options { sanitize, ..Options::default() });
     let words = |place: i32| (0..32).map(|k| 100 * place + k).collect::<Vec<_>>();

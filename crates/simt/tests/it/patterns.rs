@@ -75,7 +75,7 @@ const LOADS: [(u32, &str); 3] = [
 const WORDS: u32 = 4096;
 const LANES: [u32; 6] = [u32::MAX, 0xaaaa_aaaa, 0xffff_0000, 0x0000_1fff, 0x8000_0001, 1 << 7];
 
-/// A machine, and a buffer whose words are all written but one.
+/// Returns a machine, and a buffer whose words are all written but one.
 fn machine(load: &str, hole: u32, sanitize: bool) -> (Bench, u64) {
     let mut bench = Bench::with(&KERNELS.replace("LOAD", load), Options { sanitize, ..Options::default() });
     let data = bench.machine.alloc(u64::from(WORDS) * 4).unwrap();

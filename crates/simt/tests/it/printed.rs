@@ -55,7 +55,7 @@ $L_end:
 }
 ";
 
-/// What a launch of ten blocks has printed when block n traps.
+/// Returns what a launch of ten blocks has printed when block n traps.
 fn printed(n: i32, waits: bool, cooperative: bool, workers: usize) -> String {
     let options = Options { threads: Some(workers), watchdog: 10_000_000, ..Options::default() };
     let mut bench = Bench::with(PRINTS, options);
@@ -91,7 +91,7 @@ fn a_grid_keeps_the_first_mebibyte_however_many_blocks_print() {
     }
 }
 
-/// A warp whose every instruction but two prints 32 lines of 200 characters, and which never ends.
+/// Returns a warp whose every instruction but two prints 32 lines of 200 characters, and which never ends.
 fn prints_for_ever() -> String {
     let text: Vec<String> = [b'x'; 200].iter().chain(b"\n\0").map(u8::to_string).collect();
     format!(
@@ -107,7 +107,7 @@ fn prints_for_ever() -> String {
     )
 }
 
-/// The time that this thread has had a processor.
+/// Returns the time that this thread has had a processor.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())

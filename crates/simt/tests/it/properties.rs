@@ -17,7 +17,7 @@ struct Operation {
 const ALL: &[&str] = &["u16", "s16", "u32", "s32", "u64", "s64"];
 const BITS: &[&str] = &["b32", "b64"];
 
-/// The upper half of a product of two `width`-bit numbers, floor and all, without more than 128 bits.
+/// Returns the upper half of a product of two `width`-bit numbers, floor and all, without more than 128 bits.
 fn high(a: i128, b: i128, width: u32) -> i128 {
     let half = width / 2;
     let (a1, a0, b1, b0) = (a >> half, a & ((1 << half) - 1), b >> half, b & ((1 << half) - 1));
@@ -29,13 +29,13 @@ fn bit(x: i128, at: i128) -> i128 {
     x >> at.clamp(0, 127) & 1
 }
 
-/// What counts of a position or a length: eight bits, all of them for fields of 64 bits.
+/// Returns what counts of a position or a length: eight bits, all of them for fields of 64 bits.
 fn extent(x: i128, width: u32) -> i128 {
     if width == 64 { x } else { x & 0xff }
 }
 
-/// A field of bits, and behind it ones where `signed` and its highest bit is set: the number's own where the field
-/// reaches beyond that.
+/// Returns a field of bits, and behind it ones where `signed` and its highest bit is set: the number's own where the
+/// field reaches beyond that.
 fn field(x: &[i128], width: u32, signed: bool) -> i128 {
     let (position, length) = (extent(x[1], width), extent(x[2], width));
     let last = i128::from(width) - 1;
@@ -54,7 +54,7 @@ fn insert(x: &[i128], width: u32) -> i128 {
     })
 }
 
-/// The highest bit that differs from the sign, or all ones.
+/// Returns the highest bit that differs from the sign, or all ones.
 fn highest(x: i128) -> i128 {
     (0..64).rev().find(|&at| bit(x, at) != bit(x, 127)).unwrap_or(-1)
 }

@@ -7,7 +7,7 @@ use crate::bench::{Arg, Bench, trap};
 
 const WARPS: usize = 8;
 
-/// A kernel of eight warps: `%w` is the thread's warp, `%c` what it stores in the end.
+/// Returns a kernel of eight warps: `%w` is the thread's warp, `%c` what it stores in the end.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 out)\n{{\n\

@@ -41,7 +41,7 @@ fn clean(shape: Shape, args: Args<'_>) -> Vec<String> {
     run(shape, args).unwrap_or_else(|e| panic!("`{}`: {e}", shape.0)).notes
 }
 
-/// The line of the source that holds a text, behind the line that holds another.
+/// Returns the line of the source that holds a text, behind the line that holds another.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     let (at, _) = lines.find(|(_, l)| l.contains(text)).unwrap();

@@ -5,8 +5,8 @@ use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// A kernel `test(out)` with the address of `out` in `%rd1`, the thread's number in `%r1`, the block's in `%r2`, and
-/// `%p1` in the first lane of each warp, `%p2` in the first thread of the first block.
+/// Returns a kernel `test(out)` with the address of `out` in `%rd1`, the thread's number in `%r1`, the block's in
+/// `%r2`, and `%p1` in the first lane of each warp, `%p2` in the first thread of the first block.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.file 1 \"/home/me/stores.cu\"\n
@@ -58,7 +58,7 @@ fn caught(body: &str, blocks: u32, threads: u32) -> Trap {
     }
 }
 
-/// The first lane of each warp stores 1 to an element, the first of all another 1 to one beside it.
+/// Returns the first lane of each warp stores 1 to an element, the first of all another 1 to one beside it.
 fn flags(ty: &str, bytes: u32, space: &str, base: &str) -> String {
     format!("@%p1 st.{space}.{ty} [{base}+{bytes}], %rs1;\n@%p2 st.{space}.{ty} [{base}+{}], %rs1;", 2 * bytes)
 }

@@ -11,13 +11,13 @@ const SOURCE: &str = include_str!("../ptx/kernels/system.cu");
 
 const ONE: [u32; 3] = [1, 1, 1];
 
-/// The line of the source that holds a text, behind the line that holds another.
+/// Returns the line of the source that holds a text, behind the line that holds another.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     format!("system.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
 }
 
-/// The trap in which a kernel of the module ends.
+/// Returns the trap in which a kernel of the module ends.
 fn caught_in(ptx: &str, kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
     let mut b = Bench::new(ptx);
     let args = args(&mut b);

@@ -10,7 +10,7 @@ fn run(form: &Form) -> Result<Vec<u64>, LaunchError> {
     run_on(form, &form.inputs())
 }
 
-/// The results of a form on given inputs, one set a thread.
+/// Returns the results of a form on given inputs, one set a thread.
 pub fn run_on(form: &Form, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError> {
     let mut machine = Machine::new(profiles().remove(0), Options { threads: Some(1), ..Options::default() })?;
     let module = machine.load(&form.ptx())?;
@@ -37,7 +37,7 @@ pub fn run_on(form: &Form, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError>
     Ok(bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())).collect())
 }
 
-/// The first cases of a form that the simulator gets wrong.
+/// Returns the first cases of a form that the simulator gets wrong.
 fn differences(form: &Form, committed: &str) -> Option<String> {
     let ours = match run(form) {
         Ok(ours) => ours,

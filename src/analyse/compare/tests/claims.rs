@@ -19,7 +19,7 @@ fn kinds(comparison: &Comparison) -> Vec<ClaimKind> {
     comparison.claims().map(|claim| claim.kind).collect()
 }
 
-/// The time in µs of the only variant.
+/// Returns the time in µs of the only variant.
 fn time_below(microseconds: f64) -> String {
     format!("time(\"v\") < {microseconds:?}")
 }

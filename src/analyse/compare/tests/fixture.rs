@@ -60,7 +60,7 @@ pub fn records(cases: Vec<CaseRecord>) -> Records {
     }
 }
 
-/// A case that was measured, without a time.
+/// Returns a case that was measured, without a time.
 pub fn case(n: i64) -> CaseRecord {
     let axes = vec![("n".to_owned(), Value::Int(n))];
     let hash = |name: &str| format!("{name:0>12}");
@@ -85,7 +85,7 @@ pub fn case(n: i64) -> CaseRecord {
     }
 }
 
-/// A launch without compile facts.
+/// Returns a launch without compile facts.
 pub fn launch() -> LaunchRecord {
     LaunchRecord {
         label: "v".to_owned(),
@@ -98,12 +98,12 @@ pub fn launch() -> LaunchRecord {
     }
 }
 
-/// A time with an interval of 95 % that reaches `half` of it to either side, in logarithms.
+/// Returns a time with an interval of 95 % that reaches `half` of it to either side, in logarithms.
 pub fn estimate(nanoseconds: f64, half: f64) -> Estimate {
     Estimate { point: nanoseconds, low: nanoseconds * (-half).exp(), high: nanoseconds * half.exp(), confidence: 0.95 }
 }
 
-/// A case with such a time.
+/// Returns a case with such a time.
 pub fn timed(n: i64, nanoseconds: f64, half: f64) -> CaseRecord {
     in_regime(case(n), Regime::Cold, estimate(nanoseconds, half))
 }
@@ -139,7 +139,7 @@ pub fn compared(base: &Records, new: &Records, options: &Options) -> Comparison 
     compare(&[Pair { base, new }], options)
 }
 
-/// The change of the only case of both.
+/// Returns the change of the only case of both.
 pub fn change(base: CaseRecord, new: CaseRecord, options: &Options) -> Change {
     let comparison = compared(&records(vec![base]), &records(vec![new]), options);
     let changes: Vec<&Change> = comparison.changes().collect();

@@ -18,23 +18,23 @@ const RELATIVE: f64 = 5e-4;
 struct Source(ChaCha8Rng);
 
 impl Source {
-    /// A number between 0 and 1.
+    /// Returns a number between 0 and 1.
     fn uniform(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// A standard normal number.
+    /// Returns a standard normal number.
     fn normal(&mut self) -> f64 {
         let (u, v) = (self.uniform(), self.uniform());
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// The time of a kernel in some process.
+    /// Returns the time of a kernel in some process.
     fn in_a_process(&mut self, nanoseconds: f64) -> f64 {
         nanoseconds * (1.0 + RELATIVE * self.normal()) + CONSTANT * self.normal()
     }
 
-    /// What a calibration finds.
+    /// Returns what a calibration finds.
     fn spread(&mut self) -> Spread {
         let kernels = |source: &mut Self, deviation: f64| -> f64 {
             let groups: Vec<Vec<f64>> =
@@ -56,13 +56,13 @@ impl Source {
         Estimate { point: interval.point, low: interval.low, high: interval.high, confidence: interval.coverage }
     }
 
-    /// A kernel that takes so long, measured in a process of its own.
+    /// Returns a kernel that takes so long, measured in a process of its own.
     fn case(&mut self, n: i64, nanoseconds: f64) -> CaseRecord {
         let time = self.in_a_process(nanoseconds);
         in_regime(super::fixture::case(n), Regime::Cold, self.estimate(time))
     }
 
-    /// A report of kernels that take so long.
+    /// Returns a report of kernels that take so long.
     fn report(&mut self, kernels: &[f64]) -> Records {
         let cases = kernels.iter().enumerate().map(|(n, nanoseconds)| self.case(n as i64, *nanoseconds)).collect();
         let mut report = records(cases);

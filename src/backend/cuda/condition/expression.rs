@@ -73,7 +73,7 @@ impl Code<'_> {
         format!("%{}{}", Class::ALL[class as usize].2, *count - 1)
     }
 
-    /// The register that an instruction writes. `parts` follow it.
+    /// Returns the register that an instruction writes. `parts` follow it.
     fn emit(&mut self, class: Class, instruction: &str, parts: &[&str]) -> String {
         let register = self.register(class);
         self.line(&format!("{instruction} {register}, {};", parts.join(", ")));
@@ -107,7 +107,7 @@ impl Code<'_> {
         self.line(&format!("ld.global.u{width} %bits{index}, [%address];"));
     }
 
-    /// The number that an element holds.
+    /// Returns the number that an element holds.
     fn read(&mut self, index: usize, element: ElementType) -> Operand {
         let bits = format!("%bits{index}");
         match element {
@@ -158,7 +158,7 @@ impl Code<'_> {
         }
     }
 
-    /// A number as a float.
+    /// Returns a number as a float.
     fn float(&mut self, operand: Operand) -> Result<String, String> {
         match operand {
             Operand::Float(register) => Ok(register),
@@ -177,7 +177,7 @@ impl Code<'_> {
         }
     }
 
-    /// A float that must be finite.
+    /// Returns a float that must be finite.
     fn finite(&mut self, value: String) -> Operand {
         let size = self.emit(Class::Float, "abs.f64", &[&value]);
         let infinite = self.double(f64::INFINITY);
@@ -343,7 +343,7 @@ impl Code<'_> {
         Ok(Operand::Int(result))
     }
 
-    /// The product of two integers, which must not overflow.
+    /// Returns the product of two integers, which must not overflow.
     fn product(&mut self, a: &str, b: &str) -> String {
         let low = self.emit(Class::Int, "mul.lo.s64", &[a, b]);
         let high = self.emit(Class::Int, "mul.hi.s64", &[a, b]);
@@ -370,7 +370,7 @@ impl Code<'_> {
         Ok(self.finite(result))
     }
 
-    /// The negative or the absolute value.
+    /// Returns the negative or the absolute value.
     fn signed(&mut self, operand: Operand, instruction: &str) -> Result<Operand, String> {
         if operand.is_int() {
             let value = self.int(operand)?;
@@ -461,7 +461,7 @@ impl Code<'_> {
         Ok(result)
     }
 
-    /// A register of its own that holds the value.
+    /// Returns a register of its own that holds the value.
     fn copied(&mut self, operand: &Operand) -> Result<Operand, String> {
         if operand.is_int() {
             let value = self.int(operand.clone())?;

@@ -77,7 +77,7 @@ fn run(device: &mut dyn Device, module: crate::backend::ModuleId, (name, args): 
     device.run(&Batch::once(Vec::new(), vec![Step::Launch(Launch::new(kernel, one, one, args))])).unwrap();
 }
 
-/// What the kernel finds: whether the condition holds, or `None` where it has no value.
+/// Returns what the kernel finds: whether the condition holds, or `None` where it has no value.
 fn on_the_device(condition: &Condition, values: &[u64]) -> Option<bool> {
     let state = judged(condition, values, 1);
     let goes_on = state[HANDLES[0]] as u32;
@@ -212,7 +212,7 @@ fn real() -> impl Strategy<Value = f32> {
     prop_oneof![3 => (-4_i8..4).prop_map(|x| f32::from(x) / 2.0), 1 => any::<f32>(), 1 => Just(f32::INFINITY)]
 }
 
-/// An integer, a float and a bool, built of the parts of these kinds.
+/// Returns an integer, a float and a bool, built of the parts of these kinds.
 fn expression(depth: u32) -> (BoxedStrategy<String>, BoxedStrategy<String>, BoxedStrategy<String>) {
     let int = prop_oneof![
         Just("i".to_owned()),

@@ -67,7 +67,7 @@ impl Experiment {
         Ok(Self { manifest, options, ahead, held, root, took: Mutex::default() })
     }
 
-    /// The folder of the journal of one GPU.
+    /// Returns the folder of the journal of one GPU.
     pub fn folder(&self, gpu: u32) -> PathBuf {
         self.root.join(gpu.to_string())
     }
@@ -112,8 +112,8 @@ impl Experiment {
     }
 }
 
-/// The groups of all experiments in the order in which they begin: the longest first. Those that run alone come last, so
-/// that the GPUs wait for each other once and not for each of them.
+/// Returns the groups of all experiments in the order in which they begin: the longest first. Those that run alone come
+/// last, so that the GPUs wait for each other once and not for each of them.
 pub fn in_order(experiments: &[Experiment]) -> Vec<Unit> {
     let mut units = Vec::new();
     for (experiment, Experiment { ahead, .. }) in experiments.iter().enumerate() {

@@ -19,7 +19,7 @@ pub struct Gpu {
     pub cores: Cores,
 }
 
-/// The GPUs that `--devices` names. With `--backend sim`, a simulator for each number.
+/// Returns the GPUs that `--devices` names. With `--backend sim`, a simulator for each number.
 pub fn select(args: &RunArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     let environment = |error: DeviceError| Failure::environment(error.to_string());
     let target = Target::resolve(&args.target)?;
@@ -44,7 +44,7 @@ pub fn select(args: &RunArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     Ok(chosen.into_iter().zip(cores).map(gpu).collect())
 }
 
-/// A simulator for each number that is named, one without.
+/// Returns a simulator for each number that is named, one without.
 fn simulated(named: &str, devices: &[(DeviceId, DeviceInfo)]) -> Vec<(DeviceId, DeviceInfo)> {
     let mut numbers: Vec<u32> = named.split(',').filter_map(|word| word.trim().parse().ok()).collect();
     if numbers.is_empty() {

@@ -21,7 +21,7 @@ pub fn cluster(ctx: &mut Context, place: &Place<'_>, raw: Option<&At<Vec<Expr>>>
     Some(dims.value.iter().map(|Expr(dim)| dim.clone()).collect())
 }
 
-/// A buffer that stays in the L2; `None` if its name was refused.
+/// Returns a buffer that stays in the L2; `None` if its name was refused.
 pub fn persist(ctx: &mut Context, place: &Place<'_>, raw: &At<RawPersist>) -> Option<Persist<String, Expression>> {
     let name = raw.value.buffer.0.as_ref()?;
     if place.variant.buffer(&place.declared.buffers, &name.value).is_none() {

@@ -39,7 +39,7 @@ pub fn check(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec], step
     }
 }
 
-/// The kernel of a launch, if the source has one of this name with as many parameters as there are arguments.
+/// Returns the kernel of a launch, if the source has one of this name with as many parameters as there are arguments.
 fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
     if SourceForm::of(&launch.source) != SourceForm::Cuda || launch.source == Path::new("") {
         return None;
@@ -68,7 +68,7 @@ fn passed<'a>(place: &Place<'a>, launch: &LaunchSpec, kernel: Option<&'a Signatu
         .collect()
 }
 
-/// What a type is in an instance of a template: `float` for `T` of `reduce<float, 4>`.
+/// Returns what a type is in an instance of a template: `float` for `T` of `reduce<float, 4>`.
 fn argument_of(kernel: &Signature, instance: &str, base: &str) -> String {
     let arguments = instance.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map(|(inside, _)| inside);
     let place = kernel.template.iter().position(|parameter| parameter.name == base);

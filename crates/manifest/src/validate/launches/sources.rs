@@ -40,7 +40,7 @@ pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
     }
 }
 
-/// The path of a source; empty if there is no such file in the project.
+/// Returns the path of a source; empty if there is no such file in the project.
 pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[PathBuf]) -> PathBuf {
     let places = ctx.files.places(&source.value);
     if let Some(found) = places.iter().find(|path| path.is_file()) {

@@ -10,7 +10,7 @@ use crate::model::{Access, Allocation, Diagnostic, Regime, Span};
 use crate::raw::{Expr, RawLaunch, RawLaunchEntry};
 use crate::read::{At, Named, Table as _};
 
-/// The steps of a list. Launches inherit from `shared` what they leave out, and are added to `launches`.
+/// Returns the steps of a list. Launches inherit from `shared` what they leave out, and are added to `launches`.
 pub fn steps(
     ctx: &mut Context,
     place: &Place<'_>,
@@ -76,7 +76,7 @@ fn only_of(ctx: &mut Context, entry: &At<RawLaunchEntry>, kind: Option<&str>) {
     }
 }
 
-/// The names of a step with bindings of its own, which it may use in order.
+/// Returns the names of a step with bindings of its own, which it may use in order.
 fn local_names(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry, is_repeated: bool) -> Names {
     let mut names = place.names.clone();
     if is_repeated {
@@ -127,7 +127,7 @@ fn repeated(
     Some(LoopSpec { times: times?, lets: bindings(fields.r#let.as_ref()), steps })
 }
 
-/// How often a loop runs; one of `repeat` and `until` says it.
+/// Returns how often a loop runs; one of `repeat` and `until` says it.
 fn times(ctx: &mut Context, place: &Place<'_>, entry: &At<RawLaunchEntry>) -> Option<Times> {
     let fields = &entry.value;
     let repeat = fields.kernel.0.repeat.as_ref();
@@ -270,7 +270,7 @@ pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime])
     }
 }
 
-/// The condition of a loop that uses the index of its iterations.
+/// Returns the condition of a loop that uses the index of its iterations.
 fn indexed_condition<'a>(steps: &'a [StepSpec], launches: &[LaunchSpec]) -> Option<&'a Expression> {
     steps.iter().find_map(|step| match step {
         StepSpec::Loop(inner) => match &inner.times {

@@ -32,7 +32,7 @@ impl<'m> Call<'_, 'm> {
         &self.cx.launch.runtime
     }
 
-    /// The bytes of argument `k`; their number was checked at load.
+    /// Returns the bytes of argument `k`; their number was checked at load.
     pub fn bytes<const N: usize>(&self, k: usize) -> [u8; N] {
         let offset = self.site.args.get(k).map_or(0, |a| a.0);
         let at = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
@@ -47,7 +47,7 @@ impl<'m> Call<'_, 'm> {
         u64::from_le_bytes(self.bytes(k))
     }
 
-    /// A `dim3`.
+    /// Returns a `dim3`.
     pub fn extents(&self, k: usize) -> [u32; 3] {
         let bytes: [u8; 12] = self.bytes(k);
         std::array::from_fn(|d| {
@@ -126,7 +126,7 @@ impl<'m> Call<'_, 'm> {
         }
     }
 
-    /// The thread's last error; `reset` clears it.
+    /// Returns the thread's last error; `reset` clears it.
     pub fn last_error(&self, reset: bool) -> Code {
         let key = (self.cx.block_index, self.cx.thread_of(self.lane as u32));
         let mut state = self.runtime().state();
@@ -134,7 +134,7 @@ impl<'m> Call<'_, 'm> {
         found.unwrap_or(Code::SUCCESS)
     }
 
-    /// The kernel at an address.
+    /// Returns the kernel at an address.
     pub fn kernel_at(&self, address: u64) -> Option<&'m Kernel> {
         let offset = address.checked_sub(FUNCTION_BASE).filter(|o| o.is_multiple_of(FUNCTION_STEP))?;
         let number = u32::try_from(offset / FUNCTION_STEP).ok()?;

@@ -7,7 +7,7 @@ use crate::runtime::errors::Code;
 use crate::runtime::limits::violation;
 use crate::runtime::{ChildLaunch, ParameterBuffer, Shape, Work};
 
-/// The error code of a launch of this kernel in this shape.
+/// Returns the error code of a launch of this kernel in this shape.
 fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
     // The device runtime has no call that raises the limit of shared memory per block.
     let profile = call.runtime().device.profile;

@@ -24,7 +24,7 @@ pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     }
 }
 
-/// The attributes of `cudaDeviceAttr` that a profile has.
+/// Returns the attributes of `cudaDeviceAttr` that a profile has.
 fn of_device(p: &DeviceProfile, attribute: u32) -> Option<u32> {
     Some(match attribute {
         1..=3 => 1024,

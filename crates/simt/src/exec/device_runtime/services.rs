@@ -77,8 +77,8 @@ pub static SERVICES: [Service; 33] = [
     status("OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &[8, 8, 4, 8, 4], query::occupancy),
 ];
 
-/// The index in the table of a symbol that a kernel calls. The variants for per-thread default streams (`_ptsz`) are
-/// the same functions. `Err` says what is wrong with a symbol of the device runtime.
+/// Returns the index in the table of a symbol that a kernel calls. The variants for per-thread default streams
+/// (`_ptsz`) are the same functions. `Err` says what is wrong with a symbol of the device runtime.
 pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32, String>> {
     let name = symbol.strip_prefix("__cudaCDP2")?;
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
@@ -129,7 +129,7 @@ fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
 }
 
-/// A call of the device runtime: `imm` is the index of the call site, `aux` that of the service.
+/// Executes a call of the device runtime: `imm` is the index of the call site, `aux` that of the service.
 pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let service = &SERVICES[i.aux as usize];
     if let Some(stopped) = cx.wait_for_commit(i) {

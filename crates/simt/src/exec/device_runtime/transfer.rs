@@ -32,7 +32,7 @@ fn submit(call: &mut Call<'_, '_>, transfer: Transfer, stream: u64) -> Result<u6
     Ok(0)
 }
 
-/// A copy of a kind that devices accept: device to device, or by the addresses.
+/// Returns a copy of a kind that devices accept: device to device, or by the addresses.
 fn copied(
     call: &mut Call<'_, '_>,
     (from, to): (Side, Side),
@@ -65,7 +65,7 @@ pub fn copy_2d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     copied(call, (from, to), extent, kind, stream)
 }
 
-/// A `cudaPitchedPtr` (pointer, pitch, width, height) and a `cudaPos` (x in bytes, y, z) in it.
+/// Returns a `cudaPitchedPtr` (pointer, pitch, width, height) and a `cudaPos` (x in bytes, y, z) in it.
 fn placed(pointer: &[u64], position: &[u64]) -> Side {
     let (pitch, slice) = (pointer[1], pointer[1].wrapping_mul(pointer[3]));
     let offset =

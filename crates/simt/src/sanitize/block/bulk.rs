@@ -57,7 +57,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// The access to the bytes.
+    /// Returns the access to the bytes.
     pub const fn op(self) -> Op {
         if self.reduces { Op::Change } else { Op::Store }
     }
@@ -273,7 +273,7 @@ impl BlockShadow {
         done
     }
 
-    /// The bytes of a line of shared memory that bulk copies have yet to write, and those that they read.
+    /// Returns the bytes of a line of shared memory that bulk copies have yet to write, and those that they read.
     pub(super) fn bulk_in(&self, number: u64) -> (u128, u128) {
         let mut found = (0, 0);
         for copy in &self.bulk.open {
@@ -313,7 +313,7 @@ impl BlockShadow {
         Ok(())
     }
 
-    /// Why another block may not send data to words of the line at `start`.
+    /// Returns why another block may not send data to words of the line at `start`.
     fn remote_write_conflict(
         &self,
         way: Way,
@@ -352,13 +352,13 @@ impl BlockShadow {
     }
 }
 
-/// A bit per word of a line.
+/// Returns a bit per word of a line.
 const fn words(from: usize, count: usize) -> u32 {
     (u32::MAX >> (WORDS - count)) << from
 }
 
-/// The bytes of a part that may not be read yet: those never written, for a reduction, and those stored by threads
-/// without a proxy fence, for a bulk copy.
+/// Returns the bytes of a part that may not be read yet: those never written, for a reduction, and those stored by
+/// threads without a proxy fence, for a bulk copy.
 fn unreadable(line: &Line, space: Space, part: &Part, bulk: bool) -> Option<(Fault, u128)> {
     if space != Space::Shared || part.op == Op::Store {
         return None;

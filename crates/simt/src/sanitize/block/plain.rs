@@ -44,12 +44,12 @@ pub struct Run {
     pub line: u16,
 }
 
-/// The words from `first` on.
+/// Returns the words from `first` on.
 const fn run(first: usize, count: usize) -> u32 {
     u32::MAX >> (WORDS - count) << first
 }
 
-/// The lane that accesses each word of a line, if `words` words of the request precede its first one. Each lane
+/// Returns the lane that accesses each word of a line, if `words` words of the request precede its first one. Each lane
 /// accesses `1 << shift` words.
 #[inline]
 fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WORDS] {

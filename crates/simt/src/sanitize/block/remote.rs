@@ -92,7 +92,7 @@ impl RemoteAccesses {
         self.released.push((time, epoch));
     }
 
-    /// The first epoch that a block has not acquired, given the time of its last acquire.
+    /// Returns the first epoch that a block has not acquired, given the time of its last acquire.
     fn unknown_to(&self, acquired: u64) -> u32 {
         let known = self.released.iter().rev().find(|(time, _)| *time < acquired);
         known.map_or(self.floor, |&(_, epoch)| epoch)
@@ -138,7 +138,7 @@ impl BlockShadow {
         self.remote.last = Some(by);
     }
 
-    /// The last store to a byte.
+    /// Returns the last store to a byte.
     pub(super) fn who_stored(&self, offset: u64) -> Earlier {
         let access = self.remote.lines.get(&(offset / 128)).filter(|g| g.stores >> (offset % 128) & 1 == 1);
         let word = (offset / 4) as usize % 32;
@@ -187,7 +187,7 @@ impl BlockShadow {
         })
     }
 
-    /// The remote access that makes a local access a hazard.
+    /// Returns the remote access that makes a local access a hazard.
     pub fn remote_access_of(&self, hazard: &Hazard) -> Option<(RemoteThread, Op)> {
         if hazard.space != Space::Shared {
             return None;
@@ -201,7 +201,7 @@ impl BlockShadow {
         }
     }
 
-    /// The last thread of another block whose access may not be complete.
+    /// Returns the last thread of another block whose access may not be complete.
     pub const fn remote_thread(&self) -> Option<RemoteThread> {
         self.remote.last
     }
@@ -252,7 +252,7 @@ impl BlockShadow {
 }
 
 impl Line {
-    /// The last store to a word, and the last load.
+    /// Returns the last store to a word, and the last load.
     fn storer(&self, word: usize) -> Tag {
         Tag::of_who(self.compact.stores.who[word])
     }

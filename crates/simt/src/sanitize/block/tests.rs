@@ -8,7 +8,7 @@ use super::*;
 
 use crate::sanitize::log::access_records;
 
-/// A request of single words by the lanes of `mask`, lane `k` at `first` plus four times `k`.
+/// Returns a request of single words by the lanes of `mask`, lane `k` at `first` plus four times `k`.
 fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, strength: Strength) -> Option<Hazard> {
     let offsets: [u64; 32] = std::array::from_fn(|k| first + 4 * k as u64);
     let request = Request {
@@ -198,7 +198,7 @@ fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> 
     block.touch(&request, value, |_| false)
 }
 
-/// The content of a lint, without the earlier access.
+/// Returns the content of a lint, without the earlier access.
 fn lints(block: &BlockShadow) -> Vec<(Fault, u16)> {
     let mut all: Vec<_> = block.lints.iter().map(|h| (h.fault, h.tag.line())).collect();
     all.sort_unstable();

@@ -58,7 +58,7 @@ fn record(a: &Access) -> AccessRecord {
     AccessRecord { number: a.number, op: a.op, bytes, acquired: when(a.acquired), who, values, partial: None }
 }
 
-/// The worst conflict found by comparing every pair: its fault and the offset of the word.
+/// Returns the worst conflict found by comparing every pair: its fault and the offset of the word.
 fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {

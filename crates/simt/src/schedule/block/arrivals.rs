@@ -16,8 +16,8 @@ pub(super) fn is_whole(cx: &Context<'_>) -> bool {
     cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null()
 }
 
-/// What is wrong with the arrival of a part of a warp, on the path `last`, at an aligned barrier: other lanes wait to
-/// reconverge with these, or wait at another barrier. Lanes that will exit do neither.
+/// Returns what is wrong with the arrival of a part of a warp, on the path `last`, at an aligned barrier: other lanes
+/// wait to reconverge with these, or wait at another barrier. Lanes that will exit do neither.
 fn divergence(cx: &Context<'_>, last: usize, resume: *const Ins, id: u32) -> Option<String> {
     let mask = cx.mask;
     let apart = |f: &Split| matches!(f.state, SplitState::Barrier { .. }) && !ptr::eq(f.pc, resume);

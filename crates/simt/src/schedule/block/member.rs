@@ -33,8 +33,8 @@ impl Block {
         self.open_cluster_barrier();
     }
 
-    /// What other blocks of the cluster can access of the block. The shadow state of the block that `runs` stays with
-    /// it.
+    /// Returns what other blocks of the cluster can access of the block. The shadow state of the block that `runs`
+    /// stays with it.
     pub fn as_peer(&mut self, runs: bool) -> Peer {
         let shadow = if runs { BlockShadow::default() } else { std::mem::take(&mut self.shadow) };
         Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, shadow }
@@ -45,7 +45,8 @@ impl Block {
         std::mem::swap(&mut self.shadow, &mut peer.shadow);
     }
 
-    /// The last thread of another block that has accessed the block's shared memory since the barrier of the cluster.
+    /// Returns the last thread of another block that has accessed the block's shared memory since the barrier of the
+    /// cluster.
     pub fn remote_thread(&self) -> Option<RemoteThread> {
         self.shadow.remote_thread()
     }

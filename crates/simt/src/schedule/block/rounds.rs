@@ -72,7 +72,7 @@ impl Block {
     }
 }
 
-/// The barrier at which the warp has stopped with all its lanes, on one path and not in a call.
+/// Returns the barrier at which the warp has stopped with all its lanes, on one path and not in a call.
 #[inline(always)]
 fn arrived(cx: &Context<'_>) -> Option<u32> {
     let Event::Sync { id } = cx.event else { return None };

@@ -19,7 +19,7 @@ struct Storage {
 }
 
 impl Block {
-    /// The block with this index at its first instruction; it uses the storage of `old`.
+    /// Returns the block with this index at its first instruction; it uses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, index: [u32; 3], old: Option<Self>, workspace: u64) -> Self {
         let ([gx, gy, _], [x, y, z]) = (launch.grid.map(u64::from), index.map(u64::from));
         let linear = (z * gy + y) * gx + x;
@@ -70,7 +70,7 @@ impl Block {
         }
     }
 
-    /// The storage, for another block.
+    /// Returns the storage, for another block.
     fn storage(self) -> Storage {
         let Self { warps, shared, shadow, barriers, rows, .. } = self;
         Storage { warps, shared, shadow, barriers, rows: Some(rows) }
