@@ -16,23 +16,14 @@ pub mod execute;
 
 pub mod machine;
 
-pub mod backend;
-
-pub mod compile;
-pub mod plan;
-pub mod render;
-mod stored;
-
-pub mod analyse;
-pub mod journal;
-
-pub mod atomic;
-pub mod host_lock;
-pub mod programs;
-pub mod revision;
-pub mod stats;
-mod stdout;
-
+pub use runner_backend as backend;
+pub use runner_base::{atomic, host_lock, programs, revision, stats};
+pub use runner_compile as compile;
 pub use runner_manifest as manifest;
-use runner_model::{cpp, diagnostics, format, includes, npy, ptx, regular, safetensors};
 pub use runner_model::{experiment, expr, model, project};
+pub use runner_plan as plan;
+pub use runner_report::{analyse, journal, render};
+
+use runner_base::stdout;
+use runner_model::{cpp, diagnostics, format, npy, regular};
+use runner_report::stored;

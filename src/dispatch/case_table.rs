@@ -192,8 +192,8 @@ pub(super) fn settle_all(job: GroupJob, outcome: &Outcome, emit: Emit) {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::backend::fake::idle_case;
     use crate::model::{Case, CaseJob, CaseKey, GroupKey, Measurement, Note, Phase, Regime, Round, Unit};
+    use fake_backend::idle_case;
 
     fn case_job(ordinal: u64) -> CaseJob {
         let key = CaseKey { experiment: "e".into(), variant: format!("v{ordinal}"), axes: Vec::new() };

@@ -76,11 +76,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::backend::fake;
     use crate::model::Regime;
 
     fn job(ordinal: u32, on_host: bool) -> GroupJob {
-        let mut job = fake::idle_group("x", ordinal, &["a"], 1.0);
+        let mut job = fake_backend::idle_group("x", ordinal, &["a"], 1.0);
         if on_host {
             job.cases[0].measure.regimes = vec![Regime::Host];
         }

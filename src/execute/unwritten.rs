@@ -144,11 +144,11 @@ mod tests {
     #[test]
     fn an_element_is_unwritten_if_one_of_its_bytes_is() {
         let elements = |bytes: &[Range<u64>], among| elements_of(bytes, ElementType::I32, &among);
-        assert_eq!(elements(&[], 0..10), []);
+        assert!(elements(&[], 0..10).is_empty());
         assert_eq!(elements(&[3..5, 17..18], 0..10), [0..2, 4..5]);
         assert_eq!(elements(&[0..1, 2..3, 8..12, 12..13, 20..40], 0..10), [0..1, 2..4, 5..10]);
         assert_eq!(elements(&[0..8, 8..14, 20..40], 3..6), [3..4, 5..6]);
-        assert_eq!(elements(&[0..12, 20..40], 3..5), []);
+        assert!(elements(&[0..12, 20..40], 3..5).is_empty());
     }
 
     #[test]

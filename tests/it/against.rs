@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use fake_backend::{FakeDevice, FakeKernel, device_info};
 use runner::analyse;
 use runner::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Together, compare_together};
-use runner::backend::fake::{self, FakeDevice, FakeKernel, device_info};
 use runner::execute::run_group;
 use runner::journal::History;
 use runner::model::{
@@ -30,8 +30,10 @@ fn deviate(seed: u64, nth: u64) -> f64 {
 }
 
 fn launch(kernel: &str) -> LaunchPlan {
-    let compiled =
-        Compiled { kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]), ..fake::compiled(kernel) };
+    let compiled = Compiled {
+        kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
+        ..fake_backend::compiled(kernel)
+    };
     LaunchPlan {
         label: kernel.to_owned(),
         unit: CompileUnit::of("kernels/test.cu", [kernel]),
@@ -54,7 +56,7 @@ fn trial(seed: u64, slowed: Option<f64>) -> Comparison {
 /// The same with any variant, and claims of the manifest, whose baseline is `a`.
 fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Comparison {
     let variants = ["a", "a@base", "b", "b@base", "c", "c@base", "d", "d@base"];
-    let mut job = fake::idle_group("regimes", 0, &variants, 30.0);
+    let mut job = fake_backend::idle_group("regimes", 0, &variants, 30.0);
     let measure = MeasurePlan { min_samples: 20, max_samples: 60, ..job.cases[0].measure.clone() };
     let mut device = FakeDevice::new(device_info());
     for (index, (variant, case)) in variants.iter().zip(&mut job.cases).enumerate() {

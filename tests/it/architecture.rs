@@ -4,21 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each module with the modules of the crate that it may name. Absent means: everything (the commands).
-const FLOORS: &[(&str, &[&str])] = &[
+/// Modules with the names of those that each may import.
+type Floors = &'static [(&'static str, &'static [&'static str])];
+
+/// Each module with the modules that it may name. Absent means: everything (the commands). What lies in another crate is
+/// listed too, except where Cargo refuses it already.
+const FLOORS: Floors = &[
     ("cluster", &["atomic", "backend", "format", "journal", "programs", "regular", "model"]),
     ("profiler", &["dispatch", "programs", "model"]),
     ("dispatch", &["execute", "machine", "backend", "plan", "journal", "stdout", "model"]),
     ("progress", &["format", "model"]),
     ("execute", &["atomic", "backend", "cpp", "expr", "host_lock", "npy", "programs", "regular", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
-    ("backend", &["atomic", "expr", "format", "model", "stats", "stdout"]),
-    ("compile", &["atomic", "includes", "programs", "project", "regular", "model", "ptx"]),
-    ("plan", &["cpp", "experiment", "expr", "npy", "safetensors", "diagnostics", "project", "model"]),
+];
+
+/// The same for the crate that makes reports of journals.
+const REPORT_FLOORS: Floors = &[
     ("render", &["atomic", "analyse", "format", "journal", "regular", "stats", "model"]),
     ("stored", &["analyse", "journal", "revision", "programs", "model"]),
     ("analyse", &["expr", "journal", "stats", "model"]),
     ("journal", &["atomic", "regular", "model"]),
+];
+
+/// The same for the crate of what several stages use.
+const BASE_FLOORS: Floors = &[
     ("atomic", &[]),
     ("host_lock", &[]),
     ("stats", &[]),
@@ -28,7 +37,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the crate of what all stages share.
-const MODEL_FLOORS: &[(&str, &[&str])] = &[
+const MODEL_FLOORS: Floors = &[
     ("experiment", &["expr", "project", "model"]),
     ("expr", &["diagnostics", "format", "model"]),
     ("format", &[]),
@@ -44,7 +53,7 @@ const MODEL_FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the simulator's crate.
-const SIMULATOR_FLOORS: &[(&str, &[&str])] = &[
+const SIMULATOR_FLOORS: Floors = &[
     (
         "machine",
         &["launch", "link", "lower", "mir", "exec", "runtime", "program", "sanitize", "memory", "profile", "error"],
@@ -74,16 +83,38 @@ const SIMULATOR_FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that stand behind one door each.
-const DOORS: &[(&str, &[&str])] = &[
-    ("cudarc", &["src/backend/cuda"]),
-    ("libloading", &["src/compile/nvrtc", "src/backend/cuda/cupti", "src/backend/cuda/plugin"]),
-    ("nvml_wrapper_sys", &["src/backend/cuda/nvml"]),
-    ("tera", &["src/render", "src/cluster/script", "src/cluster/others"]),
-    ("textwrap", &["src/render"]),
-    ("csv", &["src/render", "src/profiler/table"]),
+const DOORS: Floors = &[
+    ("cudarc", &["crates/backend/src/cuda"]),
+    ("libloading", &["crates/compile/src/nvrtc", "crates/backend/src/cuda/cupti", "crates/backend/src/cuda/plugin"]),
+    ("nvml_wrapper_sys", &["crates/backend/src/cuda/nvml"]),
+    ("tera", &["crates/report/src/render", "src/cluster/script", "src/cluster/others"]),
+    ("textwrap", &["crates/report/src/render"]),
+    ("csv", &["crates/report/src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),
-    ("simt", &["src/backend/sim", "src/commands"]),
+    ("simt", &["crates/backend/src/sim", "src/commands"]),
     ("annotate_snippets", &["crates/model/src/diagnostics"]),
+];
+
+/// The sources of each crate.
+const CRATES: &[&str] = &[
+    "src",
+    "crates/backend/src",
+    "crates/base/src",
+    "crates/compile/src",
+    "crates/manifest/src",
+    "crates/model/src",
+    "crates/plan/src",
+    "crates/report/src",
+    "crates/simt/src",
+];
+
+/// The libraries whose modules have floors.
+const LAYERED: &[(&str, Floors)] = &[
+    ("src", FLOORS),
+    ("crates/base/src", BASE_FLOORS),
+    ("crates/model/src", MODEL_FLOORS),
+    ("crates/report/src", REPORT_FLOORS),
+    ("crates/simt/src", SIMULATOR_FLOORS),
 ];
 
 fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
@@ -114,9 +145,9 @@ fn code_in(folder: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The sources of the program, in all of its crates.
+/// The sources of the program, in all of its crates but the simulator's.
 fn code() -> Vec<(String, String)> {
-    ["src", "crates/manifest/src", "crates/model/src"].into_iter().flat_map(code_in).collect()
+    CRATES.iter().filter(|folder| !folder.contains("simt")).flat_map(|folder| code_in(folder)).collect()
 }
 
 /// Modules of the crate that a text names: `crate::model::…`, and each of `use crate::{model::…, stats::…}`.
@@ -155,7 +186,7 @@ fn named_modules(text: &str) -> Vec<String> {
 }
 
 /// The imports in `folder` that its floors do not allow.
-fn upward_imports(folder: &str, floors: &[(&str, &[&str])]) -> Vec<String> {
+fn upward_imports(folder: &str, floors: Floors) -> Vec<String> {
     let mut wrong = Vec::new();
     for (path, text) in code_in(folder) {
         let inside = path.strip_prefix(folder).and_then(|p| p.strip_prefix('/'));
@@ -172,14 +203,7 @@ fn upward_imports(folder: &str, floors: &[(&str, &[&str])]) -> Vec<String> {
 
 #[test]
 fn imports_go_down_only() {
-    let mut wrong = upward_imports("src", FLOORS);
-    wrong.extend(upward_imports("crates/model/src", MODEL_FLOORS));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn imports_of_the_simulator_go_down_only() {
-    let wrong = upward_imports("crates/simt/src", SIMULATOR_FLOORS);
+    let wrong: Vec<String> = LAYERED.iter().flat_map(|(folder, floors)| upward_imports(folder, floors)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -311,11 +335,11 @@ fn inline_paths(text: &str) -> Vec<String> {
 
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    for folder in ["src", "crates/manifest/src", "crates/model/src", "crates/simt/src"] {
+    for folder in CRATES {
         let modules = Modules::of(folder);
         let mut imports = modules.imports();
         let count: usize = imports.iter().map(|(_, others)| others.len()).sum();
-        assert!(count > imports.len(), "the imports of {folder} are found: {count} of {} files", imports.len());
+        assert!(2 * count >= imports.len(), "the imports of {folder} are found: {count} of {} files", imports.len());
         // Files that import no file that is left are taken away, until none is left or all are in a circle or above one.
         while let Some(at) = imports.iter().position(|(_, others)| others.is_empty()) {
             let (done, _) = imports.swap_remove(at);
@@ -333,12 +357,9 @@ fn no_files_import_each_other_in_a_circle() {
 
 #[test]
 fn each_module_has_a_floor() {
-    for (file, floors) in [
-        ("src/lib.rs", FLOORS),
-        ("crates/model/src/lib.rs", MODEL_FLOORS),
-        ("crates/simt/src/lib.rs", SIMULATOR_FLOORS),
-    ] {
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a library");
+    for (folder, floors) in LAYERED {
+        let file = format!("{folder}/lib.rs");
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).expect("a library");
         for line in text.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")) {
             let module = line.trim_end_matches(';');
             assert!(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runner::backend::fake::device_info;
+use fake_backend::device_info;
 use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
 use runner::experiment::Manifest;
 use runner::manifest;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::gpu::{Gpu, gpu, in_child, launch, scalar, untimed};
-use runner::backend::fake::compiled;
+use fake_backend::compiled;
 use runner::backend::{Batch, BufferId, Device, DeviceError, LaunchArg, ModuleId};
 use runner::compile::{Cache, Toolkit, Want};
 use runner::model::{CodeKind, Compiled, ElementType};

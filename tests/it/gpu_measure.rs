@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use std::time::Instant;
 
 use runner::analyse::{self, Call};
-use runner::backend::{Device, fake};
+use runner::backend::Device;
 use runner::execute::run_group;
 use runner::model::{
     Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
@@ -90,7 +90,7 @@ fn compiled(ptx: &std::path::Path) -> Compiled {
         kind: CodeKind::Ptx,
         code: ptx.to_owned(),
         kernels: ["copy", "busy"].iter().map(|name| ((*name).to_owned(), (*name).to_owned())).collect(),
-        ..fake::compiled(&"1".repeat(64))
+        ..fake_backend::compiled(&"1".repeat(64))
     }
 }
 

@@ -100,8 +100,11 @@ fn documented() -> Vec<String> {
 
 /// The dependencies of every crate of the workspace, without those crates themselves.
 fn declared(table: &str) -> BTreeSet<String> {
-    let crates = ["", "crates/simt/", "crates/ptx-parser/", "crates/ptx-conformance/"];
-    let tables = crates.map(|folder| toml::from_str::<toml::Table>(&page(&format!("{folder}Cargo.toml"))).unwrap());
+    let members = fs::read_dir(repository().join("crates")).unwrap().map(|member| member.unwrap().path());
+    let manifests = members
+        .chain([repository().to_path_buf()])
+        .map(|folder| fs::read_to_string(folder.join("Cargo.toml")).unwrap());
+    let tables: Vec<toml::Table> = manifests.map(|manifest| toml::from_str(&manifest).unwrap()).collect();
     let entries = tables.iter().filter_map(|cargo| cargo.get(table)?.as_table()).flatten();
     entries.filter(|(_, how)| how.get("path").is_none()).map(|(name, _)| name.clone()).collect()
 }

@@ -2,7 +2,7 @@
 
 use simt::{LaunchSpec, Machine, Options};
 
-const PTX: &str = include_str!("../../src/backend/cuda/prepare.ptx");
+const PTX: &str = include_str!("../../crates/backend/src/cuda/prepare.ptx");
 
 const THREADS: u32 = 256;
 

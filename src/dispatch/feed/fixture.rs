@@ -1,10 +1,10 @@
 //! Groups of small cases. A case is named after the unit that it needs.
 
-use crate::backend::fake::{self, one_sample};
 use crate::model::{
     BlockPlan, BodyPlan, Case, CaseJob, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GridPlan,
     GroupJob, GroupKey, LaunchPlan, LaunchSettings, Regime, Value, WorkAmount,
 };
+use fake_backend::one_sample;
 
 /// Returns the unit of a source.
 pub fn unit(source: &str) -> CompileUnit {
@@ -53,7 +53,7 @@ fn launch(source: &str) -> LaunchPlan {
 }
 
 pub fn compiled(unit: &CompileUnit) -> Compiled {
-    fake::compiled(&unit.source.display().to_string())
+    fake_backend::compiled(&unit.source.display().to_string())
 }
 
 pub fn failure() -> CompileFailure {
@@ -61,5 +61,5 @@ pub fn failure() -> CompileFailure {
 }
 
 pub fn environment() -> Environment {
-    fake::environment(fake::device_info())
+    fake_backend::environment(fake_backend::device_info())
 }

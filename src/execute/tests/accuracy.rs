@@ -1,8 +1,8 @@
 //! The error of results that passed is said where a check asks for it, and of nothing else.
 
 use super::rig::{N, Said, case, device, group, kernel, right, run};
-use crate::backend::fake::Call;
 use crate::model::{CaseJob, ElementType, Event, Outcome, ResultError};
+use fake_backend::Call;
 
 fn errors(said: &Said) -> Vec<ResultError> {
     said.events

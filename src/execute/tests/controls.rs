@@ -1,11 +1,11 @@
 //! Negative controls: every way to be wrong is caught, and named with its first place.
 
 use super::rig::{N, call, case, copies, device, group, kernel, right, run, run_one, run_one_of};
-use crate::backend::fake::Call;
 use crate::model::{
     Access, ElementType, ExpectPlan, FillPlan, Mismatch, Outcome, RefExpr, RefFunction, Tolerance, Unchecked, Value,
     Verdict,
 };
+use fake_backend::Call;
 
 fn place(mismatch: &Mismatch) -> (&str, u64, u64, u64) {
     (&mismatch.what, mismatch.index, mismatch.wrong, mismatch.of)

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use super::rig::{N, Said, buffer, call, case, copies, device, group, kernel, launch, right, run, run_beside};
 use crate::backend::DeviceError;
-use crate::backend::fake::{Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::Lost;
 use crate::host_lock::{HostLock, Share};
 use crate::model::{
@@ -13,6 +12,7 @@ use crate::model::{
     FillPlan, GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Note, Outcome, RefExpr,
     RefFunction, Regime, Unit, Value, Verdict,
 };
+use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
 pub fn copy(name: &str) -> CaseJob {
     case(name, ElementType::I32)

@@ -2,8 +2,8 @@
 
 use super::rig::{case, copies, device, group, kernel, right, run};
 use crate::backend::DeviceError;
-use crate::backend::fake::Call;
 use crate::model::{CaseJob, ElementType, Event, Outcome, PrintedPlan, Unchecked, Verdict};
+use fake_backend::Call;
 
 /// A copy that must print these lines.
 fn printing(name: &str, lines: &[&str]) -> CaseJob {
@@ -11,7 +11,7 @@ fn printing(name: &str, lines: &[&str]) -> CaseJob {
     CaseJob { printed: Some(PrintedPlan::Lines(lines)), ..case(name, ElementType::I32) }
 }
 
-fn says(text: &'static str) -> crate::backend::fake::FakeKernel {
+fn says(text: &'static str) -> fake_backend::FakeKernel {
     kernel(move |call: &mut Call<'_>| {
         call.printed = text.to_owned();
         right(call)

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
-use crate::backend::fake::{Call, FakeKernel};
 use crate::execute::run_group;
 use crate::model::{
     Access, Allocation, BodyPlan, CaseJob, ElementType, Event, GroupJob, Measurement, Note, Outcome, Regime, Unit,
     Verdict,
 };
+use fake_backend::{Call, FakeKernel};
 
 fn copy_in(name: &str, regimes: &[Regime]) -> CaseJob {
     let mut job = case(name, ElementType::I32);

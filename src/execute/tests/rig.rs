@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::backend::DeviceError;
-use crate::backend::fake::{self, Call, FakeDevice, FakeKernel, device_info};
 use crate::execute::{Lost, run_group_beside_others};
 use crate::host_lock::HostLock;
 use crate::model::{
@@ -12,6 +11,7 @@ use crate::model::{
     MeasurePlan, Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict,
     WholeTolerance, WorkAmount,
 };
+use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
 /// Elements of every array, unless a test says otherwise.
 pub const N: u64 = 1000;
@@ -151,8 +151,10 @@ pub fn measure() -> MeasurePlan {
 
 pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
     let unit = CompileUnit::of("kernels/test.cu", [kernel]);
-    let compiled =
-        Compiled { kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]), ..fake::compiled(kernel) };
+    let compiled = Compiled {
+        kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
+        ..fake_backend::compiled(kernel)
+    };
     LaunchPlan {
         label: kernel.to_owned(),
         unit,

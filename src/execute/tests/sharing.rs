@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use super::rig::{N, buffer, call, case, device, group, kernel, launch, right, run};
 use crate::backend::Device;
-use crate::backend::fake::{Call, FakeKernel};
 use crate::execute::buffers::Store;
 use crate::execute::expected::Expected;
 use crate::execute::operand::{Number, Operand};
@@ -15,6 +14,7 @@ use crate::model::{
     Access, ArgPlan, BodyPlan, BufferPlan, CaseJob, ElementType, ExpectPlan, FillPlan, GroupJob, Mismatch, Outcome,
     RefExpr, RefFunction, SymbolPlan, Unchecked, Value, Verdict,
 };
+use fake_backend::{Call, FakeKernel};
 
 /// All of the fake device's memory.
 const MEMORY: u64 = 256 << 20;

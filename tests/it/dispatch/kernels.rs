@@ -8,8 +8,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use fake_backend::{Call, FakeDevice, FakeKernel, compiled, device_info};
 use runner::backend::DeviceError;
-use runner::backend::fake::{Call, FakeDevice, FakeKernel, compiled, device_info};
 use runner::dispatch::{Interrupt, RunEnd, inline, worker};
 use runner::execute;
 use runner::model::{

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use runner::backend::fake::{FakeDevice, device_info, idle_group};
+use fake_backend::{FakeDevice, device_info, idle_group};
 use runner::backend::{Device, DeviceError};
 use runner::dispatch::{Limits, WorkerSpec, worker};
 use runner::model::{Activity, CaseJob, Event, GroupJob, Measurement, Mismatch, Outcome, Regime, Round, Unit, Verdict};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use fake_backend::compiled;
 use runner::backend::DeviceError;
-use runner::backend::fake::compiled;
 use runner::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
 use runner::model::{CalibrationPoint, Ceilings, Survey, SurveyRequest};
 use tempfile::TempDir;

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-use runner::backend::fake::compiled;
+use fake_backend::compiled;
 use runner::backend::{
     Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
     TimedBatch,

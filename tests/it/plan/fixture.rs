@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runner::backend::fake::device_info;
+use fake_backend::device_info;
 use runner::experiment::Manifest;
 use runner::manifest;
 use runner::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};

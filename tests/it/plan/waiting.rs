@@ -1,6 +1,6 @@
 //! Which groups may start, given what is compiled so far.
 
-use runner::backend::fake::{compiled, environment};
+use fake_backend::{compiled, environment};
 use runner::dispatch::pending::{Linked, Pending, needs_quiet};
 use runner::model::{CaseJob, CompileFailure, CompileUnit, GroupJob, Outcome};
 use runner::plan;

@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fake_backend::{FakeDevice, device_info, idle_group};
 use runner::backend::Device;
-use runner::backend::fake::{FakeDevice, device_info, idle_group};
 use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
 use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, MarkedLaunch, Mismatch, Outcome};
 use runner::profiler::{Counted, ProfilerError, Session, Tally};

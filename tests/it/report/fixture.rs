@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use runner::backend::fake::device_info;
+use fake_backend::device_info;
 use runner::journal::FolderLock;
 use runner::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, Counters, DeviceInfo, Dim3, Environment,

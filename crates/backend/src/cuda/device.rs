@@ -1,0 +1,371 @@
+//! An opened GPU: the [`Device`] of this backend, which gives ids to modules, kernels and buffers.
+//!
+//! Every public call makes the device's context current, and returns with the device idle. After
+//! [`DeviceError::ContextLost`] every further call fails: the process must end. Results are not judged here.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::Cuda;
+use super::attributes::{self, Listed};
+use super::cupti::Tracer;
+use super::driver::{api, version};
+use super::handles::{Context, Module, Stream};
+use super::limits::ContextLimits;
+use super::link;
+use super::memory::{self, Buffer};
+use super::nvml::Gpu;
+use super::occupancy::{self, Limits};
+use super::operation::{self, Operation};
+use super::plugin::Plugin;
+use super::prepare::Preparer;
+use super::printed::Capture;
+use super::streams::Lanes;
+use super::table::Table;
+use super::timing::Timer;
+use super::transfer::Staging;
+use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy};
+use crate::variables;
+use crate::{
+    Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, FunctionId, HostFunctions,
+    KernelId, LaunchArg, ModuleId, Monitor, RunReport, Step,
+};
+
+/// The driver's default limit of pending launches from kernels.
+const PENDING_LAUNCHES: u32 = 2048;
+
+/// A GPU with its primary context. Fields drop in this order, so that the context goes last.
+#[derive(Debug)]
+pub(super) struct CudaDevice {
+    pub(super) info: DeviceInfo,
+    uuid: Option<String>,
+    driver: DriverVersion,
+    pub(super) timer: Timer,
+    pub(super) tracer: Option<Tracer>,
+    /// NVML, or why it cannot be used.
+    pub(super) monitor: Result<Gpu, String>,
+    staging: Staging,
+    /// Modules of this program's own, by their text.
+    own: Vec<(&'static str, ModuleId)>,
+    pub(super) table: Table,
+    pub(super) preparer: Preparer,
+    /// `None` for the driver's default.
+    pending_launches: Option<u32>,
+    pub(super) lanes: Lanes,
+    pub(super) stream: Stream,
+    pub(super) context: Context,
+    pub(super) limits: ContextLimits,
+    /// How its kernels are observed.
+    observed: Cuda,
+}
+
+impl CudaDevice {
+    /// Takes the primary context and allocates what transfers and measurements need. Inside a profiler or
+    /// compute-sanitizer it has no clock. With a tracer both clocks time its kernels.
+    pub fn open(listed: Listed, observed: Cuda, tracer: Option<Tracer>) -> Result<Self, DeviceError> {
+        let Listed { raw, id, mut info } = listed;
+        let context = Context::retain(raw)?;
+        let stream = Stream::new()?;
+        let staging = Staging::new()?;
+        let timer = Timer::new(&context, &stream, raw, &info)?;
+        let preparer = Preparer::new(&info)?;
+        info.memory_free = Some(Bytes(context.memory()?.0));
+        let (has_clock, has_counters) = (observed.has_clock(), observed == Cuda::Profiled);
+        if !has_clock {
+            info.capabilities = Capabilities { has_clock, has_counters };
+        }
+        let (driver, table, limits) = (version(api()?), Table::default(), ContextLimits::keep(&stream));
+        let monitor = attributes::pci_bus_id(raw).map_err(|e| e.to_string()).and_then(|pci| Gpu::open(&pci));
+        Ok(Self {
+            info,
+            uuid: id.uuid,
+            driver,
+            timer,
+            tracer,
+            monitor,
+            staging,
+            own: Vec::new(),
+            table,
+            preparer,
+            pending_launches: None,
+            lanes: Lanes::default(),
+            stream,
+            context,
+            limits,
+            observed,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
+    let message = |error| format!("cannot read {}: {error}", path.display());
+    fs::read(path).map_err(|error| DeviceError::Driver { call: "cuModuleLoadDataEx", message: message(error) })
+}
+
+/// Returns the compiled code as the driver loads it.
+fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
+    let mut image = read(&code.code)?;
+    if code.kind == CodeKind::Ptx {
+        image.push(0);
+    }
+    Ok(image)
+}
+
+/// Returns the steps of a body with every id resolved, in their streams.
+pub(super) fn resolved<'a>(
+    table: &'a Table,
+    lanes: &'a Lanes,
+    info: &DeviceInfo,
+    steps: &[Step],
+) -> Result<Vec<Operation<'a>>, DeviceError> {
+    let operations = steps.iter().map(|step| table.step(info, step)).collect::<Result<Vec<_>, _>>()?;
+    Ok(lanes.arrange(steps, operations))
+}
+
+impl CudaDevice {
+    /// Runs a batch by `once`, which gets preparation and steps.
+    pub(super) fn run_batch(&mut self, batch: &Batch, once: operation::Run) -> Result<RunReport, DeviceError> {
+        self.context.enter()?;
+        self.lanes.provide(&batch.steps)?;
+        let Self { table, preparer, stream, lanes, info, limits, context, .. } = self;
+        let prepare = table.prepare_all(&batch.prepare, preparer)?;
+        let steps = resolved(table, lanes, info, &batch.steps)?;
+        let capture = if batch.capture_printf { Some(Capture::begin()?) } else { None };
+        let done = (0..batch.repeat).try_for_each(|_| once(&prepare, &steps, stream));
+        let done =
+            done.and_then(|()| limits.settle_after(steps.iter().filter_map(Operation::function), (context, stream)));
+        let printed = match (capture, &done) {
+            (Some(capture), Ok(())) => capture.end()?,
+            (Some(capture), Err(_)) => {
+                capture.pass_on();
+                String::new()
+            }
+            (None, _) => String::new(),
+        };
+        let has_loop = batch.steps.iter().any(|step| matches!(step, Step::Loop(_)));
+        let notes = has_loop.then(|| table.loops.note()).into_iter().collect();
+        done.map(|()| RunReport { printed, notes })
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        // The fields drop next, and need the context; without it their memory is freed when the process ends.
+        let _ = self.context.enter();
+    }
+}
+
+impl Device for CudaDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn uuid(&self) -> Option<String> {
+        self.uuid.clone()
+    }
+
+    fn driver(&self) -> Option<DriverVersion> {
+        Some(self.driver.clone())
+    }
+
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        if self.observed.has_clock() { Some(self) } else { None }
+    }
+
+    fn counter(&mut self) -> Option<&mut dyn Counter> {
+        if self.observed == Cuda::Profiled { Some(self) } else { None }
+    }
+
+    fn monitor(&mut self) -> Result<&mut dyn Monitor, String> {
+        match &mut self.monitor {
+            Ok(monitor) => Ok(monitor),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    fn energy_meter(&mut self) -> Result<&mut dyn EnergyMeter, String> {
+        self.monitor.as_ref().map_err(Clone::clone)?.energy()?;
+        Ok(self)
+    }
+
+    fn host_functions(&mut self) -> Option<&mut dyn HostFunctions> {
+        Some(self)
+    }
+
+    fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError> {
+        self.context.enter()?;
+        if code.kind == CodeKind::Plugin {
+            return Plugin::load(&code.code).map(|plugin| self.table.add_plugin(plugin));
+        }
+        // Of the code before it is linked: the device runtime has variables of its own.
+        let original = image(code)?;
+        let mut variables = variables::names(&original, code.kind);
+        for part in code.parts.iter().skip(1) {
+            variables.extend(variables::names(&read(&part.code)?, code.kind));
+        }
+        let image = match &code.device_runtime {
+            Some(library) => {
+                let maker = format!("{:?} {:?}", self.driver, self.info.compute_capability);
+                link::image(code, library, &maker)?
+            }
+            None => original,
+        };
+        let module = Module::load(&image)?;
+        // Looking a kernel up loads it, also where the driver loads lazily.
+        for mangled in code.kernels.values() {
+            module.function(mangled)?;
+        }
+        // The driver finds no variable that the linker has dropped.
+        let variables = variables.into_iter().filter(|name| module.global(name).is_ok()).collect();
+        Ok(self.table.add_module(module, variables))
+    }
+
+    fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError> {
+        if count != self.pending_launches {
+            self.context.set_pending_launches(count.unwrap_or(PENDING_LAUNCHES))?;
+            self.pending_launches = count;
+            self.limits = ContextLimits::keep(&self.stream);
+        }
+        Ok(())
+    }
+
+    fn load_builtin(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError> {
+        if let Some((_, module)) = self.own.iter().find(|(text, _)| std::ptr::eq(*text, ptx)) {
+            return Ok(Some(*module));
+        }
+        self.context.enter()?;
+        let image = [ptx.as_bytes(), b"\0"].concat();
+        let module = self.table.add_module(Module::load(&image)?, Vec::new());
+        self.own.push((ptx, module));
+        Ok(Some(module))
+    }
+
+    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        self.timer.graphs.forget();
+        self.table.remove_module(module)
+    }
+
+    fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
+        self.context.enter()?;
+        self.table.find_kernel(module, mangled)
+    }
+
+    fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError> {
+        Ok(self.table.kernel(kernel)?.resources())
+    }
+
+    fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError> {
+        self.context.enter()?;
+        let kernel = self.table.kernel(kernel)?;
+        let limits = Limits::of(&self.info, &kernel.facts, threads, shared);
+        let blocks = if threads == 0 || limits.shared == 0 {
+            0
+        } else {
+            kernel.opt_in(shared)?;
+            kernel.resident_blocks(threads, shared)?
+        };
+        Ok(occupancy::summarise(&self.info, limits, threads, blocks))
+    }
+
+    fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError> {
+        self.context.enter()?;
+        let kernel = self.table.kernel(kernel)?;
+        let one_warp = Limits::of(&self.info, &kernel.facts, self.info.warp_size, shared);
+        if one_warp.shared == 0 {
+            return Err(DeviceError::InvalidLaunch(format!(
+                "{} bytes of shared memory per block, and the device allows {}",
+                u64::from(kernel.facts.shared_static) + u64::from(shared),
+                self.info.shared_per_block_optin
+            )));
+        }
+        kernel.opt_in(shared)?;
+        kernel.best_block(shared)
+    }
+
+    fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
+        self.context.enter()?;
+        let guard = if self.observed == Cuda::Memchecked { 0 } else { guard };
+        let buffer = Buffer::alloc(&self.context, bytes, guard)?;
+        Ok(self.table.add_buffer(buffer))
+    }
+
+    fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError> {
+        self.context.enter()?;
+        let (address, bytes) = self.table.module(module)?.global(mangled)?;
+        Ok(self.table.add_buffer(Buffer::variable(module, address, bytes)))
+    }
+
+    fn variables(&mut self, module: ModuleId) -> Result<Vec<String>, DeviceError> {
+        Ok(self.table.variables(module))
+    }
+
+    fn size(&self, buffer: BufferId) -> usize {
+        self.table.buffer(buffer).map_or(0, |buffer| buffer.bytes)
+    }
+
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        self.timer.graphs.forget();
+        self.table.remove_buffer(buffer)
+    }
+
+    fn upload(&mut self, buffer: BufferId, offset: usize, data: &[u8]) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        let address = self.table.stretch(buffer, offset, data.len())?;
+        self.staging.upload(&self.stream, address, data)
+    }
+
+    fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        let address = self.table.stretch(buffer, offset, data.len())?;
+        self.staging.download(&self.stream, address, data)
+    }
+
+    fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        let buffer = self.table.buffer(buffer)?;
+        for (address, bytes) in buffer.guards().into_iter().flatten() {
+            memory::fill(&self.stream, address, byte, bytes)?;
+        }
+        self.stream.synchronize()
+    }
+
+    fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError> {
+        self.context.enter()?;
+        let buffer = self.table.buffer(buffer)?;
+        let Some([before, behind]) = buffer.guards() else { return Ok((Vec::new(), Vec::new())) };
+        let mut zones = (vec![0; before.1], vec![0; behind.1]);
+        self.staging.download(&self.stream, before.0, &mut zones.0)?;
+        self.staging.download(&self.stream, behind.0, &mut zones.1)?;
+        Ok(zones)
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
+        self.run_batch(batch, operation::run_once)
+    }
+
+    fn iterations(&self) -> u32 {
+        self.table.loops.iterations()
+    }
+
+    /// The driver cannot end a kernel.
+    fn set_time_limit(&mut self, _limit: Duration) -> bool {
+        false
+    }
+
+    /// The driver's messages do not name memory.
+    fn label(&mut self, _buffer: BufferId, _name: &str) {}
+
+    fn memory_free(&self) -> Option<u64> {
+        self.context.enter().and_then(|()| self.context.memory()).ok().map(|(free, _)| free)
+    }
+}
+
+impl HostFunctions for CudaDevice {
+    fn host_function(&mut self, module: ModuleId, name: &str, args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
+        self.context.enter()?;
+        self.table.add_function(module, name, args, &self.stream)
+    }
+}

@@ -1,0 +1,137 @@
+//! Bodies as CUDA graphs: captured from the stream, instantiated once, launched again and again. Loops with a condition
+//! become nodes of their own ([`super::device_loop`]).
+//!
+//! A graph keeps the addresses and functions that it was captured with. So graphs are dropped when a module or a
+//! buffer is freed; ids are never reused, so that a remaining graph cannot refer to something else.
+
+use std::ptr;
+
+use cudarc::driver::sys;
+
+use super::device_loop::DeviceLoops;
+use super::driver::check;
+use super::handles::{Context, Stream};
+use super::operation::Operation;
+use crate::{DeviceError, Step};
+
+/// Graphs kept at a time: more than a group has variants.
+const KEPT: usize = 128;
+
+/// An instantiated graph.
+#[derive(Debug)]
+pub(super) struct Graph {
+    instance: Instance,
+    /// Where it has loops with a condition.
+    loops: Option<DeviceLoops>,
+}
+
+#[derive(Debug)]
+struct Instance(sys::CUgraphExec);
+
+impl Graph {
+    /// Makes a graph of steps.
+    fn of(at: (&Context, &Stream), steps: &[&Operation<'_>]) -> Result<Self, DeviceError> {
+        let stream = at.1;
+        if !steps.iter().any(|step| matches!(step, Operation::Loop(_))) {
+            return Self::capture(stream, || steps.iter().try_for_each(|step| step.queue(stream)));
+        }
+        let mut raw: sys::CUgraph = ptr::null_mut();
+        // SAFETY: the flags must be zero, and are; `raw` outlives the call.
+        check("cuGraphCreate", unsafe { sys::cuGraphCreate(&raw mut raw, 0) })?;
+        let template = Template(raw);
+        let loops = DeviceLoops::fill(at, raw, steps)?;
+        Ok(Self { instance: template.instantiate(stream)?, loops: Some(loops) })
+    }
+
+    /// Captures what `queue` puts into the stream, and makes it ready to launch.
+    pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream lives and captures nothing yet: every capture is ended below.
+        check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.raw(), mode) })?;
+        let queued = queue();
+        let mut raw: sys::CUgraph = ptr::null_mut();
+        // SAFETY: the capture was begun above; `raw` outlives the call.
+        let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(stream.raw(), &raw mut raw) });
+        let template = Template(raw);
+        queued.and(ended)?;
+        Ok(Self { instance: template.instantiate(stream)?, loops: None })
+    }
+
+    pub fn launch(&self, stream: &Stream) -> Result<(), DeviceError> {
+        // SAFETY: both live; what the graph names lives, or the graph was forgotten.
+        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.instance.0, stream.raw()) })
+    }
+
+    /// Returns the iterations of the last of its loops, where it has any. It has ended.
+    pub fn iterations(&self, stream: &Stream) -> Result<Option<u32>, DeviceError> {
+        self.loops.as_ref().map(|loops| loops.iterations(stream)).transpose()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // SAFETY: instantiated once, destroyed once; every public call of the device waits for its launches.
+        let _ = unsafe { sys::cuGraphExecDestroy(self.0) };
+    }
+}
+
+/// A captured graph before it is instantiated; null where the capture failed.
+struct Template(sys::CUgraph);
+
+impl Template {
+    fn instantiate(&self, stream: &Stream) -> Result<Instance, DeviceError> {
+        let mut raw: sys::CUgraphExec = ptr::null_mut();
+        // SAFETY: the template was captured and lives; `raw` outlives the call.
+        check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&raw mut raw, self.0, 0) })?;
+        let graph = Instance(raw);
+        // SAFETY: both live. The first launch then pays for no upload.
+        check("cuGraphUpload", unsafe { sys::cuGraphUpload(graph.0, stream.raw()) })?;
+        Ok(graph)
+    }
+}
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: captured once, destroyed once; an instantiated graph does not need it.
+            let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        }
+    }
+}
+
+/// What a graph was made of: the bodies, and how many runs, which alternate between them.
+type Recipe = (Vec<Vec<Step>>, u32);
+
+/// The graphs that were made so far.
+#[derive(Debug, Default)]
+pub(super) struct Graphs(Vec<(Recipe, Graph)>);
+
+impl Graphs {
+    /// The graph of `launches` runs that alternate between the bodies, made on first use.
+    pub fn of(
+        &mut self,
+        at: (&Context, &Stream),
+        steps: Vec<Vec<Step>>,
+        bodies: &[Vec<Operation<'_>>],
+        launches: u32,
+    ) -> Result<&Graph, DeviceError> {
+        let recipe = (steps, launches);
+        let known = self.0.iter().position(|(known, _)| *known == recipe);
+        let place = if let Some(place) = known {
+            place
+        } else {
+            if self.0.len() >= KEPT {
+                self.0.remove(0);
+            }
+            let steps: Vec<_> = bodies.iter().cycle().take(launches as usize).flatten().collect();
+            let graph = Graph::of(at, &steps)?;
+            self.0.push((recipe, graph));
+            self.0.len() - 1
+        };
+        Ok(&self.0[place].1)
+    }
+
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+}

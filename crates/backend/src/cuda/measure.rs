@@ -1,0 +1,104 @@
+//! Times, counts and energy of a GPU: the [`Clock`], [`Counter`] and [`EnergyMeter`] of this backend.
+
+use super::cupti::{Expected, Tracer};
+use super::device::{CudaDevice, resolved};
+use super::operation::{self, Operation};
+use super::work::Work;
+use super::{cycle, energy, flush, host};
+use crate::model::Regime;
+use crate::{
+    Batch, Clock, CountReport, Counter, DeviceError, EnergyMeter, EnergyReading, Prepare, Samples, Step, TimedBatch,
+};
+
+impl Clock for CudaDevice {
+    fn method(&self) -> String {
+        self.timer.method()
+    }
+
+    fn tick(&self) -> Option<f64> {
+        Some(self.timer.tick())
+    }
+
+    fn cycle(&self) -> u32 {
+        cycle::LAUNCHES
+    }
+
+    fn excludes_host(&self) -> bool {
+        self.timer.is_gated()
+    }
+
+    fn calibrate(&mut self, nanoseconds: f64) {
+        self.timer.calibrate(nanoseconds);
+    }
+
+    fn reference_clock(&self) -> Option<String> {
+        self.tracer.as_ref().map(|tracer| tracer.name.clone())
+    }
+
+    fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError> {
+        self.context.enter()?;
+        batch.sets().try_for_each(|steps| self.lanes.provide(steps))?;
+        let Self { context, table, preparer, timer, stream, lanes, info, tracer, limits, .. } = self;
+        let prepare = table.prepare_all(&batch.prepare, preparer)?;
+        let bodies = batch.sets().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
+        let mut work = Work { prepare, bodies };
+        tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
+        if batch.regime != Regime::Host {
+            timer.probe((context, stream), &work, &table.filled(&batch.prepare))?;
+        }
+        let times = match batch.regime {
+            Regime::Host => host::samples(context, stream, table, batch, &mut work)?,
+            _ => timer.samples((context, stream), batch, &work)?,
+        };
+        limits.settle_after(work.functions(), (context, stream))?;
+        let reference = match tracer.as_ref().zip(expected_records(batch, &work)) {
+            Some((tracer, expected)) => tracer.bodies(expected, flush::KERNEL)?,
+            None => Vec::new(),
+        };
+        Ok(Samples { times, reference, notes: work.news() })
+    }
+}
+
+/// Returns what a tracer records of a timed batch; `None` where that is unknown, and in regimes that are not timed run
+/// by run.
+fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
+    let body = work.bodies.first().filter(|_| batch.regime == Regime::Cold)?;
+    let counted = batch.series.launches.max(1) as usize;
+    Some(Expected {
+        samples: batch.samples as usize,
+        // The launches of a sequence are timed in runs of their own.
+        runs: if body.len() > 1 && !batch.series.whole_only { 2 * counted } else { counted },
+        counted,
+        prepare: work.prepare.iter().map(Operation::records).sum::<Option<usize>>()?,
+        body: body.iter().map(Operation::records).sum::<Option<usize>>()?,
+    })
+}
+
+/// A profiler around this process counts.
+impl Counter for CudaDevice {
+    fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
+        let run = self.run_batch(batch, operation::run_marked)?;
+        Ok(CountReport { run, counters: None })
+    }
+
+    fn marks_launches(&self) -> bool {
+        true
+    }
+}
+
+impl EnergyMeter for CudaDevice {
+    fn run_metered(
+        &mut self,
+        prepare: &[Prepare],
+        bodies: &[&[Step]],
+        continues: &mut dyn FnMut(EnergyReading) -> bool,
+    ) -> Result<(), DeviceError> {
+        self.context.enter()?;
+        bodies.iter().try_for_each(|steps| self.lanes.provide(steps))?;
+        let Self { table, preparer, stream, lanes, info, monitor, .. } = self;
+        let monitor = monitor.as_ref().map_err(|why| DeviceError::Unavailable(why.clone()))?;
+        let prepare = table.prepare_all(prepare, preparer)?;
+        let bodies = bodies.iter().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
+        energy::run_metered(stream, &Work { prepare, bodies }, || monitor.energy(), continues)
+    }
+}

@@ -1,0 +1,219 @@
+//! Device memory, pinned host memory, and the buffers of a case with their guard zones.
+//!
+//! A buffer is one allocation: guard, data, guard. The data begins on a 256-byte boundary, as an allocation of the
+//! driver does, and the guards touch it on both sides, so that a write one past the end hits a guard. The guard behind
+//! the data ends where the mapping does, so that an access behind it faults. `execute` chooses and checks the content of
+//! the guards.
+
+use std::ffi::{c_uint, c_void};
+use std::ptr::{self, NonNull};
+
+use cudarc::driver::sys;
+
+use super::driver::check;
+use super::handles::{Context, Stream};
+use super::mapping::Mapping;
+use crate::{DeviceError, ModuleId};
+
+/// What `cuMemAlloc` aligns to, bytes.
+const ALIGNMENT: usize = 256;
+
+/// An allocation on the device.
+#[derive(Debug)]
+pub(super) struct DeviceMemory {
+    address: sys::CUdeviceptr,
+}
+
+impl DeviceMemory {
+    /// Allocates `bytes`, at least one, in the current context; the error holds how much was free.
+    pub fn alloc(context: &Context, bytes: usize) -> Result<Self, DeviceError> {
+        let mut address: sys::CUdeviceptr = 0;
+        // SAFETY: `address` outlives the call.
+        let code = unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes.max(1)) };
+        if code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            let (available, _) = context.memory()?;
+            return Err(DeviceError::OutOfMemory { needed: bytes as u64, available });
+        }
+        check("cuMemAlloc", code)?;
+        Ok(Self { address })
+    }
+
+    pub fn address(&self) -> sys::CUdeviceptr {
+        self.address
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `alloc`, freed once; the driver waits for work that uses it.
+        let _ = unsafe { sys::cuMemFree_v2(self.address) };
+    }
+}
+
+/// Page-locked host memory.
+#[derive(Debug)]
+pub(super) struct PinnedMemory {
+    host: NonNull<u8>,
+    bytes: usize,
+}
+
+impl PinnedMemory {
+    /// Allocates `bytes`, zeroed; `mapped` gives the device an address of it too.
+    pub fn alloc(bytes: usize, mapped: bool) -> Result<Self, DeviceError> {
+        let flags = if mapped { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
+        let mut host: *mut c_void = ptr::null_mut();
+        // SAFETY: `host` outlives the call.
+        check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut host, bytes, flags as c_uint) })?;
+        let host = NonNull::new(host.cast::<u8>()).ok_or_else(|| DeviceError::Driver {
+            call: "cuMemHostAlloc",
+            message: format!("{bytes} bytes of pinned memory came back at a null address"),
+        })?;
+        // SAFETY: the driver gave `bytes` writable bytes there, and nothing else refers to them yet.
+        unsafe { host.write_bytes(0, bytes) };
+        Ok(Self { host, bytes })
+    }
+
+    pub fn host(&self) -> NonNull<u8> {
+        self.host
+    }
+
+    /// Returns the device's address of mapped memory.
+    pub fn device_address(&self) -> Result<sys::CUdeviceptr, DeviceError> {
+        let mut address: sys::CUdeviceptr = 0;
+        // SAFETY: the memory was allocated by `cuMemHostAlloc`, and `address` outlives the call.
+        check("cuMemHostGetDevicePointer", unsafe {
+            sys::cuMemHostGetDevicePointer_v2(&raw mut address, self.host.as_ptr().cast(), 0)
+        })?;
+        Ok(address)
+    }
+
+    /// Returns the memory as bytes. No copy of the device may be under way in it.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the allocation is `self.bytes` long, initialised, and borrowed as `self` is; the caller has waited
+        // for the device.
+        unsafe { std::slice::from_raw_parts_mut(self.host.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for PinnedMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `alloc`, freed once.
+        let _ = unsafe { sys::cuMemFreeHost(self.host.as_ptr().cast()) };
+    }
+}
+
+/// A stretch of device memory under an id.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    pub address: sys::CUdeviceptr,
+    pub bytes: usize,
+    /// Bytes of the guards before the data and behind it.
+    guards: (usize, usize),
+    /// Owns memory without guards, and all memory where the device cannot map it.
+    _plain: Option<DeviceMemory>,
+    /// Owns memory with guards. A module's variable has neither.
+    _mapping: Option<Mapping>,
+    /// The module whose variable it is.
+    pub module: Option<ModuleId>,
+}
+
+impl Buffer {
+    pub fn alloc(context: &Context, bytes: usize, guard: usize) -> Result<Self, DeviceError> {
+        let Some((front, total)) = layout(bytes, guard) else {
+            let (available, _) = context.memory()?;
+            return Err(DeviceError::OutOfMemory { needed: u64::MAX, available });
+        };
+        let mapping = if guard > 0 { Mapping::new(context, total)? } else { None };
+        let Some(mapping) = mapping else {
+            let memory = DeviceMemory::alloc(context, total)?;
+            let address = memory.address() + front as sys::CUdeviceptr;
+            let guards = (guard, guard);
+            return Ok(Self { address, bytes, guards, _plain: Some(memory), _mapping: None, module: None });
+        };
+        let address = (mapping.end() - (bytes + guard) as sys::CUdeviceptr) & !(ALIGNMENT as sys::CUdeviceptr - 1);
+        let guards = (guard, (mapping.end() - address) as usize - bytes);
+        Ok(Self { address, bytes, guards, _plain: None, _mapping: Some(mapping), module: None })
+    }
+
+    /// Returns a module's variable: the module keeps its memory.
+    pub fn variable(module: ModuleId, address: sys::CUdeviceptr, bytes: usize) -> Self {
+        Self { address, bytes, guards: (0, 0), _plain: None, _mapping: None, module: Some(module) }
+    }
+
+    /// Address and bytes of the guard before the data and of the one behind it; `None` without guards.
+    pub fn guards(&self) -> Option<[(sys::CUdeviceptr, usize); 2]> {
+        let (before, behind) = self.guards;
+        if before == 0 {
+            return None;
+        }
+        Some([
+            (self.address - before as sys::CUdeviceptr, before),
+            (self.address + self.bytes as sys::CUdeviceptr, behind),
+        ])
+    }
+}
+
+/// Bytes before the data, and total bytes; `None` if they exceed the address space.
+fn layout(bytes: usize, guard: usize) -> Option<(usize, usize)> {
+    let front = guard.checked_next_multiple_of(ALIGNMENT)?;
+    Some((front, front.checked_add(bytes)?.checked_add(guard)?))
+}
+
+/// Sets bytes of the device; nothing happens for none.
+pub(super) fn fill(stream: &Stream, address: sys::CUdeviceptr, byte: u8, bytes: usize) -> Result<(), DeviceError> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller's buffer holds `bytes` bytes at `address` and outlives the work queued, which every public
+    // call of the device waits for.
+    check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(address, byte, bytes, stream.raw()) })
+}
+
+/// Sets every element of a stretch of the device to a number of 1, 2 or 4 bytes.
+pub(super) fn set(
+    stream: &Stream,
+    address: sys::CUdeviceptr,
+    (value, width): (u32, usize),
+    bytes: usize,
+) -> Result<(), DeviceError> {
+    let count = bytes / width.max(1);
+    if count == 0 {
+        return Ok(());
+    }
+    match width {
+        1 => fill(stream, address, value as u8, bytes),
+        // SAFETY: as for `fill`; buffers begin at multiples of 256 bytes.
+        2 => check("cuMemsetD16Async", unsafe { sys::cuMemsetD16Async(address, value as u16, count, stream.raw()) }),
+        // SAFETY: as above.
+        _ => check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(address, value, count, stream.raw()) }),
+    }
+}
+
+/// Copies within the device; nothing happens for no bytes.
+pub(super) fn copy(
+    stream: &Stream,
+    to: sys::CUdeviceptr,
+    from: sys::CUdeviceptr,
+    bytes: usize,
+) -> Result<(), DeviceError> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller's buffers hold `bytes` bytes at both addresses and outlive the work queued.
+    check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_stays_aligned_behind_a_guard_of_any_size() {
+        assert_eq!(layout(1000, 0), Some((0, 1000)));
+        assert_eq!(layout(1000, 64), Some((256, 1320)));
+        assert_eq!(layout(1000, 256), Some((256, 1512)));
+        assert_eq!(layout(0, 4096), Some((4096, 8192)));
+        assert_eq!(layout(usize::MAX, 1), None);
+        assert_eq!(layout(1, usize::MAX), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! The steps of a batch with every id resolved and every limit judged: ready to be queued again and again.
+//!
+//! Queueing allocates nothing and decides nothing, so that it may be part of a timed span.
+
+use cudarc::driver::sys;
+
+use super::driver::check;
+use super::handles::{Event, Stream, worse};
+use super::kernel::{Arguments, Kernel};
+use super::memory;
+use super::plugin::HostFunction;
+use super::repeated::Repeated;
+use super::shape::Shape;
+use crate::DeviceError;
+
+/// One operation of the stream.
+#[derive(Debug)]
+pub(super) enum Operation<'a> {
+    Copy {
+        to: sys::CUdeviceptr,
+        from: sys::CUdeviceptr,
+        bytes: usize,
+    },
+    Launch {
+        kernel: &'a Kernel,
+        shape: Shape,
+        arguments: Arguments,
+    },
+    Call {
+        function: &'a HostFunction,
+        arguments: Arguments,
+    },
+    /// A number of 1, 2 or 4 bytes in every element.
+    Set {
+        address: sys::CUdeviceptr,
+        value: (u32, usize),
+        bytes: usize,
+    },
+    Loop(Repeated<'a, Operation<'a>>),
+    Concurrent(Concurrent<'a>),
+}
+
+/// A body in several streams: operations with the stream of each.
+#[derive(Debug)]
+pub(super) struct Concurrent<'a> {
+    pub begin: &'a Event,
+    pub others: &'a [(Stream, Event)],
+    pub steps: Vec<(usize, Operation<'a>)>,
+}
+
+impl Operation<'_> {
+    pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
+        match self {
+            Self::Copy { to, from, bytes } => memory::copy(stream, *to, *from, *bytes),
+            Self::Launch { kernel, shape, arguments } => kernel.launch(stream, shape, arguments),
+            Self::Call { function, arguments } => function.call(stream, arguments),
+            Self::Concurrent(body) => body.queue(stream),
+            Self::Set { address, value, bytes } => memory::set(stream, *address, *value, *bytes),
+            Self::Loop(repeated) => repeated.run(stream, queue_all),
+        }
+    }
+
+    /// Whether queueing it waits for nothing: a kernel's first launch may wait for memory to be set up.
+    pub fn is_warm(&self) -> bool {
+        match self {
+            Self::Copy { .. } | Self::Set { .. } => true,
+            // The host waits for every iteration.
+            Self::Loop(_) => false,
+            Self::Launch { kernel, .. } => kernel.ran.get(),
+            Self::Call { function, .. } => function.is_warm(),
+            Self::Concurrent(body) => body.steps().all(Operation::is_warm),
+        }
+    }
+
+    /// Notes that it ran to its end.
+    pub fn note_ran(&self) {
+        match self {
+            Self::Launch { kernel, .. } => kernel.ran.set(true),
+            Self::Call { function, .. } => function.note_ran(),
+            Self::Concurrent(body) => body.steps().for_each(Operation::note_ran),
+            Self::Loop(repeated) => repeated.steps().for_each(Operation::note_ran),
+            Self::Copy { .. } | Self::Set { .. } => {}
+        }
+    }
+
+    /// Returns the arguments of a launch or a call.
+    pub fn arguments_mut(&mut self) -> Option<&mut Arguments> {
+        match self {
+            Self::Launch { arguments, .. } | Self::Call { arguments, .. } => Some(arguments),
+            Self::Copy { .. } | Self::Concurrent(_) | Self::Set { .. } | Self::Loop(_) => None,
+        }
+    }
+
+    /// Launches of kernels that it makes. A host function may make any number; most make one.
+    pub fn launches(&self) -> usize {
+        match self {
+            Self::Copy { .. } | Self::Set { .. } => 0,
+            Self::Launch { .. } | Self::Call { .. } | Self::Loop(_) => 1,
+            Self::Concurrent(body) => body.steps().map(Operation::launches).sum(),
+        }
+    }
+
+    /// Activity records that a tracer gets of it; `None` for a host function, which may queue anything, and for a loop.
+    pub fn records(&self) -> Option<usize> {
+        match self {
+            Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
+            Self::Launch { .. } | Self::Set { .. } => Some(1),
+            Self::Call { .. } | Self::Loop(_) => None,
+            Self::Concurrent(body) => body.steps().map(Operation::records).sum(),
+        }
+    }
+
+    /// Itself, if it is a loop with a condition.
+    pub fn repeated(&self) -> Option<&Repeated<'_, Operation<'_>>> {
+        match self {
+            Self::Loop(repeated) => Some(repeated),
+            _ => None,
+        }
+    }
+
+    /// Returns the host function that it calls, if any.
+    pub fn function(&self) -> Option<&HostFunction> {
+        match self {
+            Self::Call { function, .. } => Some(function),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Concurrent<'a> {
+    /// The streams join again even if queueing failed, so that waiting for `stream` waits for all.
+    pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
+        self.begin.record(stream)?;
+        let queued =
+            self.others.iter().try_for_each(|(other, _)| other.wait(self.begin)).and_then(|()| {
+                self.steps.iter().try_for_each(|(number, step)| step.queue(self.stream(stream, *number)))
+            });
+        let joined = self.others.iter().try_for_each(|(other, done)| {
+            done.record(other)?;
+            stream.wait(done)
+        });
+        worse(queued, joined)
+    }
+
+    fn stream<'s>(&'s self, own: &'s Stream, number: usize) -> &'s Stream {
+        number.checked_sub(1).and_then(|other| self.others.get(other)).map_or(own, |(stream, _)| stream)
+    }
+
+    /// Returns the step of this number.
+    pub fn step_mut(&mut self, step: usize) -> Option<&mut Operation<'a>> {
+        self.steps.get_mut(step).map(|(_, step)| step)
+    }
+
+    /// Returns what the body is made of.
+    pub fn steps(&self) -> impl Iterator<Item = &Operation<'_>> {
+        self.steps.iter().map(|(_, step)| step)
+    }
+}
+
+pub(super) fn queue_all(operations: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
+    operations.iter().try_for_each(|operation| operation.queue(stream))
+}
+
+/// Runs preparation and steps once and waits: [`run_once`] or [`run_marked`].
+pub(super) type Run = fn(&[Operation<'_>], &[Operation<'_>], &Stream) -> Result<(), DeviceError>;
+
+/// Runs preparation and steps once, untimed, and waits.
+pub(super) fn run_once(prepare: &[Operation<'_>], steps: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
+    let queued = queue_all(prepare, stream).and_then(|()| queue_all(steps, stream));
+    stream.settle(queued)?;
+    steps.iter().for_each(Operation::note_ran);
+    Ok(())
+}
+
+/// Runs preparation, then the steps between the marks of the range to profile; waits.
+pub(super) fn run_marked(
+    prepare: &[Operation<'_>],
+    steps: &[Operation<'_>],
+    stream: &Stream,
+) -> Result<(), DeviceError> {
+    stream.settle(queue_all(prepare, stream))?;
+    // SAFETY: a context is current, which is all that the call needs.
+    check("cuProfilerStart", unsafe { sys::cuProfilerStart() })?;
+    let done = stream.settle(queue_all(steps, stream));
+    // SAFETY: as above.
+    let stopped = check("cuProfilerStop", unsafe { sys::cuProfilerStop() });
+    worse(done, stopped)?;
+    steps.iter().for_each(Operation::note_ran);
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Prepares memory before a run, by kernels of its own.
+//!
+//! The driver fills and copies with kernels, copy engines or commands, as it sees fit. The number of launches between two
+//! runs decides where on the device the second one begins ([`super::cycle`]), so it has to be known.
+
+use cudarc::driver::sys;
+
+use super::handles::Module;
+use super::kernel::{Arguments, Kernel};
+use super::operation::Operation;
+use super::shape::Shape;
+use crate::model::{DeviceInfo, Dim3};
+use crate::{DeviceError, ModuleId};
+
+/// The kernels, as PTX for every supported GPU; the driver needs the final NUL.
+const PTX: &str = concat!(include_str!("prepare.ptx"), "\0");
+const COPY: &str = "copy_bytes";
+const FILL: &str = "fill_bytes";
+
+const THREADS: u32 = 256;
+/// Bytes of the vector that one thread writes.
+const VECTOR: u64 = 16;
+
+/// The kernels, loaded.
+#[derive(Debug)]
+pub(super) struct Preparer {
+    copy: Kernel,
+    fill: Kernel,
+    /// As many blocks as the device runs at once.
+    blocks: u32,
+    /// Last: the kernels are a part of it.
+    _module: Module,
+}
+
+impl Preparer {
+    /// Loads the kernels into the current context.
+    pub fn new(info: &DeviceInfo) -> Result<Self, DeviceError> {
+        let module = Module::load(PTX.as_bytes())?;
+        let find = |name| Kernel::find(ModuleId(u32::MAX), &module, name);
+        let blocks = info.sm_count * (info.max_threads_per_sm / THREADS).max(1);
+        Ok(Self { copy: find(COPY)?, fill: find(FILL)?, blocks, _module: module })
+    }
+
+    /// Copies `bytes` bytes within the device.
+    pub fn copy(&self, to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) -> Operation<'_> {
+        self.launch(&self.copy, vec![to, from, bytes as u64], bytes)
+    }
+
+    /// Writes `byte` to `bytes` bytes.
+    pub fn fill(&self, to: sys::CUdeviceptr, byte: u8, bytes: usize) -> Operation<'_> {
+        self.launch(&self.fill, vec![to, repeated(byte), bytes as u64], bytes)
+    }
+
+    fn launch<'a>(&self, kernel: &'a Kernel, arguments: Vec<u64>, bytes: usize) -> Operation<'a> {
+        let needed = (bytes as u64).div_ceil(VECTOR * u64::from(THREADS)).max(1);
+        let blocks = u32::try_from(needed).unwrap_or(u32::MAX).min(self.blocks);
+        let shape = Shape::new(Dim3::new(blocks, 1, 1), Dim3::new(THREADS, 1, 1));
+        Operation::Launch { kernel, shape, arguments: Arguments::new(arguments) }
+    }
+}
+
+/// Four of the byte, as an argument of 32 bits.
+fn repeated(byte: u8) -> u64 {
+    u64::from(u32::from_ne_bytes([byte; 4]))
+}

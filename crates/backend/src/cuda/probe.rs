@@ -1,0 +1,134 @@
+//! Whether a host function does its work in the stream that it is given.
+//!
+//! Events in that stream read nothing of work in another one. A function that waits for such work, or whose work is short,
+//! leaves the device idle and its result right, and seems to take no time. So some runs are probed: while the gate holds
+//! the stream, the outputs must keep the poison that they were prepared with; and what they hold right behind the function
+//! in its stream must be what they hold in the end. To the function a probed run looks like a timed one.
+
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::sys;
+
+use super::driver::check;
+use super::gate::Gate;
+use super::handles::{Context, Event, Stream};
+use super::memory::PinnedMemory;
+use super::operation::queue_all;
+use super::work::Work;
+use crate::DeviceError;
+
+/// Bytes of a place in an output that is looked at.
+const PIECE: usize = 64;
+
+/// Places that are looked at, evenly in all outputs.
+const PLACES: usize = 32;
+
+/// How long work outside of the stream has to show while the gate is closed.
+const PATIENCE: Duration = Duration::from_micros(300);
+
+/// What probing needs, made when the first host function runs.
+#[derive(Debug)]
+pub(super) struct Probe {
+    /// Reads while the device's own stream waits.
+    aside: Stream,
+    /// What is read: at the closed gate, behind the function, in the end.
+    memory: [PinnedMemory; 3],
+    arrived: Event,
+}
+
+/// An output that preparation fills: its address, the byte, and its bytes.
+pub(super) type Filled = (sys::CUdeviceptr, u8, usize);
+
+/// A piece of an output, and the byte that it was filled with.
+type Place = (sys::CUdeviceptr, usize, u8);
+
+impl Probe {
+    pub fn new() -> Result<Self, DeviceError> {
+        let memory = || PinnedMemory::alloc(PIECE * PLACES, false);
+        Ok(Self { aside: Stream::new()?, memory: [memory()?, memory()?, memory()?], arrived: Event::untimed()? })
+    }
+
+    /// Runs once, untimed. Whether work was done outside of the stream.
+    pub fn finds_work_elsewhere(
+        &mut self,
+        (context, stream): (&Context, &Stream),
+        gate: &mut Gate,
+        (work, filled): (&Work<'_>, &[Filled]),
+    ) -> Result<bool, DeviceError> {
+        let places = places(filled);
+        if places.is_empty() {
+            return Ok(false);
+        }
+        let steps = work.bodies.first().map_or(&[][..], Vec::as_slice);
+        let closed = gate.close();
+        let (queued, stayed_closed) = closed.watched(|| {
+            queue_all(&work.prepare, stream)?;
+            self.arrived.record(stream)?;
+            closed.wait(stream)?;
+            queue_all(steps, stream)
+        });
+        let mut is_early = false;
+        let looked = queued.and_then(|()| {
+            // A function that waits for its work has opened the gate.
+            if stayed_closed {
+                self.arrived.synchronize()?;
+                thread::sleep(PATIENCE);
+                read(&places, &self.memory[0], &self.aside)?;
+                self.aside.synchronize()?;
+                is_early = places
+                    .iter()
+                    .zip(self.memory[0].bytes_mut().chunks(PIECE))
+                    .any(|((_, len, byte), piece)| piece[..*len].iter().any(|found| found != byte));
+            }
+            read(&places, &self.memory[1], stream)
+        });
+        drop(closed);
+        stream.settle(looked)?;
+        context.synchronize()?;
+        read(&places, &self.memory[2], stream)?;
+        stream.synchronize()?;
+        let [_, behind, end] = &mut self.memory;
+        let bytes = PIECE * places.len();
+        Ok(is_early || behind.bytes_mut()[..bytes] != end.bytes_mut()[..bytes])
+    }
+}
+
+/// Places in the outputs.
+fn places(filled: &[Filled]) -> Vec<Place> {
+    let filled: Vec<Filled> = filled.iter().copied().filter(|(.., bytes)| *bytes > 0).take(PLACES).collect();
+    let each = PLACES / filled.len().max(1);
+    let of = |(address, byte, bytes): Filled| {
+        let len = bytes.min(PIECE);
+        let at = move |place: usize| (bytes - len) / each.saturating_sub(1).max(1) * place;
+        (0..each).map(move |place| (address + at(place).min(bytes - len) as sys::CUdeviceptr, len, byte))
+    };
+    filled.into_iter().flat_map(of).collect()
+}
+
+/// Queues copies of places to pinned memory.
+fn read(places: &[Place], to: &PinnedMemory, stream: &Stream) -> Result<(), DeviceError> {
+    places.iter().enumerate().try_for_each(|(nth, (address, len, _))| {
+        // SAFETY: the pinned memory has PLACES pieces, of which this one begins within it.
+        let to = unsafe { to.host().as_ptr().add(nth * PIECE) };
+        // SAFETY: the output has `len` bytes at `address`, `to` has a piece, and the caller waits for the stream before
+        // it uses or frees either.
+        check("cuMemcpyDtoHAsync", unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), *address, *len, stream.raw()) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_lie_in_the_outputs_and_reach_their_ends() {
+        let fill = |address, bytes| (address, 0xCB, bytes);
+        let found = places(&[fill(0x1000, 4096), fill(0x8000, 10), fill(0x9000, 0)]);
+        assert_eq!(found.len(), PLACES);
+        assert_eq!((found[0], found[15]), ((0x1000, 64, 0xCB), (0x1000 + 4020, 64, 0xCB)));
+        assert!(found[16..].iter().all(|place| *place == (0x8000, 10, 0xCB)));
+        assert!(found.iter().all(|(address, len, _)| *address + *len as u64 <= 0x800a));
+        assert!(places(&[]).is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! Copies between host and device through two pinned slots: while one is on the bus, the other is filled or emptied.
+//!
+//! Pageable memory crosses the bus through a copy in the driver, on one thread; here the host side of the copy is done
+//! by all cores, which keeps the bus busy. After an error the caller's data is undefined.
+
+use cudarc::driver::sys;
+use rayon::prelude::*;
+
+use super::driver::check;
+use super::handles::{Event, Stream};
+use super::memory::PinnedMemory;
+use crate::DeviceError;
+
+/// Bytes of one slot.
+const SLOT: usize = 32 << 20;
+/// Bytes that one core copies at a time.
+const PIECE: usize = 1 << 20;
+
+/// The two slots, each with an event that marks the end of its copy.
+#[derive(Debug)]
+pub(super) struct Staging {
+    slots: [Slot; 2],
+}
+
+#[derive(Debug)]
+struct Slot {
+    memory: PinnedMemory,
+    done: Event,
+}
+
+impl Slot {
+    fn new() -> Result<Self, DeviceError> {
+        Ok(Self { memory: PinnedMemory::alloc(SLOT, false)?, done: Event::new()? })
+    }
+}
+
+impl Staging {
+    pub fn new() -> Result<Self, DeviceError> {
+        Ok(Self { slots: [Slot::new()?, Slot::new()?] })
+    }
+
+    /// Copies `data` to the device and waits for it. `address` holds as many bytes.
+    pub fn upload(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &[u8]) -> Result<(), DeviceError> {
+        let queued = self.queue_upload(stream, address, data);
+        // Also waits after an error: the slots must be idle when they are used next.
+        let finished = stream.synchronize();
+        queued.and(finished)
+    }
+
+    fn queue_upload(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &[u8]) -> Result<(), DeviceError> {
+        for (index, chunk) in data.chunks(SLOT).enumerate() {
+            let slot = &mut self.slots[index % 2];
+            if index >= 2 {
+                slot.done.synchronize()?;
+            }
+            copy_bytes(&mut slot.memory.bytes_mut()[..chunk.len()], chunk);
+            let to = address + (index * SLOT) as sys::CUdeviceptr;
+            let from = slot.memory.host().as_ptr();
+            // SAFETY: the slot holds the chunk and is not written before its event, the device holds the chunk at
+            // `to`, and the stream is waited for before either goes.
+            check("cuMemcpyHtoDAsync", unsafe {
+                sys::cuMemcpyHtoDAsync_v2(to, from.cast(), chunk.len(), stream.raw())
+            })?;
+            slot.done.record(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Copies from the device and waits for it. `address` holds as many bytes as `data`.
+    pub fn download(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &mut [u8]) -> Result<(), DeviceError> {
+        let drained = self.drain(stream, address, data);
+        let finished = stream.synchronize();
+        drained.and(finished)
+    }
+
+    fn drain(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &mut [u8]) -> Result<(), DeviceError> {
+        let mut chunks = data.chunks_mut(SLOT).enumerate();
+        let mut pending: Option<(usize, &mut [u8])> = None;
+        loop {
+            let next = chunks.next();
+            if let Some((index, chunk)) = &next {
+                self.queue_download(stream, address, *index, chunk.len())?;
+            }
+            if let Some((index, chunk)) = pending.take() {
+                let slot = &mut self.slots[index % 2];
+                slot.done.synchronize()?;
+                let length = chunk.len();
+                copy_bytes(chunk, &slot.memory.bytes_mut()[..length]);
+            }
+            if next.is_none() {
+                return Ok(());
+            }
+            pending = next;
+        }
+    }
+
+    /// Queues the copy of one chunk into its slot, which was emptied two chunks ago.
+    fn queue_download(
+        &mut self,
+        stream: &Stream,
+        address: sys::CUdeviceptr,
+        index: usize,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        let slot = &self.slots[index % 2];
+        let from = address + (index * SLOT) as sys::CUdeviceptr;
+        let to = slot.memory.host().as_ptr();
+        // SAFETY: the slot is at least `bytes` long and is not read before its event; the device holds the chunk.
+        check("cuMemcpyDtoHAsync", unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, stream.raw()) })?;
+        slot.done.record(stream)
+    }
+}
+
+/// Copies over all cores; equal lengths.
+fn copy_bytes(to: &mut [u8], from: &[u8]) {
+    if from.len() <= PIECE {
+        to.copy_from_slice(from);
+        return;
+    }
+    to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(to, from)| to.copy_from_slice(from));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_over_all_cores_leaves_no_byte_behind() {
+        for length in [0, 1, PIECE - 1, PIECE, 3 * PIECE + 7] {
+            let from: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+            let mut to = vec![0xAA; length];
+            copy_bytes(&mut to, &from);
+            assert!(to == from, "{length} bytes");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The interface between running cases and the machine that executes kernels.
+//!
+//! A [`Backend`] lists and opens devices; a [`Device`] holds memory, loads compiled code and runs batches, and hands out
+//! what else it can do: a [`Clock`], a [`Counter`], a [`Monitor`], an [`EnergyMeter`], [`HostFunctions`]. `execute` drives
+//! a device through these traits alone and does not know which backend it has. A backend does not judge results: poison,
+//! guard patterns and checks belong to `execute`.
+
+mod condition;
+pub mod cuda;
+mod device;
+mod error;
+pub mod host_memory;
+mod ids;
+pub mod sim;
+mod variables;
+mod work;
+
+use runner_base::{atomic, stats, stdout};
+use runner_model::{expr, format, model};
+
+pub use condition::{Condition, Read};
+pub use device::{
+    Backend, Clock, CountReport, Counter, Device, DriverVersion, EnergyMeter, EnergyReading, HostFunctions, Monitor,
+    RunReport, Samples, Timing,
+};
+pub use error::DeviceError;
+pub use ids::{BufferId, FunctionId, KernelId, ModuleId};
+pub use work::{
+    Batch, HostCall, Iteration, Launch, LaunchArg, Loop, Prepare, Series, Step, Struct, TimedBatch, nodes, operations,
+    streams,
+};

@@ -1,0 +1,18 @@
+//! Errors of the simulator's machine.
+
+use crate::DeviceError;
+use simt::SimError;
+
+/// Returns an error of the machine as an error of a device.
+pub fn host_error(error: SimError) -> DeviceError {
+    match error {
+        SimError::OutOfMemory { needed, available } => DeviceError::OutOfMemory { needed, available },
+        SimError::Link(message) => {
+            DeviceError::NotLinked { summary: format!("the sources do not link: {message}"), log: message }
+        }
+        SimError::Launch(message) => DeviceError::InvalidLaunch(message),
+        SimError::Arguments(message) => DeviceError::Driver { call: "launch", message },
+        SimError::Host(message) => DeviceError::Unavailable(message),
+        other => DeviceError::Driver { call: "simulator", message: other.to_string() },
+    }
+}

@@ -1,0 +1,245 @@
+//! Launches and counts.
+
+use super::device::SimDevice;
+use super::error::host_error;
+use crate::model::{BodyCounters, Counters, Note};
+use crate::{Batch, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
+use simt::{LaunchError, LaunchSpec, TrapKind};
+
+impl SimDevice {
+    fn launch(&mut self, launch: &Launch) -> Result<simt::LaunchReport, DeviceError> {
+        let args = launch.args.iter().map(|arg| self.argument(*arg)).collect::<Result<Vec<_>, _>>()?;
+        let kernel = self.kernel_of(launch.kernel)?;
+        let loaded = self.module_of(kernel.module)?;
+        let module = loaded.id;
+        let assumed = loaded.assumed.clone().filter(|_| kernel.resources.registers.is_some());
+        let name = kernel.name.clone();
+        if launch.settings.cooperative && !self.info.cooperative_launch {
+            let message = format!("{} has no cooperative launches", self.info.name);
+            return Err(DeviceError::InvalidLaunch(message));
+        }
+        let spec = LaunchSpec {
+            kernel: &name,
+            grid: [launch.grid.x, launch.grid.y, launch.grid.z],
+            block: [launch.block.x, launch.block.y, launch.block.z],
+            shared: launch.settings.shared_bytes() as u32,
+            cooperative: launch.settings.cooperative,
+            cluster: launch.cluster,
+            args: &args,
+        };
+        let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
+            LaunchError::Refused(error) => host_error(error),
+            LaunchError::Trap(trap) => {
+                let (message, printed) = (trap.to_string(), trap.printed);
+                match trap.kind {
+                    TrapKind::Deadline(limit) => DeviceError::TimedOut { limit, message, printed },
+                    TrapKind::Communication => DeviceError::Driver { call: "simulate", message },
+                    _ => DeviceError::Trap { message, printed },
+                }
+            }
+        })?;
+        report.notes.extend(assumed);
+        Ok(report)
+    }
+
+    fn argument(&self, arg: LaunchArg) -> Result<Vec<u8>, DeviceError> {
+        Ok(match arg {
+            LaunchArg::Buffer(id) => self.buffer(id)?.address.to_le_bytes().to_vec(),
+            LaunchArg::Offset(id, bytes) => (self.buffer(id)?.address + bytes).to_le_bytes().to_vec(),
+            LaunchArg::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
+            LaunchArg::Struct(value) => value.bytes().to_vec(),
+        })
+    }
+}
+
+fn after(before: &str, text: &str) -> String {
+    let mut all = before.to_owned();
+    simt::printed::append(&mut all, text);
+    all
+}
+
+/// Returns the error of a launch in a batch, with its number if there may be several, and with the text that was
+/// `printed` before.
+fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: &str) -> DeviceError {
+    let say = |message: String| match of {
+        Some(0 | 1) => message,
+        Some(of) => format!("launch {number} of {of}: {message}"),
+        None => format!("launch {number}: {message}"),
+    };
+    match error {
+        DeviceError::Trap { message, printed: own } => {
+            DeviceError::Trap { message: say(message), printed: after(printed, &own) }
+        }
+        DeviceError::TimedOut { limit, message, printed: own } => {
+            DeviceError::TimedOut { limit, message: say(message), printed: after(printed, &own) }
+        }
+        other => other,
+    }
+}
+
+/// Returns the counters of a body: of all its launches together and, if there are several, of each.
+fn counters(launches: &[simt::Counters]) -> BodyCounters {
+    let named = |counters: &simt::Counters| {
+        Counters(counters.metrics().into_iter().map(|(name, value)| (name.into(), value)).collect())
+    };
+    let mut whole = simt::Counters::default();
+    for launch in launches {
+        whole.add(launch);
+    }
+    let each = if launches.len() > 1 { launches.iter().map(named).collect() } else { Vec::new() };
+    BodyCounters { whole: named(&whole), each }
+}
+
+/// What the launches of a run came to so far.
+struct Progress<'r> {
+    report: &'r mut CountReport,
+    each: Vec<simt::Counters>,
+    /// The launches of a run, where that is known in advance.
+    of: Option<usize>,
+}
+
+impl SimDevice {
+    fn steps(&mut self, steps: &[Step], progress: &mut Progress<'_>) -> Result<(), DeviceError> {
+        for step in steps {
+            match step {
+                Step::Copy { from, to } => self.copy(*from, *to)?,
+                Step::Memset { buffer, value } => self.set(*buffer, *value)?,
+                Step::Call(call) => return Err(DeviceError::unknown_function(call.function)),
+                Step::Launch(launch) => self.counted(launch, progress)?,
+                Step::Loop(inner) => self.repeated(inner, progress)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn counted(
+        &mut self,
+        launch: &Launch,
+        Progress { report, each, of }: &mut Progress<'_>,
+    ) -> Result<(), DeviceError> {
+        let place = (each.len() + 1, *of);
+        let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
+        each.push(done.counters);
+        simt::printed::append(&mut report.run.printed, &done.printed);
+        let sampled = done.sampled.map(|simt::Sampled { ran, of }| Note::Sampled { ran, of });
+        for note in done.notes.into_iter().map(Note::Text).chain(sampled) {
+            if !report.run.notes.contains(&note) {
+                report.run.notes.push(note);
+            }
+        }
+        Ok(())
+    }
+
+    fn repeated(&mut self, inner: &Loop, progress: &mut Progress<'_>) -> Result<(), DeviceError> {
+        for nth in 0..inner.at_most {
+            let Some(iteration) = inner.iteration(nth) else { return Ok(()) };
+            self.steps(&iteration.steps, progress)?;
+            let values = self.read_first(&iteration.until.reads)?;
+            self.iterations = nth + 1;
+            if iteration.until.holds(&values)? {
+                return Ok(());
+            }
+            if nth + 1 == inner.at_most {
+                return Err(iteration.until.never_held(inner.at_most, &values));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Counter for SimDevice {
+    fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
+        let mut report = CountReport::default();
+        let has_loop = batch.steps.iter().any(|step| matches!(step, Step::Loop(_)));
+        let launches = batch.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count();
+        for repetition in 0..batch.repeat {
+            for prepare in &batch.prepare {
+                self.prepare(prepare)?;
+            }
+            let of = (!has_loop).then_some(launches);
+            let mut progress = Progress { report: &mut report, each: Vec::new(), of };
+            self.steps(&batch.steps, &mut progress)?;
+            let each = progress.each;
+            if repetition == 0 && !each.is_empty() {
+                report.counters = Some(counters(&each));
+            }
+        }
+        if has_loop {
+            report.run.notes.push(Note::Loop { iterations: self.iterations, round_trip: None });
+        }
+        Ok(report)
+    }
+
+    fn marks_launches(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+    use crate::model::{DeviceId, Dim3, ElementType, ScalarValue};
+    use crate::sim::SimBackend;
+    use crate::{Backend, RunReport};
+    use simt::Options;
+
+    /// Prints its argument, and traps if that is 2.
+    const PRINTS: &str = ".version 9.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);
+.global .align 1 .b8 text[4] = {37, 117, 10, 0};
+.visible .entry prints(.param .u32 number)
+{
+    .local .align 8 .b8 values[8];
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<5>;
+    ld.param.u32 %r1, [number];
+    mov.u64 %rd1, values;
+    cvta.local.u64 %rd2, %rd1;
+    st.local.u32 [values], %r1;
+    mov.u64 %rd3, text;
+    cvta.global.u64 %rd4, %rd3;
+    {
+    .param .b64 param0;
+    st.param.b64 [param0+0], %rd4;
+    .param .b64 param1;
+    st.param.b64 [param1+0], %rd2;
+    .param .b32 retval0;
+    call.uni (retval0), vprintf, (param0, param1);
+    }
+    setp.ne.u32 %p1, %r1, 2;
+    @%p1 bra $L_end;
+    trap;
+$L_end:
+    ret;
+}
+";
+
+    /// Launches a kernel with each of these arguments.
+    fn launched(arguments: &[u64]) -> Result<RunReport, DeviceError> {
+        let backend = SimBackend::new(None, Options::default()).unwrap();
+        let mut device = backend.open(&DeviceId { ordinal: 0, uuid: None }).unwrap();
+        let module = device.load_builtin(PRINTS).unwrap().unwrap();
+        let kernel = device.kernel(module, "prints").unwrap();
+        let one = Dim3::new(1, 1, 1);
+        let step = |&bits: &u64| {
+            let args = vec![LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits })];
+            Step::Launch(Launch::new(kernel, one, one, args))
+        };
+        device.run(&Batch::once(Vec::new(), arguments.iter().map(step).collect()))
+    }
+
+    #[test]
+    fn a_fault_of_one_launch_of_several_says_which_and_keeps_what_was_printed() {
+        assert_eq!(launched(&[5, 7]).unwrap().printed, "5\n7\n");
+        let Err(DeviceError::Trap { message, printed }) = launched(&[5, 2, 7]) else { panic!() };
+        assert!(message.starts_with("launch 2 of 3: `trap` in kernel `prints` at "), "{message}");
+        assert_eq!(printed, "5\n2\n");
+        let Err(DeviceError::Trap { message, printed }) = launched(&[2]) else { panic!() };
+        assert!(message.starts_with("`trap` in kernel `prints` at "), "{message}");
+        assert_eq!(printed, "2\n");
+    }
+}

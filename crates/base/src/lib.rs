@@ -1,0 +1,11 @@
+//! What several stages of `runner` use: atomic files, the lock of the host, program lookup, redirected output,
+//! statistics, and the revision of a checkout. Imports no stage.
+
+pub mod atomic;
+pub mod host_lock;
+pub mod programs;
+pub mod revision;
+pub mod stats;
+pub mod stdout;
+
+use runner_model::{model, regular};

@@ -1,0 +1,40 @@
+//! What git knows of a checkout: the revision that it is at, and the files of a revision.
+//!
+//! A checkout's own `.git/config` and hooks can name programs for git to run (`core.fsmonitor`, filters). So git gets a
+//! temporary folder instead of `.git`, with the checkout's objects, refs and index and a minimal configuration. The
+//! configurations of the checkout, the user and the system are not read. Submodules, which have their own
+//! configurations, are left out. Nothing is checked out: files of a revision are read from its objects.
+
+mod checkout;
+mod export;
+mod files;
+mod log;
+
+use std::path::Path;
+
+use crate::programs::Programs;
+use checkout::Checkout;
+
+pub use files::Files;
+pub use files::{File, RevisionError};
+
+/// Returns the path of a file from the root of the checkout that contains it; `None` outside a checkout.
+pub fn path_in_checkout(file: &Path) -> Option<String> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Checkout::around(folder)?.path_of(file)
+}
+
+/// Returns the commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None`
+/// outside a checkout or without git.
+pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
+    let git = programs.find("git")?;
+    let checkout = Checkout::around(dir)?;
+    let git_dir = checkout.temporary_git_dir().ok()?;
+    let run = |args: &[&str]| {
+        let output = checkout.command(&git, git_dir.path()).args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let head = run(&["rev-parse", "--verify", "HEAD"])?;
+    let changes = run(&["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"]);
+    Some(if changes.is_some_and(|changes| !changes.is_empty()) { format!("{head}-dirty") } else { head })
+}

@@ -1,0 +1,336 @@
+//! Fetches the pinned compiler and headers, or compute-sanitizer, into the user's cache. pip downloads them and checks every file against its
+//! hash. The folder gets its final name only when it is complete.
+//!
+//! The user's configuration decides which package index pip uses. Nothing here runs with `--offline`.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::cache::{CACHE_VARIABLE, Cache};
+use super::layout;
+use super::pinned::{NEWEST, Pinned};
+use super::toolkit::TOOLKIT_VARIABLE;
+use crate::programs::{PYTHON_VARIABLE, python, search_path};
+
+/// The program that checks memory.
+pub(super) const SANITIZER: &str = "compute-sanitizer";
+
+/// Parts of the packages that compiling does not need, as prefixes of the path below `nvidia/*/`.
+const UNUSED: [&str; 7] =
+    ["lib/libnvrtc.alt", "lib/libnvrtc-builtins.alt", "lib/libcudart", "lib/libculibos", "lib/cmake", "bin", "nvvm"];
+
+/// Why fetching failed. The toolkit's folder is complete or absent.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
+pub enum FetchError {
+    #[error(
+        "there are no CUDA packages for this kind of machine ({host}); install a CUDA toolkit and set {TOOLKIT_VARIABLE} \
+         to its folder"
+    )]
+    Host { host: String },
+    #[error(
+        "cannot run `{program}` ({reason}), whose pip fetches the compiler; install Python 3 with pip, or set \
+             {PYTHON_VARIABLE} to an interpreter"
+    )]
+    NoPython { program: String, reason: String },
+    #[error(
+        "`{0}` has no pip, which fetches the compiler; install pip for it (`{0} -m ensurepip`, or the system's \
+             package python3-pip), or set {PYTHON_VARIABLE} to an interpreter that has it"
+    )]
+    NoPip(String),
+    #[error(
+        "pip reached no package index; check the network and pip's configuration (`pip config list`), or set \
+         {TOOLKIT_VARIABLE} to a CUDA toolkit\n{0}"
+    )]
+    Network(String),
+    #[error("pip's package index lacks a pinned package, or does not answer\n{0}")]
+    NoPackage(String),
+    #[error(
+        "a downloaded package does not have its pinned hash and was deleted; a proxy or a mirror may have \
+             changed it\n{0}"
+    )]
+    Hash(String),
+    #[error(
+        "no space is left in {} (about {needed_mb} MB are needed while fetching); set {CACHE_VARIABLE} to a folder with \
+         room",
+        place.display()
+    )]
+    DiskFull { place: PathBuf, needed_mb: u32 },
+    #[error("pip failed\n{0}")]
+    Pip(String),
+    #[error("the fetched packages are not what was expected: {} {reason}", place.display())]
+    Incomplete { place: PathBuf, reason: String },
+    #[error("cannot {action} {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+/// What a set of packages is unpacked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Compile,
+    Check,
+}
+
+impl Purpose {
+    /// Returns how the set is called in messages.
+    fn describe(self, set: &Pinned) -> String {
+        match self {
+            Self::Compile => format!("NVRTC {} and its headers", set.build),
+            Self::Check => format!("compute-sanitizer {}", set.build),
+        }
+    }
+
+    /// Returns what is wrong with a folder of unpacked packages.
+    fn inspect(self, root: &Path) -> Result<(), String> {
+        match self {
+            Self::Compile => layout::inspect(root).map(drop),
+            Self::Check => find_sanitizer(root).map(drop),
+        }
+    }
+}
+
+/// Fetches a compiler unless it is present. Waits for another process that is fetching it. `say` receives lines of
+/// progress.
+pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
+    fetch_for(Purpose::Compile, set, (cache, &cache.toolkit_dir(set)), say)
+}
+
+/// The same for compute-sanitizer.
+pub fn fetch_sanitizer(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
+    fetch_for(Purpose::Check, set, (cache, &cache.sanitizer_dir(set)), say)
+}
+
+fn fetch_for(
+    purpose: Purpose,
+    set: &'static Pinned,
+    (cache, place): (&Cache, &Path),
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf, FetchError> {
+    // pip runs in another folder, so the path must be absolute.
+    let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+    let parent = place.parent().unwrap_or(&place).to_owned();
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    cache.create();
+    make_dir(&parent)?;
+    let _lock = lock(&parent.join(format!("{name}.lock")), say)?;
+    if purpose.inspect(&place).is_ok() {
+        return Ok(place);
+    }
+    supported_host()?;
+    let prefix = format!(".fetching-{}-", name.trim_start_matches("cuda-"));
+    remove_stale(&parent, &prefix);
+    let what = purpose.describe(set);
+    say(&format!("fetching {what} ({} MB) into {}", set.download_mb, parent.display()));
+    let staging = tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempdir_in(&parent)
+        .map_err(|source| io("create a folder in", &parent, source))?;
+    let unpacked = staging.path().join("toolkit");
+    install(set, staging.path(), &unpacked, say)?;
+    match purpose {
+        Purpose::Compile => remove_unused(&unpacked)?,
+        Purpose::Check => make_executable(&unpacked)?,
+    }
+    if let Err(reason) = purpose.inspect(&unpacked) {
+        return Err(FetchError::Incomplete { place: unpacked, reason });
+    }
+    publish(&unpacked, &place)?;
+    let what = what.trim_end_matches(" and its headers");
+    say(&format!("{what} is ready in {}", place.display()));
+    Ok(place)
+}
+
+/// Removes what processes killed while fetching this set left behind. The caller has the lock, so none of them is
+/// running. What cannot be removed only takes space.
+fn remove_stale(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns the lock of the process that is fetching. The system releases it when the process ends.
+fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
+    let file = File::create(path).map_err(|source| io("create", path, source))?;
+    if file.try_lock().is_err() {
+        say("another process is fetching the compiler; waiting for it");
+        file.lock().map_err(|source| io("lock", path, source))?;
+    }
+    Ok(file)
+}
+
+fn supported_host() -> Result<(), FetchError> {
+    let known =
+        cfg!(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")));
+    if known {
+        Ok(())
+    } else {
+        Err(FetchError::Host { host: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS) })
+    }
+}
+
+/// Runs pip, which downloads, verifies and unpacks the set.
+fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&str)) -> Result<(), FetchError> {
+    let requirements = staging.join("requirements.txt");
+    fs::write(&requirements, set.requirements).map_err(|source| io("write", &requirements, source))?;
+    let scratch = staging.join("tmp");
+    make_dir(&scratch)?;
+    let python = python();
+    let mut child = pip_install(&python, &requirements, unpacked, &scratch)
+        .spawn()
+        .map_err(|e| FetchError::NoPython { program: python.clone(), reason: e.to_string() })?;
+    let stderr = watch(&mut child, say);
+    let status = child.wait().map_err(|source| io("wait for pip in", staging, source))?;
+    if status.success() { Ok(()) } else { Err(classify(&stderr, &python, staging, set)) }
+}
+
+/// pip of an interpreter, in isolated mode and run in `dir`. Otherwise Python would load `pip.py`, and modules that pip
+/// imports, from the working directory, which may be an untrusted checkout.
+pub fn pip(python: &str, dir: &Path) -> Command {
+    // A relative path refers to the current folder, not to `dir`.
+    let named = if python.contains('/') { std::path::absolute(python).ok() } else { None };
+    let mut command = Command::new(named.unwrap_or_else(|| PathBuf::from(python)));
+    command.args(["-I", "-m", "pip"]).env("PATH", search_path()).current_dir(dir);
+    command
+}
+
+fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Path) -> Command {
+    let mut command = pip(python, scratch);
+    command
+        .args(["install", "--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"])
+        .args(["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off", "--no-warn-conflicts"])
+        .arg("--target")
+        .arg(unpacked)
+        .arg("--requirement")
+        .arg(requirements)
+        // The user's configuration may set options that conflict with --target.
+        .env("PIP_USER", "0")
+        .env("PIP_REQUIRE_VIRTUALENV", "0")
+        // pip unpacks twice. /tmp may be small, and a rename within one file system is cheap.
+        .env("TMPDIR", scratch)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Reports pip's progress and returns its standard error.
+fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let stderr = std::thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(mut stderr) = stderr {
+            // Bytes that are not UTF-8 end the text early. The text before them still names the cause.
+            let _ = stderr.read_to_string(&mut text);
+        }
+        text
+    });
+    for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok) {
+        let line = line.trim();
+        if let Some(file) = line.strip_prefix("Downloading ").or_else(|| line.strip_prefix("Using cached ")) {
+            // pip prints the file name, or with a mirror the whole address.
+            say(&format!("  {}", file.rsplit('/').next().unwrap_or(file)));
+        }
+    }
+    stderr.join().unwrap_or_default()
+}
+
+/// Returns the error that pip's standard error describes.
+fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchError {
+    let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
+    let tail = || {
+        // The last retry says as much as all of them.
+        let is_again = |line: &&str| line.contains("Retrying (Retry(total=") && !line.contains("total=0");
+        let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty() && !is_again(line)).collect();
+        lines[lines.len().saturating_sub(8)..]
+            .iter()
+            .map(|line| format!("  pip: {line}"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    if has(&["No module named pip"]) {
+        FetchError::NoPip(python.to_owned())
+    } else if has(&["DO NOT MATCH THE HASHES"]) {
+        FetchError::Hash(tail())
+    } else if has(&["No space left on device", "[Errno 28]"]) {
+        FetchError::DiskFull { place: staging.to_owned(), needed_mb: 3 * set.installed_mb + set.download_mb }
+    } else if has(&[
+        "Retrying (",
+        "Connection",
+        "timed out",
+        "Max retries",
+        "name resolution",
+        "ProxyError",
+        "SSLError",
+    ]) {
+        FetchError::Network(tail())
+    } else if has(&["No matching distribution", "Could not find a version"]) {
+        FetchError::NoPackage(tail())
+    } else {
+        FetchError::Pip(tail())
+    }
+}
+
+/// Not every version's package says that the program can be executed.
+fn make_executable(unpacked: &Path) -> Result<(), FetchError> {
+    let Ok(program) = find_sanitizer(unpacked) else { return Ok(()) };
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(|e| io("change", &program, e))
+}
+
+fn remove_unused(unpacked: &Path) -> Result<(), FetchError> {
+    let base = unpacked.join("nvidia");
+    let packages = fs::read_dir(&base).map_err(|source| io("read", &base, source))?.flatten();
+    for package in packages.map(|entry| entry.path()).filter(|path| path.is_dir()) {
+        for unused in UNUSED {
+            let (dir, prefix) = match unused.split_once('/') {
+                Some((dir, prefix)) => (package.join(dir), prefix),
+                None => (package.clone(), unused),
+            };
+            for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().starts_with(prefix) {
+                    remove(&entry.path())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Renames the complete folder. The caller has the lock, so an existing folder is an incomplete one.
+fn publish(unpacked: &Path, place: &Path) -> Result<(), FetchError> {
+    if place.exists() {
+        remove(place)?;
+    }
+    // A crash of the machine after the rename must not leave an incomplete folder with the final name.
+    if let Ok(dir) = File::open(unpacked) {
+        let _ = rustix::fs::syncfs(&dir);
+    }
+    fs::rename(unpacked, place).map_err(|source| io("rename the fetched folder to", place, source))
+}
+
+fn remove(path: &Path) -> Result<(), FetchError> {
+    let result = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    result.map_err(|source| io("remove", path, source))
+}
+
+fn make_dir(dir: &Path) -> Result<(), FetchError> {
+    fs::create_dir_all(dir).map_err(|source| io("create", dir, source))
+}
+
+fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {
+    if source.kind() == std::io::ErrorKind::StorageFull {
+        return FetchError::DiskFull { place: path.to_owned(), needed_mb: 3 * NEWEST.installed_mb };
+    }
+    FetchError::Io { action, path: path.to_owned(), source }
+}
+
+/// compute-sanitizer in a folder of unpacked packages.
+pub(super) fn find_sanitizer(root: &Path) -> Result<PathBuf, String> {
+    let packages = fs::read_dir(root.join("nvidia")).into_iter().flatten().flatten();
+    let found = packages.map(|package| package.path().join("bin").join(SANITIZER)).find(|path| path.is_file());
+    found.ok_or_else(|| format!("has no {SANITIZER}"))
+}

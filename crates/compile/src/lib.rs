@@ -1,0 +1,44 @@
+//! From sources to machine code: finding and fetching toolkits, the compiler in a child process, a content-addressed
+//! cache.
+//!
+//! [`Toolkit::ensure`] finds an NVRTC and headers that suit the driver, and [`compile_all`] compiles units into files.
+//! This stage uses no device. Only `fetch` uses the network, and only if that is allowed.
+
+mod batch;
+mod cache;
+mod child;
+mod elf;
+pub mod fetch;
+mod host_code;
+mod host_headers;
+mod key;
+mod layout;
+mod locate;
+mod log;
+mod nvrtc;
+mod options;
+pub mod pinned;
+mod plugin;
+mod program;
+mod ready;
+mod sandbox;
+pub mod sanitizer;
+mod sources;
+mod to_ptx;
+mod toolkit;
+
+use runner_base::{atomic, programs};
+use runner_model::{includes, model, project, ptx, regular};
+
+pub use batch::{CompileOptions, UnitResult, compile_all};
+pub use cache::Cache;
+pub use child::end_first;
+pub use child::serve;
+pub use locate::ToolkitError;
+pub use locate::{Network, Want};
+pub use options::Target;
+pub use plugin::Nvcc;
+pub use sandbox::is_enforced as confines_compilers;
+pub use sources::{Sources, sources};
+pub use to_ptx::{Clang, Installed};
+pub use toolkit::{Toolkit, ToolkitSource};

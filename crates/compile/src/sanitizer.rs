@@ -1,0 +1,81 @@
+//! compute-sanitizer: that of this machine, or the fetched one.
+
+use std::path::PathBuf;
+
+use super::cache::Cache;
+use super::fetch::{self, FetchError, SANITIZER, find_sanitizer};
+use super::locate::{Network, ToolkitError, Want};
+use super::pinned;
+use crate::programs::Programs;
+
+/// Why there is no compute-sanitizer, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
+pub enum SanitizerError {
+    #[error(
+        "compute-sanitizer is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline forbids \
+         fetching it: install it (it comes with the CUDA toolkit), or run once without --offline"
+    )]
+    Offline,
+    #[error("compute-sanitizer is not found on this machine, and cannot be fetched: {0}")]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Toolkit(#[from] ToolkitError),
+}
+
+/// Returns the path of compute-sanitizer. If this machine has none, the pinned one is fetched into the cache.
+///
+/// `say` receives lines of progress meanwhile.
+pub fn ensure(
+    want: Want,
+    programs: &Programs,
+    cache: &Cache,
+    network: Network,
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf, SanitizerError> {
+    if let Some(program) = programs.find(SANITIZER) {
+        return Ok(program);
+    }
+    let set = pinned::sanitizer(want.pinned()?.major);
+    if let Ok(program) = find_sanitizer(&cache.sanitizer_dir(set)) {
+        return Ok(program);
+    }
+    if network == Network::Forbidden {
+        return Err(SanitizerError::Offline);
+    }
+    let place = fetch::fetch_sanitizer(set, cache, say)?;
+    find_sanitizer(&place).map_err(|reason| FetchError::Incomplete { place, reason }.into())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const HOPPER: Want = Want::Gpu { driver: (13, 0), compute_capability: (9, 0) };
+
+    fn ensured(programs: &Programs, cache: &Cache) -> Result<PathBuf, String> {
+        let mut said = Vec::new();
+        let found = ensure(HOPPER, programs, cache, Network::Forbidden, &mut |line| said.push(line.to_owned()));
+        assert!(said.is_empty(), "nothing is fetched: {said:?}");
+        found.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_machines_program_comes_before_the_fetched_one_and_offline_there_may_be_none() {
+        let (own, fetched) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (programs, cache) = (Programs::in_dirs([own.path()]), Cache::at(fetched.path()));
+        let refusal = ensured(&programs, &cache).unwrap_err();
+        assert!(refusal.contains("--offline forbids fetching it"), "{refusal}");
+
+        let bin = fetched.path().join("toolkit/sanitizer-13.0.85/nvidia/cu13/bin");
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(bin.join(SANITIZER), "").unwrap();
+        assert_eq!(ensured(&programs, &cache), Ok(bin.join(SANITIZER)));
+
+        fs::write(own.path().join(SANITIZER), "").unwrap();
+        assert_eq!(ensured(&programs, &cache), Ok(own.path().join(SANITIZER)));
+    }
+}

@@ -1,0 +1,340 @@
+//! The names that a recipe uses, and the bindings and device attributes that they refer to.
+
+use std::collections::BTreeSet;
+
+use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
+use crate::axes::{Axes, OwnAxes};
+use crate::diagnostics::nearest;
+use crate::experiment::{
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec, FillSpec,
+    FunctionParameter, GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec, TensorSpec,
+    Times,
+};
+use crate::expr::Program;
+use crate::expr::reference::RefProgram;
+use crate::expr::template::TemplateProgram;
+use crate::model::{DeviceInfo, Diagnostic};
+
+/// What must be known before some expressions can be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// Indices of bindings, each after those it uses.
+    pub lets: Vec<usize>,
+    /// Device attributes, named directly or through a binding.
+    pub device: Vec<String>,
+    /// Whether the variant's name is used.
+    pub variant: bool,
+}
+
+impl Needs {
+    /// Returns what `names` refer to; each binding comes after those it uses.
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
+        let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
+        let mut needed = Vec::new();
+        for (index, binding) in lets.iter().enumerate().rev() {
+            if wanted.contains(&*binding.name) {
+                wanted.extend(binding.value.names().iter().map(String::as_str));
+                needed.push(index);
+            }
+        }
+        needed.reverse();
+        let device = DeviceInfo::ATTRIBUTE_NAMES.into_iter().filter(|name| wanted.contains(name));
+        Self { lets: needed, device: device.map(str::to_owned).collect(), variant: wanted.contains(VARIANT) }
+    }
+}
+
+/// Sorts bindings so that each comes after those it uses; refuses one that depends on itself.
+pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
+    let mut ordered: Vec<LetBinding> = Vec::with_capacity(lets.len());
+    while !lets.is_empty() {
+        let free = |binding: &LetBinding| {
+            !lets.iter().any(|other| binding.value.names().iter().any(|name| **name == *other.name))
+        };
+        if let Some(index) = lets.iter().position(free) {
+            ordered.push(lets.remove(index));
+        } else {
+            let LetBinding { name, value } = lets.swap_remove(0);
+            return Err(Diagnostic::at(value.span, format!("`{name}` depends on itself")));
+        }
+    }
+    Ok(ordered)
+}
+
+/// Returns the buffers that a body and its checks name.
+pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    match body {
+        BodySpec::Launches { launches, steps, .. } => {
+            used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
+            used.extend(launches.iter().filter_map(|launch| Some(launch.persist.as_ref()?.buffer.clone())));
+            // Names of a condition that are no buffers do no harm: they have no name in common.
+            steps.iter().flatten().for_each(|step| buffers_of_step(step, &mut used));
+        }
+        BodySpec::Host(host) => used.extend(buffers_of(&host.args)),
+        BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => {
+            used.extend(pairs.iter().flat_map(|(from, to)| [from.clone(), to.clone()]));
+        }
+        BodySpec::Cpu(reference) => used.extend(reference.buffers().iter().cloned()),
+    }
+    for check in checks {
+        used.extend(check.actual.buffers().iter().cloned());
+        match &check.expect {
+            Expectation::Reference(expect) => used.extend(expect.buffers().iter().cloned()),
+            Expectation::Python(function) | Expectation::Cpp(function) => {
+                used.extend(function.parameters.iter().filter_map(|parameter| match parameter {
+                    FunctionParameter::Buffer(name) => Some(name.clone()),
+                    FunctionParameter::Value(_) => None,
+                }));
+            }
+            _ => {}
+        }
+    }
+    used
+}
+
+fn buffers_of(args: &[ArgSpec]) -> impl Iterator<Item = String> {
+    args.iter().filter_map(|arg| match arg {
+        ArgSpec::Buffer(name) | ArgSpec::Offset { buffer: name, .. } => Some(name.clone()),
+        ArgSpec::Scalar { .. } | ArgSpec::Struct(_) => None,
+    })
+}
+
+fn buffers_of_step(step: &StepSpec, used: &mut BTreeSet<String>) {
+    match step {
+        StepSpec::Launch(_) => {}
+        StepSpec::Memset { buffer, .. } => used.extend([buffer.clone()]),
+        StepSpec::Copy { from: one, to: other } | StepSpec::Swap(one, other) => {
+            used.extend([one.clone(), other.clone()]);
+        }
+        StepSpec::Loop(inner) => {
+            if let Times::Until { condition, .. } = &inner.times {
+                used.extend(condition.names().iter().cloned());
+            }
+            inner.steps.iter().for_each(|step| buffers_of_step(step, used));
+        }
+    }
+}
+
+/// Returns every name that the expressions of a launch use.
+pub fn of_launch(launch: &LaunchSpec) -> BTreeSet<String> {
+    let mut names = Names(BTreeSet::new());
+    names.launch(launch);
+    names.0
+}
+
+/// Returns every name that the job's expressions use, without those of `requires`.
+pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
+    let mut names = Names(BTreeSet::new());
+    for buffer in &recipe.buffers {
+        names.template(&buffer.element);
+        names.program(&buffer.len);
+        names.fill(buffer.fill.as_ref());
+        buffer.symbol.iter().for_each(|symbol| names.template(symbol));
+    }
+    match &recipe.body {
+        BodySpec::Launches { rounds, launches, steps } => {
+            if let Some(rounds) = rounds {
+                names.program(rounds);
+            }
+            for launch in launches {
+                names.launch(launch);
+            }
+            steps.iter().flatten().for_each(|step| names.step(step));
+        }
+        BodySpec::Builtin(BuiltinSpec::Memcpy(_)) => {}
+        BodySpec::Cpu(reference) => names.reference(reference),
+        BodySpec::Host(host) => names.host(host),
+    }
+    for check in &recipe.checks {
+        names.reference(&check.actual);
+        match &check.expect {
+            Expectation::Reference(expect) => names.reference(expect),
+            Expectation::Npy(file) | Expectation::Raw(file) => names.template(&file.name),
+            Expectation::Tensor(tensor) => names.tensor(tensor),
+            Expectation::List(elements) => elements.iter().for_each(|element| names.program(element)),
+            Expectation::Python(function) | Expectation::Cpp(function) => {
+                for parameter in &function.parameters {
+                    if let FunctionParameter::Value(value) = parameter {
+                        names.program(value);
+                    }
+                }
+            }
+            Expectation::Variant { .. } => {}
+        }
+    }
+    match &recipe.printed {
+        Some(PrintedSpec::Lines(lines)) => lines.iter().for_each(|line| names.template(line)),
+        Some(PrintedSpec::File(_, name)) => names.template(name),
+        None => {}
+    }
+    recipe.work.bytes.iter().chain(&recipe.work.flops).for_each(|program| names.program(program));
+    names.0.remove(OCCUPANCY_BLOCK);
+    names.0.remove(NTH);
+    names.0
+}
+
+struct Names(BTreeSet<String>);
+
+impl Names {
+    fn program(&mut self, program: &Program) {
+        self.0.extend(program.names().iter().cloned());
+    }
+
+    fn template(&mut self, template: &TemplateProgram) {
+        self.0.extend(template.names().iter().cloned());
+    }
+
+    fn reference(&mut self, reference: &RefProgram) {
+        self.0.extend(reference.names().iter().cloned());
+        // A bare name may be a binding. If it is a buffer, there is no binding of that name.
+        self.0.extend(reference.bare().map(str::to_owned));
+    }
+
+    fn fill(&mut self, fill: Option<&FillSpec>) {
+        match fill {
+            Some(FillSpec::Constant(value)) => self.program(value),
+            Some(
+                FillSpec::Iota { start: a, step: b }
+                | FillSpec::Uniform { low: a, high: b, .. }
+                | FillSpec::Normal { mean: a, deviation: b, .. },
+            ) => {
+                self.program(a);
+                self.program(b);
+            }
+            Some(FillSpec::Npy(file) | FillSpec::Raw(file)) => self.template(&file.name),
+            Some(FillSpec::Tensor(tensor)) => self.tensor(tensor),
+            Some(FillSpec::List(elements)) => elements.iter().for_each(|element| self.program(element)),
+            Some(FillSpec::Like { fill, .. }) => self.fill(Some(fill)),
+            Some(FillSpec::Structured { structure, .. }) => self.structure(structure),
+            None => {}
+        }
+    }
+
+    fn tensor(&mut self, tensor: &TensorSpec) {
+        self.template(&tensor.file.name);
+        self.template(&tensor.tensor);
+    }
+
+    fn structure(&mut self, structure: &StructureSpec) {
+        match structure {
+            StructureSpec::Permutation => {}
+            StructureSpec::OneHot(size) | StructureSpec::Identity(size) | StructureSpec::Dominant(size) => {
+                self.program(size);
+            }
+            StructureSpec::Sorted { low: a, high: b }
+            | StructureSpec::Zipf { values: a, exponent: b }
+            | StructureSpec::CsrRows { nonzeros: a, columns: b } => {
+                self.program(a);
+                self.program(b);
+            }
+            StructureSpec::CsrColumns { begins, nonzeros, columns, .. } => {
+                for program in [begins, nonzeros, columns] {
+                    self.program(program);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, step: &StepSpec) {
+        match step {
+            StepSpec::Memset { value, .. } => self.program(value),
+            StepSpec::Loop(inner) => {
+                match &inner.times {
+                    Times::Fixed(times) => self.program(times),
+                    Times::Until { condition, at_most } => {
+                        self.program(condition);
+                        self.program(at_most);
+                    }
+                }
+                inner.lets.iter().for_each(|binding| self.program(&binding.value));
+                inner.steps.iter().for_each(|step| self.step(step));
+            }
+            StepSpec::Launch(_) | StepSpec::Copy { .. } | StepSpec::Swap(..) => {}
+        }
+    }
+
+    fn launch(&mut self, launch: &LaunchSpec) {
+        launch.lets.iter().for_each(|binding| self.program(&binding.value));
+        launch.settings.numbers().for_each(|(_, program)| self.program(program));
+        self.template(&launch.kernel);
+        let grid = if let GridSpec::Dims(dims) = &launch.grid { dims.as_slice() } else { &[] };
+        let block = if let BlockSpec::Dims(dims) = &launch.block { dims.as_slice() } else { &[] };
+        let cluster = launch.cluster.iter().flatten();
+        let ratio = launch.persist.iter().map(|persist| &persist.ratio);
+        grid.iter().chain(block).chain(cluster).chain(ratio).chain(&launch.repeat).for_each(|dim| self.program(dim));
+        self.compile(&launch.compile);
+        self.args(&launch.args);
+    }
+
+    fn host(&mut self, host: &HostSpec) {
+        self.template(&host.function);
+        host.libraries.iter().for_each(|library| self.template(library));
+        self.compile(&host.compile);
+        self.args(&host.args);
+    }
+
+    fn compile(&mut self, compile: &CompileSpec) {
+        compile.settings.numbers().for_each(|(_, program)| self.program(program));
+        compile.defines.iter().for_each(|(_, value)| self.template(value));
+        compile.options.iter().for_each(|option| self.template(option));
+    }
+
+    fn args(&mut self, args: &[ArgSpec]) {
+        for arg in args {
+            match arg {
+                ArgSpec::Buffer(_) => {}
+                ArgSpec::Offset { offset, .. } => self.program(offset),
+                ArgSpec::Scalar { element, value } => {
+                    self.template(element);
+                    self.program(value);
+                }
+                ArgSpec::Struct(fields) => {
+                    for FieldSpec { element, value } in fields {
+                        self.template(element);
+                        self.program(value);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether conditions on cells of a variant may use a name.
+pub fn in_scope(name: &str, recipe: &Recipe, axes: &Axes, own: &OwnAxes) -> bool {
+    name == VARIANT
+        || axes.shared.iter().chain(&own.axes).any(|axis| axis.name == name)
+        || recipe.lets.iter().any(|binding| *binding.name == *name)
+        || DeviceInfo::ATTRIBUTE_NAMES.contains(&name)
+}
+
+/// Errors of a filter: names that no variant knows, names that no single variant has together, or an unknown device.
+pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_known: bool) -> Vec<Diagnostic> {
+    let text = rule.program.text();
+    let usable: Vec<&Needs> = rule.needs.iter().flatten().collect();
+    if let Some(name) = usable.iter().find_map(|needs| needs.device.first().filter(|_| !device_known)) {
+        let message = format!("--filter '{text}': `{name}` has no value without a device");
+        return vec![Diagnostic::whole(message)];
+    }
+    if !usable.is_empty() {
+        return Vec::new();
+    }
+    let mut known: BTreeSet<&str> = axes.shared.iter().map(|axis| axis.name.as_str()).collect();
+    known.extend(axes.own.iter().flat_map(|own| &own.axes).map(|axis| axis.name.as_str()));
+    known.extend(recipes.iter().flat_map(|recipe| &recipe.lets).map(|binding| &*binding.name));
+    known.extend(DeviceInfo::ATTRIBUTE_NAMES);
+    known.insert(VARIANT);
+    let unknown = rule.program.names().iter().filter(|name| !known.contains(name.as_str()));
+    let mut faults: Vec<Diagnostic> = unknown
+        .map(|name| {
+            let fault = Diagnostic::whole(format!("--filter '{text}': there is no axis `{name}`"));
+            match nearest(name, known.iter().copied()) {
+                Some(near) => fault.hint(format!("did you mean `{near}`?")),
+                None => fault.hint("a filter names axes, bindings of [let] and `variant`"),
+            }
+        })
+        .collect();
+    if faults.is_empty() {
+        faults.push(Diagnostic::whole(format!("--filter '{text}': no variant has all of these axes")));
+    }
+    faults
+}

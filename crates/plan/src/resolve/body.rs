@@ -1,0 +1,286 @@
+//! Launches, with their translation units.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use crate::experiment::{
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec,
+    Template,
+};
+use crate::expr::template::Style;
+use crate::model::{
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, LaunchSettings, Persist,
+    Plugin, Setting, SourceForm, StepsPlan, Value,
+};
+
+use super::{Place, Worked, Worker, unresolved};
+use crate::recipe::{NTH, OCCUPANCY_BLOCK};
+
+impl Worker<'_> {
+    /// Returns what the case does, and the order of its launches where that is not once each.
+    pub fn body(&self, buffers: &[BufferPlan]) -> Worked<(BodyPlan, Option<StepsPlan>)> {
+        let body = match &self.recipe.body {
+            BodySpec::Launches { launches, steps: Some(steps), .. } => {
+                let (mut launches, steps) = self.steps(launches, steps, buffers)?;
+                share_units(&mut launches, self.symbols()?);
+                return Ok((BodyPlan::Launches(launches), Some(steps)));
+            }
+            BodySpec::Launches { rounds, launches, .. } => {
+                BodyPlan::Launches(self.launches(rounds.as_ref(), launches)?)
+            }
+            BodySpec::Builtin(BuiltinSpec::Memcpy(pairs)) => BodyPlan::Memcpy(pairs.clone()),
+            BodySpec::Cpu(reference) => BodyPlan::Cpu(reference.resolve(self.scope).place("cpu")?),
+            BodySpec::Host(host) => BodyPlan::Host(Box::new(self.host(host)?)),
+        };
+        Ok((body, None))
+    }
+
+    fn host(&self, recipe: &HostSpec) -> Worked<HostPlan> {
+        let function = recipe.function.render(self.scope, Style::Names).place("host")?;
+        let libraries = recipe.libraries.iter().map(|library| self.cpp(library, "libraries"));
+        let plugin = Some(Plugin { libraries: libraries.collect::<Worked<_>>()? });
+        let unit = CompileUnit { plugin, ..self.unit(&recipe.source, &recipe.compile, &function)? };
+        Ok(HostPlan { unit, compiled: None, function, args: self.args(&recipe.args)? })
+    }
+
+    /// Returns every launch of one run, in order: the whole sequence in each round.
+    fn launches(&self, rounds: Option<&Expression>, recipes: &[LaunchSpec]) -> Worked<Vec<LaunchPlan>> {
+        let mut launches = Vec::with_capacity(recipes.len());
+        self.repeat(rounds, 1, &mut |round, rounds| {
+            for recipe in recipes {
+                round.repeat(recipe.repeat.as_ref(), rounds, &mut |worker, _| {
+                    launches.push(worker.launch(recipe)?);
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        })?;
+        share_units(&mut launches, self.symbols()?);
+        Ok(launches)
+    }
+
+    /// Does a step `count` times, or once without a count, with the number of each repetition in scope. The step gets
+    /// the total number of repetitions, including those of the `outer` loop.
+    pub fn repeat(
+        &self,
+        count: Option<&Expression>,
+        outer: u64,
+        step: &mut dyn FnMut(&Worker<'_>, u64) -> Worked<()>,
+    ) -> Worked<()> {
+        let Some(program) = count else { return step(self, outer) };
+        let count = self.whole(program, "repeat", &LaunchSpec::REPEATS)?;
+        let total = outer.saturating_mul(count);
+        if !LaunchSpec::REPEATS.contains(&total) {
+            let most = LaunchSpec::REPEATS.end();
+            let message = format!("{outer} rounds of {count} repetitions are {total}, and at most {most} are queued");
+            return Err(unresolved("repeat", &message));
+        }
+        for nth in 0..count {
+            let mut scope = self.scope.clone();
+            scope.set(NTH, Value::Int(nth as i64));
+            step(&Worker { scope: &scope, ..*self }, total)?;
+        }
+        Ok(())
+    }
+
+    /// Returns an integer within bounds.
+    pub fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
+        let value = program.evaluate_u64(self.scope).place(place)?;
+        if bounds.contains(&value) {
+            return Ok(value);
+        }
+        let (least, most) = (bounds.start(), bounds.end());
+        Err(unresolved(place, &format!("`{}` is {value}, which is not from {least} to {most}", program.text())))
+    }
+
+    /// Returns the number of a setting, within its bounds.
+    fn setting(&self, setting: &Setting, program: &Expression) -> Worked<i64> {
+        let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
+        match u64::try_from(least) {
+            Ok(least) => self.whole(program, setting.name, &(least..=most as u64)).map(|value| value as i64),
+            // A number that may be negative.
+            Err(_) => Ok(program.evaluate_i64(self.scope).place(setting.name)?.clamp(least, most)),
+        }
+    }
+
+    pub fn launch(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
+        if recipe.lets.is_empty() {
+            return self.launch_in_scope(recipe);
+        }
+        let scope = self.bound(&recipe.lets)?;
+        Worker { scope: &scope, ..*self }.launch_in_scope(recipe)
+    }
+
+    fn launch_in_scope(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
+        // Only C++ spells element types in its own way.
+        let style = if SourceForm::of(&recipe.source) == SourceForm::Cuda { Style::Cpp } else { Style::Names };
+        let kernel = recipe.kernel.render(self.scope, style).place("kernel")?;
+        Ok(LaunchPlan {
+            label: recipe.label.clone().unwrap_or_else(|| kernel.clone()),
+            unit: self.unit(&recipe.source, &recipe.compile, &kernel)?,
+            compiled: None,
+            kernel,
+            grid: self.grid(recipe)?,
+            block: match &recipe.block {
+                BlockSpec::Dims(dims) => BlockPlan::Fixed(self.extent(dims, "block")?),
+                BlockSpec::Occupancy => BlockPlan::Occupancy,
+            },
+            settings: self.settings(&recipe.settings)?,
+            args: self.args(&recipe.args)?,
+            cluster: recipe.cluster.as_ref().map(|dims| self.cluster(dims)).transpose()?,
+            persist: recipe.persist.as_ref().map(|persist| self.persist(persist)).transpose()?,
+        })
+    }
+
+    fn settings(&self, recipe: &LaunchSettings<Expression>) -> Worked<LaunchSettings> {
+        let settings = recipe.try_map(|setting, program| self.setting(setting, program))?;
+        // A plan always says how much shared memory it asks for.
+        Ok(LaunchSettings { shared: Some(settings.shared.unwrap_or(0)), ..settings })
+    }
+
+    fn cluster(&self, dims: &[Expression]) -> Worked<[u32; 3]> {
+        Ok(self.extent(dims, "cluster")?.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX)))
+    }
+
+    fn persist(&self, recipe: &Persist<String, Expression>) -> Worked<Persist> {
+        let ratio = recipe.ratio.evaluate_f64(self.scope).place("persist")?;
+        if !(ratio > 0.0 && ratio <= 1.0) {
+            let message = format!("`{}` is {ratio}, and a ratio is more than 0 and at most 1", recipe.ratio.text());
+            return Err(unresolved("persist", &message));
+        }
+        Ok(Persist { buffer: recipe.buffer.clone(), ratio })
+    }
+
+    /// Returns the unit of one launch alone; [`share_units`] combines equal ones.
+    fn unit(&self, source: &Path, recipe: &CompileSpec, kernel: &str) -> Worked<CompileUnit> {
+        let define = |(name, value): &(String, Template)| Ok((name.clone(), self.cpp(value, "defines")?));
+        Ok(CompileUnit {
+            source: source.to_owned(),
+            kernels: vec![kernel.to_owned()],
+            symbols: Vec::new(),
+            defines: recipe.defines.iter().map(define).collect::<Worked<_>>()?,
+            options: recipe.options.iter().map(|option| self.cpp(option, "options")).collect::<Worked<_>>()?,
+            include_paths: recipe.include_paths.clone(),
+            settings: recipe.settings.try_map(|setting, program| self.setting(setting, program))?,
+            compiler: recipe.compiler,
+            linked: recipe.linked.clone(),
+            plugin: None,
+        })
+    }
+
+    /// Returns the `__device__` variables that are memory of buffers of the case.
+    fn symbols(&self) -> Worked<Vec<String>> {
+        let templates = self.recipe.buffers.iter().filter_map(|buffer| buffer.symbol.as_ref());
+        templates.map(|template| self.cpp(template, "symbol")).collect()
+    }
+
+    fn cpp(&self, template: &Template, place: &str) -> Worked<String> {
+        template.render(self.scope, Style::Cpp).place(place)
+    }
+
+    fn grid(&self, recipe: &LaunchSpec) -> Worked<GridPlan> {
+        let GridSpec::Dims(dims) = &recipe.grid else { return Ok(GridPlan::Occupancy) };
+        if !dims.iter().any(|dim| dim.names().contains(OCCUPANCY_BLOCK)) {
+            return Ok(GridPlan::Fixed(self.extent(dims, "grid")?));
+        }
+        let names = dims.iter().flat_map(|dim| dim.names());
+        let scope = names.filter_map(|name| Some((name.clone(), self.scope.get(name)?.clone()))).collect();
+        Ok(GridPlan::AfterBlock { dims: dims.iter().map(|dim| dim.text().to_owned()).collect(), scope })
+    }
+
+    /// One to three dimensions; missing ones are 1.
+    fn extent(&self, dims: &[Expression], place: &str) -> Worked<[u64; 3]> {
+        let mut extent = [1; 3];
+        for (value, dim) in extent.iter_mut().zip(dims) {
+            *value = dim.evaluate_u64(self.scope).place(place)?;
+        }
+        Ok(extent)
+    }
+
+    fn args(&self, recipes: &[ArgSpec]) -> Worked<Vec<ArgPlan>> {
+        recipes.iter().map(|arg| self.arg(arg)).collect()
+    }
+
+    /// Returns an address within a buffer, which must be before its end.
+    fn offset(&self, name: &str, offset: &Expression) -> Worked<ArgPlan> {
+        let offset_value = offset.evaluate_u64(self.scope).place("args")?;
+        let Some(recipe) = self.recipe.buffers.iter().find(|buffer| buffer.name == name) else {
+            return Err(unresolved("args", &format!("the case has no buffer `{name}`")));
+        };
+        let (element, width) = self.element_or_vector(&recipe.element, "args")?;
+        let len = recipe.len.evaluate_u64(self.scope).place("args")?;
+        if offset_value >= len {
+            let message =
+                format!("`{name} + {}` is {offset_value} elements from the beginning of {len}", offset.text());
+            return Err(unresolved("args", &message));
+        }
+        let bytes = offset_value.saturating_mul(width).saturating_mul(element.size() as u64);
+        Ok(ArgPlan::Offset { buffer: name.to_owned(), bytes })
+    }
+
+    /// Returns the bytes of a struct as C lays it out: every field at a multiple of its size, the whole of the largest.
+    fn fields(&self, recipes: &[FieldSpec]) -> Worked<Vec<u8>> {
+        let (mut bytes, mut alignment) = (Vec::new(), 1);
+        for FieldSpec { element, value } in recipes {
+            let value = self.scalar(element, value)?;
+            let size = value.element.size();
+            bytes.resize(bytes.len().next_multiple_of(size), 0);
+            bytes.extend_from_slice(&value.bits.to_le_bytes()[..size]);
+            alignment = alignment.max(size);
+        }
+        bytes.resize(bytes.len().next_multiple_of(alignment), 0);
+        let most = ArgPlan::MOST_STRUCT_BYTES;
+        if bytes.len() > most {
+            return Err(unresolved(
+                "args",
+                &format!("a struct of {} bytes is passed, and at most {most} are", bytes.len()),
+            ));
+        }
+        Ok(bytes)
+    }
+
+    fn arg(&self, recipe: &ArgSpec) -> Worked<ArgPlan> {
+        Ok(match recipe {
+            ArgSpec::Buffer(name) => ArgPlan::Buffer(name.clone()),
+            ArgSpec::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
+            ArgSpec::Offset { buffer, offset } => self.offset(buffer, offset)?,
+            ArgSpec::Struct(fields) => ArgPlan::Struct(self.fields(fields)?),
+        })
+    }
+}
+
+/// Gives launches with the same source and options one unit with all their kernels. Symbols go to the first launch's
+/// unit.
+fn share_units(launches: &mut [LaunchPlan], mut symbols: Vec<String>) {
+    symbols.sort();
+    symbols.dedup();
+    if let [launch] = launches {
+        launch.unit.symbols = symbols;
+        return;
+    }
+    let mut units: Vec<CompileUnit> = Vec::new();
+    for launch in launches.iter() {
+        match units.iter_mut().find(|unit| agree(unit, &launch.unit)) {
+            Some(unit) => unit.kernels.push(launch.kernel.clone()),
+            None => units.push(launch.unit.clone()),
+        }
+    }
+    if let Some(unit) = units.first_mut() {
+        unit.symbols = symbols;
+    }
+    for unit in &mut units {
+        unit.kernels.sort();
+        unit.kernels.dedup();
+    }
+    for launch in launches {
+        if let Some(unit) = units.iter().find(|unit| agree(unit, &launch.unit)) {
+            launch.unit = unit.clone();
+        }
+    }
+}
+
+/// Whether two units differ only in the kernels and symbols wanted from them.
+fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
+    let of_source = |unit: &CompileUnit| CompileUnit { kernels: Vec::new(), symbols: Vec::new(), ..unit.clone() };
+    of_source(a) == of_source(b)
+}

@@ -1,0 +1,259 @@
+//! The order of launches: loops of a fixed count are written out, swaps become other buffers in what follows.
+
+use std::collections::BTreeMap;
+
+use super::{Place, Worked, Worker, unresolved};
+use crate::experiment::{Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times};
+use crate::expr::Scope;
+use crate::model::{
+    ArgPlan, BufferPlan, ConditionPlan, IterationPlan, LaunchPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan,
+    Value,
+};
+use crate::recipe::{NTH, of_launch};
+
+/// Launches before the last one that are looked through for an equal one.
+const LOOKED_THROUGH: usize = 64;
+
+/// Iterations after which the names must have their first meaning again: any few swaps do sooner.
+const LONGEST_CYCLE: usize = 64;
+
+/// What the steps so far came to.
+struct Written<'a> {
+    specs: &'a [LaunchSpec],
+    buffers: &'a [BufferPlan],
+    launches: Vec<LaunchPlan>,
+    /// For each entry of the manifest, the first launch that it made.
+    shown: Vec<Option<usize>>,
+    /// What the names stand for where that is another buffer.
+    names: BTreeMap<String, String>,
+    steps: usize,
+}
+
+impl Worker<'_> {
+    /// Returns the launches of a body, each once, and their order.
+    pub fn steps(
+        &self,
+        specs: &[LaunchSpec],
+        steps: &[StepSpec],
+        buffers: &[BufferPlan],
+    ) -> Worked<(Vec<LaunchPlan>, StepsPlan)> {
+        let shown = vec![None; specs.len()];
+        let mut written = Written { specs, buffers, launches: Vec::new(), shown, names: BTreeMap::new(), steps: 0 };
+        let steps = self.write_all(steps, &mut written)?;
+        let renamed = written.renamed();
+        Ok((written.launches, StepsPlan { steps, shown: written.shown.into_iter().flatten().collect(), renamed }))
+    }
+
+    fn write_all(&self, specs: &[StepSpec], written: &mut Written<'_>) -> Worked<Vec<StepPlan>> {
+        let mut steps = Vec::new();
+        for spec in specs {
+            self.write_one(spec, written, &mut steps)?;
+        }
+        Ok(steps)
+    }
+
+    fn write_one(&self, spec: &StepSpec, written: &mut Written<'_>, steps: &mut Vec<StepPlan>) -> Worked<()> {
+        match spec {
+            StepSpec::Launch(index) => {
+                let specs = written.specs;
+                let launch = &specs[*index];
+                return self.repeat(launch.repeat.as_ref(), 1, &mut |worker, _| {
+                    let plan = worker.launch(launch)?;
+                    let place = written.add(plan, *index);
+                    steps.push(StepPlan::Launch(place));
+                    written.count()
+                });
+            }
+            StepSpec::Swap(first, second) => return written.swap(first, second),
+            StepSpec::Loop(inner) => {
+                return match &inner.times {
+                    Times::Fixed(times) => self.fixed(inner, times, written, steps),
+                    Times::Until { condition, at_most } => {
+                        steps.push(StepPlan::Loop(Box::new(self.until(inner, (condition, at_most), written)?)));
+                        Ok(())
+                    }
+                };
+            }
+            StepSpec::Memset { buffer, value } => {
+                let plan = written.buffer(buffer)?;
+                let value = self.number(plan.element, value, "memset")?;
+                let halves = (value.bits as u32, (value.bits >> 32) as u32);
+                if value.element.size() == 8 && halves.0 != halves.1 {
+                    let message = format!(
+                        "`memset` sets up to 4 bytes again and again, and the two halves of this {} differ",
+                        value.element
+                    );
+                    return Err(unresolved("memset", &message));
+                }
+                steps.push(StepPlan::Memset { buffer: plan.name.clone(), value });
+            }
+            StepSpec::Copy { from, to } => {
+                let (source, target) = (written.buffer(from)?, written.buffer(to)?);
+                let (size, room) = (source.bytes().0, target.bytes().0);
+                if size != room {
+                    let message = format!("`{from}` has {size} bytes and `{to}` {room}");
+                    return Err(unresolved("copy", &message));
+                }
+                steps.push(StepPlan::Copy { from: source.name.clone(), to: target.name.clone() });
+            }
+        }
+        written.count()
+    }
+
+    /// Returns a worker with the index of an iteration and the bindings of the loop in scope.
+    fn with_index<T>(&self, nth: u64, lets: &[LetBinding], work: impl FnOnce(&Worker<'_>) -> Worked<T>) -> Worked<T> {
+        let mut scope = self.scope.clone();
+        scope.set(NTH, Value::Int(nth as i64));
+        let scope = Worker { scope: &scope, ..*self }.bound(lets)?;
+        work(&Worker { scope: &scope, ..*self })
+    }
+
+    fn fixed(
+        &self,
+        spec: &LoopSpec,
+        times: &Expression,
+        written: &mut Written<'_>,
+        steps: &mut Vec<StepPlan>,
+    ) -> Worked<()> {
+        let times = self.whole(times, "repeat", &LoopSpec::ITERATIONS)?;
+        for nth in 0..times {
+            steps.extend(self.with_index(nth, &spec.lets, |worker| worker.write_all(&spec.steps, written))?);
+        }
+        Ok(())
+    }
+
+    /// Returns a loop with a condition: as many iterations as differ from each other.
+    fn until(
+        &self,
+        spec: &LoopSpec,
+        (condition, at_most): (&Expression, &Expression),
+        written: &mut Written<'_>,
+    ) -> Worked<LoopPlan> {
+        let at_most = self.whole(at_most, "at_most", &LoopSpec::BOUNDS)?;
+        let uses_index = uses_index(spec, written.specs) || condition.names().contains(NTH);
+        let first = written.names.clone();
+        let mut iterations = Vec::new();
+        for nth in 0..at_most {
+            iterations.push(self.with_index(nth, &spec.lets, |worker| {
+                let steps = worker.write_all(&spec.steps, written)?;
+                let until = worker.condition(condition, written)?;
+                Ok(IterationPlan { steps, until, renamed: written.renamed() })
+            })?);
+            if !uses_index && (written.names == first || iterations.len() == LONGEST_CYCLE) {
+                break;
+            }
+        }
+        Ok(LoopPlan { iterations, at_most: at_most as u32 })
+    }
+
+    fn condition(&self, condition: &Expression, written: &Written<'_>) -> Worked<ConditionPlan> {
+        let (mut scope, mut reads) = (BTreeMap::new(), Vec::new());
+        for name in condition.names() {
+            if let Some(value) = self.scope.get(name) {
+                scope.insert(name.clone(), value.clone());
+            } else {
+                let plan = written.buffer(name)?;
+                reads.push(ReadPlan { name: name.clone(), buffer: plan.name.clone(), element: plan.element });
+            }
+        }
+        Ok(ConditionPlan { text: condition.text().to_owned(), scope, reads })
+    }
+
+    /// Returns the scope with bindings of a launch or a loop, in order. Bindings of the variant that use one of them,
+    /// or the index of the iteration, follow.
+    pub fn bound(&self, lets: &[LetBinding]) -> Worked<Scope> {
+        let mut scope = self.scope.clone();
+        let mut changed = vec![NTH];
+        for binding in lets {
+            let value = binding.value.evaluate(&scope).place(&format!("let.{}", binding.name))?;
+            scope.set(binding.name.clone(), value);
+            changed.push(&binding.name);
+        }
+        for index in &self.recipe.needs.lets {
+            let binding = &self.recipe.lets[*index];
+            let follows = binding.value.names().iter().any(|name| changed.contains(&name.as_str()));
+            if follows && !lets.iter().any(|own| own.name == binding.name) {
+                let value = binding.value.evaluate(&scope).place(&format!("let.{}", binding.name))?;
+                scope.set(binding.name.clone(), value);
+                changed.push(&binding.name);
+            }
+        }
+        Ok(scope)
+    }
+}
+
+impl Written<'_> {
+    /// Returns the buffer that a name stands for.
+    fn buffer(&self, name: &str) -> Worked<&BufferPlan> {
+        let meant = self.names.get(name).map_or(name, String::as_str);
+        let found = self.buffers.iter().find(|buffer| buffer.name == meant);
+        found.ok_or_else(|| unresolved("launch", &format!("the case has no buffer `{name}`")))
+    }
+
+    fn swap(&mut self, first: &str, second: &str) -> Worked<()> {
+        let (one, other) = (self.buffer(first)?, self.buffer(second)?);
+        if (one.element, one.len) != (other.element, other.len) {
+            let form = |buffer: &BufferPlan| format!("{} {}", buffer.len, buffer.element);
+            let message = format!("`{first}` is {} and `{second}` is {}", form(one), form(other));
+            return Err(unresolved("swap", &message));
+        }
+        let (one, other) = (one.name.clone(), other.name.clone());
+        for (name, buffer) in [(first, other), (second, one)] {
+            if name == buffer {
+                self.names.remove(name);
+            } else {
+                self.names.insert(name.to_owned(), buffer);
+            }
+        }
+        Ok(())
+    }
+
+    fn renamed(&self) -> Renamed {
+        self.names.iter().map(|(name, buffer)| (name.clone(), buffer.clone())).collect()
+    }
+
+    /// Returns the index of a launch with the buffers that its names stand for; equal launches are one.
+    fn add(&mut self, mut plan: LaunchPlan, entry: usize) -> usize {
+        for arg in &mut plan.args {
+            if let ArgPlan::Buffer(name) | ArgPlan::Offset { buffer: name, .. } = arg
+                && let Some(meant) = self.names.get(name)
+            {
+                name.clone_from(meant);
+            }
+        }
+        let from = self.launches.len().saturating_sub(LOOKED_THROUGH);
+        let known = self.launches[from..].iter().position(|known| *known == plan).map(|place| from + place);
+        let place = known.unwrap_or_else(|| {
+            self.launches.push(plan);
+            self.launches.len() - 1
+        });
+        self.shown[entry].get_or_insert(place);
+        place
+    }
+
+    fn count(&mut self) -> Worked<()> {
+        self.steps += 1;
+        if self.steps <= LoopSpec::MOST_STEPS {
+            return Ok(());
+        }
+        let message = format!("the body has more than {} steps with its loops written out", LoopSpec::MOST_STEPS);
+        Err(unresolved("launch", &message))
+    }
+}
+
+/// Whether an iteration depends on its index.
+fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
+    let in_step = |step: &StepSpec| match step {
+        StepSpec::Launch(index) => of_launch(&launches[*index]).contains(NTH),
+        StepSpec::Memset { value, .. } => value.names().contains(NTH),
+        StepSpec::Copy { .. } | StepSpec::Swap(..) => false,
+        StepSpec::Loop(inner) => {
+            let times = match &inner.times {
+                Times::Fixed(times) => times.names().contains(NTH),
+                Times::Until { condition, at_most } => condition.names().contains(NTH) || at_most.names().contains(NTH),
+            };
+            times || uses_index(inner, launches)
+        }
+    };
+    spec.lets.iter().any(|binding| binding.value.names().contains(NTH)) || spec.steps.iter().any(in_step)
+}

@@ -1,0 +1,39 @@
+//! From events to records to a summary.
+//!
+//! [`records`] makes one record per case and regime of a journal's history, with estimates and ratios; [`summary`]
+//! ranks the variants. Both are pure: the same events give the same records, the same records the same summary. This
+//! module does not judge whether a difference matters, and formats no number. The roofline compares times with the
+//! limits of the device. [`compare`] compares the records of two runs,
+//! [`history`] those of many revisions.
+
+mod attempts;
+mod bootstraps;
+mod claims;
+pub mod compare;
+mod contender;
+mod exactness;
+mod expected_failures;
+mod fidelity;
+pub mod history;
+mod latency;
+mod ranking;
+mod ratios;
+mod records;
+mod roofline;
+mod summary;
+
+pub use claims::{ClaimGroup, ClaimState, JudgedClaim, Range, claims};
+pub use contender::{contender, is_baseline};
+pub use exactness::Exactness;
+pub use expected_failures::ExpectedFailures;
+pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};
+pub use latency::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
+pub use ranking::{Basis, Best};
+pub use ranking::{is_local, is_noise};
+pub use ratios::{Call, call};
+pub use records::{
+    AnalyseError, CONFIDENCE, PairedRatio, paired_ratios, records, records_and_ratios, records_of, records_of_groups,
+};
+pub use roofline::{Bound, bound, intensity, share_of_roof};
+pub use summary::gain;
+pub use summary::{BaselineState, GroupSummary, SpeedupRange, Standing, Summary, summary};

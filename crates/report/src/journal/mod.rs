@@ -1,0 +1,40 @@
+//! The stored results of a run, in two files.
+//!
+//! `journal.jsonl` is local: one event per line, with every sample, appended as events happen, so that a run which dies
+//! loses at most the line it was writing. `records.jsonl` is for git: one line per case and regime, without samples,
+//! written whole or not at all. This module stores events and records and reads them back, or reports the line that it
+//! cannot read.
+
+mod damage;
+mod format;
+mod history;
+mod line;
+mod lock;
+mod merge;
+mod merged;
+mod parse;
+mod read;
+mod records;
+mod resume;
+mod role;
+mod scan;
+mod seal;
+mod spent;
+mod write;
+
+pub use damage::{Damaged, Torn};
+pub use format::RECORDS_FILE;
+pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
+pub use history::{CaseHistory, History, LastRun, Run};
+pub use lock::FolderLock;
+pub use lock::LOCK_FILE;
+pub use merge::{MergeError, merge};
+pub use merged::Merged;
+pub use merged::Missing;
+pub use read::{Contents, is_complete, read};
+pub use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
+pub use records::{parse_records, read_records, records_text, without_run_facts};
+pub use resume::Held;
+pub use scan::{Scan, scan};
+pub use spent::Spent;
+pub use write::Journal;

@@ -1,0 +1,9 @@
+//! From the journal of a run to its report: events to records to a summary to text.
+
+pub mod analyse;
+pub mod journal;
+pub mod render;
+pub mod stored;
+
+use runner_base::{atomic, programs, revision, stats};
+use runner_model::{expr, format, model, regular};

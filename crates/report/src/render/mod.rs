@@ -1,0 +1,89 @@
+//! From records to Markdown, CSV, charts, HTML and the terminal.
+//!
+//! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
+//! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files; [`deviations`] compares them with what is there.
+
+mod bound;
+mod chart;
+mod claims;
+mod columns;
+pub mod comparison;
+mod counters;
+mod csv;
+mod device;
+mod escape;
+pub mod events;
+mod fidelity;
+mod files;
+mod findings;
+mod grid;
+pub mod history;
+pub mod html;
+mod limits;
+mod markdown;
+mod method;
+mod number;
+mod overview;
+mod page;
+mod plots;
+mod prose;
+mod quantities;
+mod reasons;
+mod report;
+mod row;
+mod rows;
+mod section;
+mod table;
+mod terminal;
+mod units;
+#[cfg(test)]
+mod view_model;
+mod wording;
+
+pub use device::device;
+pub use fidelity::fidelity;
+pub use files::REPORT_FILE;
+pub use files::{Deviation, deviations, files, write_all};
+pub use findings::counts_of as counts;
+pub use markdown::{SHIPPED, Templates};
+pub use prose::{prose, prose_after};
+pub use report::incomplete;
+pub use terminal::{Screen, terminal};
+pub use units::axis_value;
+pub use wording::{case_name, machine, reason};
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A template and the view model do not fit: a fault of this program.
+    #[error("a report template failed: {0}")]
+    Template(#[from] tera::Error),
+    /// A template of the user is wrong.
+    #[error(
+        "{place}: {message}: docs/reference/templates.md lists what a template can use, `runner templates export` writes \
+             the shipped one"
+    )]
+    OfUser {
+        /// The file, with line and column where they are known.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A row of a table could not be written.
+    #[error("the table of results failed: {0}")]
+    Csv(#[from] ::csv::Error),
+    /// A value has no form in JSON.
+    #[error("the records cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A file or folder could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file or folder.
+        path: std::path::PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] crate::atomic::WriteError),
+}
