@@ -1,4 +1,4 @@
-//! `runner check`: checks manifests for errors.
+//! Implements `runner check`, which checks manifests for errors.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `runner completions`: a completion script for a shell.
+//! Implements `runner completions`, which prints a completion script for a shell.
 
 use clap::CommandFactory as _;
 

@@ -1,4 +1,4 @@
-//! `runner devices`: the properties of each GPU.
+//! Implements `runner devices`, which prints the properties of each GPU.
 
 use super::cli::DevicesArgs;
 use super::{Console, Exit, Failure};

@@ -30,7 +30,7 @@ const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h"
 /// What a run does without a GPU.
 const SIMULATED: &str = "`runner run` uses the simulator, which counts and takes no times";
 
-/// The result of one check.
+/// What one check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     state: State,
@@ -273,7 +273,7 @@ fn of_cache(cache: &Cache) -> Finding {
     }
 }
 
-/// Bytes of all files below a folder.
+/// Returns how many bytes all files below a folder have.
 fn size(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -360,7 +360,7 @@ fn of_clocks(programs: &Programs) -> Finding {
     }
 }
 
-/// `GPU 0: SM 345 MHz of 1980 MHz, memory 2619 MHz of 2619 MHz, persistence Enabled`.
+/// Describes the clocks: `GPU 0: SM 345 MHz of 1980 MHz, memory 2619 MHz of 2619 MHz, persistence Enabled`.
 fn clocks_line(line: &str) -> String {
     match line.split(", ").collect::<Vec<_>>()[..] {
         [index, sm, sm_max, memory, memory_max, persistence] => {
@@ -384,7 +384,7 @@ fn output(command: &mut Command) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// No terminal.
+    /// The screen of a test, which is no terminal.
     const PLAIN: Screen = Screen { styled: false, width: None };
 
     #[test]

@@ -10,7 +10,7 @@ pub enum Exit {
     CaseFailed = 1,
     /// The command line or a manifest is wrong; nothing ran.
     Usage = 2,
-    /// No device, no compiler, no memory, no permission, a damaged file.
+    /// The environment lacks something: a device, a compiler, memory or a permission; or a file is damaged.
     Environment = 3,
     /// A comparison found that something became slower.
     Regression = 4,

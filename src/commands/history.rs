@@ -45,7 +45,7 @@ fn read(args: &HistoryArgs, console: &mut Console) -> Result<Vec<History>, Failu
     Ok(found)
 }
 
-/// Which cases are wanted, as `runner plan` reads the same options.
+/// The cases that are wanted, as `runner plan` reads the same options.
 struct Filter<'a> {
     condition: Option<Program>,
     variants: &'a [String],

@@ -35,7 +35,7 @@ pub fn run(args: &ImportArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// `kernels/` beside the folder of a manifest.
+/// Returns `kernels/` beside the folder of a manifest.
 fn kernels_beside(manifest: &Path) -> PathBuf {
     let folder = manifest.parent().unwrap_or(Path::new(""));
     match folder.file_name() {

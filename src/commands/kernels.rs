@@ -1,4 +1,4 @@
-//! What `try` and `init` share: the kernels that a command line names, as a draft of a manifest.
+//! Makes a draft of a manifest for the kernels that a command line names, for `try` and `init`.
 
 use std::path::{Path, PathBuf};
 

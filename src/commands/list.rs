@@ -1,4 +1,4 @@
-//! `runner list`: experiments with their variants and axes. Opens no device.
+//! Implements `runner list`, which prints experiments with their variants and axes. Opens no device.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// One experiment, in the form of `--json`.
+/// What `--json` prints of one experiment.
 #[derive(Debug, Serialize)]
 struct Entry {
     experiment: String,
@@ -77,7 +77,7 @@ struct Entry {
     title: String,
     question: Option<String>,
     baseline: Option<String>,
-    /// After expansion, in the manifest's order.
+    /// The names of the variants after expansion, in the manifest's order.
     variants: Vec<String>,
     axes: Vec<AxisEntry>,
     cases: usize,
@@ -130,7 +130,7 @@ fn table(entries: &[Entry], width: Option<usize>) -> String {
     std::iter::once(row([TITLES[0], TITLES[1]], &[TITLES[2].to_owned()])).chain(rows).collect()
 }
 
-/// `a (baseline), b` and `n = 1024, 2048; type = f32`.
+/// Describes variants and axes in lines such as `a (baseline), b` and `n = 1024, 2048; type = f32`.
 fn lists(entry: &Entry) -> Vec<String> {
     let variant = |name: &String| {
         let is_baseline = entry.baseline.as_ref() == Some(name);

@@ -1,4 +1,4 @@
-//! `runner man`: the man page of the program or of one command.
+//! Implements `runner man`, which prints the man page of the program or of one command.
 
 use clap::CommandFactory as _;
 use clap_mangen::Man;

@@ -1,4 +1,4 @@
-//! `runner merge`: one journal and one report of the journals of shards.
+//! Implements `runner merge`, which makes one journal and one report of the journals of shards.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
 use crate::render;
 use crate::stored::{self, ReadError};
 
-/// Most groups that a message names.
+/// The largest number of groups that a message names.
 const MOST_NAMES: usize = 5;
 
 pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -23,7 +23,7 @@ pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
 #[derive(Debug)]
 pub struct Written {
     pub exit: Exit,
-    /// Each with its folder.
+    /// The reports that were written, each with its folder.
     pub reports: Vec<(PathBuf, Records)>,
 }
 

@@ -20,9 +20,9 @@ pub const TRIED: &str = "try.toml";
 pub enum Target {
     /// The first GPU if there is one, otherwise the simulator's default GPU.
     Auto,
-    /// The GPU with this number.
+    /// The run is on the GPU with this number.
     Gpu(u32),
-    /// The simulator, with the GPU of this name or its default.
+    /// The run is on the simulator, with the GPU of this name or the default one.
     Simulator(Option<String>),
 }
 
@@ -59,7 +59,7 @@ impl Target {
     }
 }
 
-/// Which command a run belongs to.
+/// The command that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Run,
@@ -80,7 +80,7 @@ pub struct RunOptions {
     pub narrowing: Narrowing,
     pub target: Target,
     pub sanitize: bool,
-    /// Whose axes are used; `None` for those of the backend.
+    /// The backend whose axes are used; `None` for those of the backend that runs.
     pub sizes: Option<BackendKind>,
     pub kind: Kind,
     pub out: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `runner run`: from the manifest to the report.
+//! Implements `runner run`, from the manifest to the report.
 
 mod devices;
 mod several;

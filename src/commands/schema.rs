@@ -1,4 +1,4 @@
-//! `runner schema`: prints the JSON Schema of manifests, for editors.
+//! Implements `runner schema`, which prints the JSON Schema of manifests, for editors.
 
 use super::cli::SchemaArgs;
 use super::{Console, Exit, Failure, write_out};

@@ -32,7 +32,7 @@ fn wanted(major: Option<u32>) -> Result<Want, compile::ToolkitError> {
     Ok(Want::PinnedMajor(major))
 }
 
-/// `runner __compile`: the compiler's process.
+/// Implements `runner __compile`, the process of the compiler.
 pub fn compile_unit() -> Result<Exit, Failure> {
     compile::serve().map_err(|e| Failure::environment(format!("the compiler process failed: {e}")))?;
     Ok(Exit::Success)

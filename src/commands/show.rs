@@ -110,7 +110,7 @@ fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Co
     Err(Failure::usage(format!("{what}; name one of\n{}{more}", names.join("\n"))))
 }
 
-/// `variant[axis = value, …]`.
+/// Splits `variant[axis = value, …]` into the variant and its axes.
 fn split(text: &str) -> Result<(String, Vec<(String, String)>), Failure> {
     let Some((variant, rest)) = text.split_once('[') else { return Ok((text.trim().to_owned(), Vec::new())) };
     let wrong = || Failure::usage(format!("`{text}` is no case: write variant[axis = value, …]"));
@@ -158,7 +158,7 @@ fn arrays(folder: &Path) -> Vec<(String, Array)> {
     files.iter().filter_map(read).collect()
 }
 
-/// Names and lengths of the buffers, and the lengths of the sides of checks.
+/// Lists the names and lengths of the buffers, and the lengths of the sides of checks.
 fn sizes(arrays: &[(String, Array)], folder: &Path) -> Vec<(Option<String>, usize)> {
     let of_checks = (0..).map_while(|number| side(folder, number, "actual")).map(|array| (None, array.len()));
     arrays.iter().map(|(name, array)| (Some(name.clone()), array.len())).chain(of_checks).collect()
@@ -168,7 +168,7 @@ fn side(folder: &Path, check: usize, side: &str) -> Option<Array> {
     Array::read(&folder.join(format!("check{check}.{side}.npy")))
 }
 
-/// One line for each buffer, and for some rows of those with a shape.
+/// Writes one line for each buffer, and one for some rows of those with a shape.
 fn buffers(text: &mut String, arrays: &[(String, Array)], shapes: &[Shape]) {
     for (name, array) in arrays {
         let (len, element) = (array.len(), array.element());

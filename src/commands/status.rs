@@ -48,7 +48,7 @@ pub fn shards(
     Ok(cluster::status(dir, job, submissions, &known))
 }
 
-/// `job reduce-1f3a: 40 shards: 30 done, 10 queued`.
+/// Counts the shards by state: `job reduce-1f3a: 40 shards: 30 done, 10 queued`.
 pub fn counts(job: &Job, shards: &[ShardStatus]) -> String {
     let states =
         [State::Done, State::Running, State::Queued, State::Failed, State::Lost, State::Outdated, State::Unsubmitted];

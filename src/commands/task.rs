@@ -1,4 +1,5 @@
-//! `runner task`: one element of a job array. Runs the shards of a task, each continuing its last attempt.
+//! Implements `runner task`, which runs one element of a job array. Runs the shards of a task, each continuing its last
+//! attempt.
 //!
 //! The scheduler warns with SIGUSR1 before the time limit and ends with SIGTERM: both end the current launch, and what was
 //! measured is in the journal. After a warning the task asks to be started again, a bounded number of times; after SIGTERM
@@ -129,7 +130,7 @@ impl Task<'_> {
         Ok(RunOptions { trust, resume: true, network: Network::Forbidden, kind: Kind::OneOfSeveral, ..options })
     }
 
-    /// Ends after a signal.
+    /// Ends the task after a signal.
     fn stop(&self, console: &mut Console) -> Result<Exit, Failure> {
         if !Interrupt::was_warned() {
             self.write(TaskEvent::Stopped { why: "ended by the scheduler (SIGTERM)".to_owned() })?;

@@ -9,7 +9,7 @@ const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");
 
 static LONG: LazyLock<String> = LazyLock::new(|| long(COMMIT));
 
-/// `0.1.0 (1286e4d90f0a, CUDA toolkit 13.0.88)`.
+/// Returns the version with details: `0.1.0 (1286e4d90f0a, CUDA toolkit 13.0.88)`.
 pub fn long_version() -> &'static str {
     &LONG
 }

@@ -16,7 +16,7 @@ pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 pub(super) struct ActiveStep {
     pub index: usize,
     pub activity: Activity,
-    /// Seconds.
+    /// How many seconds the step may take.
     pub limit: f64,
 }
 
@@ -35,18 +35,18 @@ struct Entry {
 enum State {
     #[default]
     Open,
-    /// It passed in this attempt; its outcome is pending.
+    /// The case passed in this attempt, and its outcome is pending.
     Passed,
-    /// Its outcome has been reported.
+    /// The outcome of the case has been reported.
     Settled,
 }
 
 #[derive(Debug)]
 pub(super) struct CaseTable {
     job: GroupJob,
-    /// One per case of the job.
+    /// The state of each case of the job.
     entries: Vec<Entry>,
-    /// Case ordinal → index into the job.
+    /// The index of each case in the job, by its ordinal.
     index: HashMap<u64, usize>,
     active: Option<ActiveStep>,
     /// Whether this attempt settled a case.

@@ -33,12 +33,12 @@ pub type Compile<'a> = &'a (dyn Fn(&[CompileUnit], OnCompiled<'_>) + Sync);
 /// What a run has to do.
 #[derive(Debug)]
 pub struct Work<'a> {
-    /// In the plan's order.
+    /// The groups that are left, in the plan's order.
     pub groups: Vec<ResolvedGroup>,
     pub environment: &'a Environment,
-    /// Results of an earlier run.
+    /// The results that an earlier run left.
     pub held: &'a Held,
-    /// Which groups start only after everything is compiled.
+    /// Returns whether a group starts only after everything is compiled.
     pub needs_quiet: fn(&GroupJob) -> bool,
     /// Set to end compilation early.
     pub stop: &'a AtomicBool,
@@ -92,7 +92,7 @@ pub fn run(
     })
 }
 
-/// The compiling thread.
+/// Compiles all units, in a thread that does nothing else.
 fn compile_all(
     units: &[CompileUnit],
     compile: Compile<'_>,

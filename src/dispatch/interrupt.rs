@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a waiting dispatcher checks for an interrupt.
+/// How often a waiting dispatcher looks for an interrupt.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// The signals that ask a run to end.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// Raised by the warning of a scheduler.
+/// The interrupt that the warning of a scheduler raises.
 static WARNED: OnceLock<Interrupt> = OnceLock::new();
 /// Whether that warning came.
 static WAS_WARNED: AtomicBool = AtomicBool::new(false);
@@ -20,9 +20,9 @@ static WAS_WARNED: AtomicBool = AtomicBool::new(false);
 /// How urgently the user wants the run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Not at all.
+    /// The run goes on.
     None,
-    /// After the current launch.
+    /// The run ends after the current launch.
     Soon,
     /// At once; what is under way is lost.
     Now,
@@ -38,8 +38,9 @@ impl Interrupt {
         Self::default()
     }
 
-    /// One that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. Each calls `notify`, on a thread of its own. A process can do
-    /// this once. Signals that were ignored when the process started stay ignored, as `nohup` and a shell's `&` ask for.
+    /// Returns an interrupt that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. Each calls `notify`, on a thread of its
+    /// own. A process can do this once. Signals that were ignored when the process started stay ignored, as `nohup` and
+    /// a shell's `&` ask for.
     pub fn on_signals(notify: impl Fn(Urgency) + Send + 'static) -> Result<Self, ctrlc::Error> {
         let interrupt = Self::default();
         let raised = interrupt.clone();

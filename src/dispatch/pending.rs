@@ -2,7 +2,7 @@
 //!
 //! A group may start when all of its units are compiled or have failed. If the host's speed affects its times, it also
 //! waits for every other unit, because compilers would disturb it. Of the groups that may start, the first in the
-//! plan's order is next. Nothing here compiles or blocks.
+//! plan's order is next. No function of this module compiles or blocks.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -39,13 +39,13 @@ struct Entry {
 pub struct Linked {
     /// The cases that compiled.
     pub job: GroupJob,
-    /// The others, each with its outcome.
+    /// The cases that cannot run, each with its outcome.
     pub failed: Vec<(Case, Outcome)>,
 }
 
 impl Pending {
-    /// `groups` in the plan's order. Units of `urgent` groups are compiled before the others; groups that
-    /// need quiet start after everything is compiled.
+    /// Returns the groups that are pending; `groups` is in the plan's order. Units of `urgent` groups are compiled
+    /// before the others; groups that need quiet start after everything is compiled.
     pub fn new(
         groups: Vec<GroupJob>,
         urgent: impl Fn(&GroupJob) -> bool,

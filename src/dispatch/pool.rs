@@ -39,7 +39,7 @@ pub struct Pool {
 #[derive(Debug)]
 enum Attempt {
     Done,
-    /// By an interrupt: between two steps, or at once.
+    /// An interrupt ended the attempt: between two steps, or at once.
     Stopped,
     Broken(Fault),
 }
@@ -47,15 +47,15 @@ enum Attempt {
 /// How a worker failed.
 #[derive(Debug)]
 enum Fault {
-    /// It sent nothing within the limit of the step, or between steps.
+    /// The worker sent nothing within the limit of the step, or between steps.
     Hung,
     /// The device's context is lost; the worker's message.
     Lost(String),
-    /// It sent something that is not a reply.
+    /// The worker sent something that is not a reply.
     Malformed(String),
-    /// It cannot continue; its message.
+    /// The worker cannot continue, and sent this message.
     Refused(String),
-    /// It exited.
+    /// The worker's process exited.
     Exited,
 }
 
@@ -123,7 +123,7 @@ impl Pool {
         self.run_supplied(&mut groups.into_iter(), emit, interrupt)
     }
 
-    /// As [`Self::run`], for groups that become available during the run.
+    /// Runs groups as [`Self::run`] does, while more become available.
     pub fn run_supplied(
         &mut self,
         groups: &mut impl GroupSource,

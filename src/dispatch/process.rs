@@ -1,4 +1,4 @@
-//! One worker process: starting it, sending requests, receiving replies with a deadline, killing and reaping it.
+//! Manages one worker process: starts it, sends requests, receives replies with a deadline, kills and reaps it.
 //!
 //! The worker has a process group of its own, so that the terminal's Ctrl-C reaches the dispatcher alone and a kill
 //! reaches everything that the worker started. This module knows nothing of groups and cases.
@@ -25,7 +25,7 @@ const STDERR_LIMIT: Duration = Duration::from_millis(500);
 const REAP_LIMIT: Duration = Duration::from_secs(30);
 /// How much of a worker's standard error is kept, bytes.
 const STDERR_KEPT: usize = 8 << 10;
-/// How many of its last lines a message shows.
+/// How many of the last lines of standard error a message shows.
 const STDERR_SHOWN: usize = 4;
 /// Replies that may be unread: a worker that sends more blocks until the dispatcher reads.
 const BACKLOG: usize = 1024;
@@ -33,11 +33,11 @@ const BACKLOG: usize = 1024;
 /// How to start a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSpec {
-    /// The executable.
+    /// The path of the executable.
     pub program: PathBuf,
-    /// Its arguments, without the program's name.
+    /// The arguments without the program's name.
     pub args: Vec<OsString>,
-    /// Added to the environment of this process.
+    /// What is added to the environment of this process.
     pub env: Vec<(OsString, OsString)>,
     /// How long it may send nothing.
     pub limits: Limits,
@@ -63,11 +63,11 @@ impl WorkerSpec {
 /// How long a worker may send nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From its start to its device being open.
+    /// The time that the worker may take from its start to its device being open.
     pub start: Duration,
     /// Added to the limit of a case's step, for delays that the kernel does not cause.
     pub grace: Duration,
-    /// Between steps.
+    /// The time that the worker may be silent between steps.
     pub silence: Duration,
     /// For all attempts together to start another after one died.
     pub restart: Duration,
@@ -93,29 +93,29 @@ pub enum StartError {
     /// The operating system did not start the process.
     #[error("cannot start the worker `{program}`: {source}", program = program.display())]
     Spawn {
-        /// The executable.
+        /// The path of the executable.
         program: PathBuf,
-        /// Its reason.
+        /// The reason that the system gives.
         source: io::Error,
     },
-    /// The worker's message: no driver, no such device.
+    /// The worker refused with this message: there is no driver or no such device, for example.
     #[error("{0}")]
     Refused(String),
-    /// It uses another version of the worker protocol; the message names both.
+    /// The worker uses another version of the worker protocol; the message names both.
     #[error("{0}")]
     Version(String),
-    /// It reported no device within [`Limits::start`].
+    /// The worker reported no device within [`Limits::start`].
     #[error("the worker did not open its device within {seconds} s{stderr}")]
     TimedOut {
-        /// That limit.
+        /// The limit that was exceeded.
         seconds: f64,
         /// The end of its standard error; may be empty.
         stderr: String,
     },
-    /// It exited before it reported a device.
+    /// The worker exited before it reported a device.
     #[error("the worker {how} before its device was open{stderr}")]
     Died {
-        /// Its exit status or signal, as words.
+        /// The exit status or signal, as words.
         how: String,
         /// The end of its standard error; may be empty.
         stderr: String,
@@ -125,7 +125,7 @@ pub enum StartError {
     OtherDevice {
         /// The device of the first worker.
         before: String,
-        /// The device of this one.
+        /// The device that this worker has.
         now: String,
     },
     /// The user stopped the run.
@@ -157,7 +157,7 @@ pub(super) enum Received {
 /// How a worker ended.
 #[derive(Debug)]
 pub(super) struct Exit {
-    /// `was killed by SIGSEGV (invalid memory access)`.
+    /// How the process ended: `was killed by SIGSEGV (invalid memory access)`.
     pub how: String,
     /// `; its last output:` and the last lines of its standard error; empty if it wrote none.
     pub stderr: String,
@@ -165,7 +165,7 @@ pub(super) struct Exit {
     pub from_outside: bool,
 }
 
-/// A running worker. Dropping it kills it.
+/// A worker process that runs. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     child: Child,
@@ -364,7 +364,7 @@ fn write_requests(mut stdin: ChildStdin) -> Sender<Vec<u8>> {
     sender
 }
 
-/// `was killed by SIGSEGV (invalid memory access)`, `exited with code 3`.
+/// Describes how a process ended: `was killed by SIGSEGV (invalid memory access)`, `exited with code 3`.
 fn describe(status: ExitStatus) -> String {
     let Some(number) = status.signal() else {
         return format!("exited with code {}", status.code().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The line protocol between the dispatcher and a worker process: one JSON object per line, in both directions.
+//! Defines the line protocol between the dispatcher and a worker process: one JSON object per line, in both directions.
 //!
 //! Requests reach the worker on its standard input; replies leave it on a descriptor of its own (see
 //! [`capture`](super::capture)), because device printf writes to standard output. The first line of each side carries
@@ -15,17 +15,17 @@ use crate::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest,
 #[serde(transparent)]
 pub struct ProtocolVersion(pub u32);
 
-/// The version of this build.
+/// The version of the protocol that this build uses.
 pub const PROTOCOL_VERSION: ProtocolVersion = ProtocolVersion(2);
 
 /// Longest line that is read, bytes. A peer that sends more is broken.
 const LONGEST_LINE: u64 = 256 << 20;
 
-/// Dispatcher to worker.
+/// What the dispatcher sends to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
 pub enum Request {
-    /// Always first. Its shape never changes, so that every version can refuse every other.
+    /// The first request that a worker gets. Its shape never changes, so that every version can refuse every other.
     Hello { version: ProtocolVersion },
     /// Run these cases.
     Group { job: Box<GroupJob> },
@@ -40,7 +40,7 @@ pub enum Request {
     Quit,
 }
 
-/// Worker to dispatcher.
+/// What a worker sends to the dispatcher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reply")]
 pub enum Reply {
@@ -64,13 +64,13 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
     pub version: ProtocolVersion,
-    /// Its process ID. A worker under a profiler is not the dispatcher's child.
+    /// The ID of the worker's process. A worker under a profiler is not the dispatcher's child.
     pub process: u32,
     pub device: DeviceInfo,
     /// The device's UUID, where it has one.
     #[serde(default)]
     pub uuid: Option<String>,
-    /// For example `580.159.04`; `None` for a device without a driver.
+    /// The version of the driver, for example `580.159.04`; `None` for a device without a driver.
     pub driver: Option<String>,
     /// The CUDA version that the driver supports.
     pub driver_cuda: Option<(u32, u32)>,

@@ -18,7 +18,7 @@ struct State<T> {
 }
 
 impl<T> Queue<T> {
-    /// In the order in which the work is to begin.
+    /// Returns a queue of work in the order in which it is to begin.
     pub fn new(work: impl IntoIterator<Item = T>) -> Self {
         let mut waiting: Vec<T> = work.into_iter().collect();
         waiting.reverse();

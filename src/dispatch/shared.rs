@@ -10,7 +10,7 @@ use crate::model::GroupJob;
 /// The groups that one device takes from a queue.
 pub struct Shared<'a, T, F> {
     queue: &'a Queue<T>,
-    /// Shared by all devices of the host.
+    /// The lock that all devices of the host share.
     host: &'a RwLock<()>,
     /// Makes the job of a piece of work; `None` if there is nothing to run.
     begin: F,

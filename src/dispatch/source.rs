@@ -4,8 +4,8 @@ use crate::model::GroupJob;
 
 /// Returns groups one after the other.
 pub trait GroupSource {
-    /// Returns the next group that may start; waits for it if necessary. `None` after the last one, and after an
-    /// interrupt.
+    /// Returns the next group that may start; waits for it if necessary. The result is `None` after the last group, and
+    /// after an interrupt.
     fn next(&mut self) -> Option<GroupJob>;
 
     /// Returns every group that was not returned by `next`. None of them will run.

@@ -1,4 +1,4 @@
-//! The tools of a survey: its loaded kernels, buffers, launches and their samples.
+//! Provides the tools of a survey: loaded kernels, buffers, launches and their samples.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -29,9 +29,9 @@ pub(super) struct Shape<'a> {
 /// Times read of a launch, nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readings {
-    /// By the device's own clock.
+    /// What the device's own clock read.
     pub read: Vec<f64>,
-    /// By its reference clock; empty without one.
+    /// What the reference clock read; empty if there is none.
     pub reference: Vec<f64>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
         self.device.run(&Batch::once(Vec::new(), vec![Step::Launch(launch.clone())])).map(drop)
     }
 
-    /// Cold samples of steps.
+    /// Takes samples of steps with cold caches.
     pub fn time(&mut self, steps: Vec<Step>, samples: u32) -> Result<Samples, DeviceError> {
         let (prepare, regime, series) = (Vec::new(), Regime::Cold, Series::default());
         self.clock()?.time(&TimedBatch { prepare, steps, regime, series, samples })

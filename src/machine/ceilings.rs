@@ -8,10 +8,10 @@ use crate::backend::{BufferId, DeviceError, LaunchArg};
 use crate::model::{Ceilings, DeviceInfo, ElementType, ScalarValue};
 use crate::stats;
 
-/// Samples of each shape.
+/// The number of samples that are taken of each shape.
 const SAMPLES: u32 = 7;
 
-/// Bytes of one access.
+/// How many bytes one access has.
 const VECTOR: u64 = 16;
 
 /// The most memory that is read; a copy reads and writes half as much each.
@@ -66,12 +66,12 @@ const COPIES: [Cover; 6] = [
 const L2_READS: [Cover; 3] =
     [striding("read_again<2>", 1024, 2, 2), striding("read_again<4>", 512, 4, 4), striding("read_again<8>", 256, 8, 8)];
 
-/// Threads per block and blocks per SM.
+/// The threads per block and the blocks per SM that are tried.
 const FMA_SHAPES: [(u32, u32); 3] = [(256, 4), (256, 8), (1024, 2)];
 
 const FMA_KERNELS: [&str; 3] = ["multiply_add<float>", "multiply_add<double>", "multiply_add_halves"];
 
-/// Name expressions of every kernel used here; some more than once.
+/// Returns the name expressions of every kernel that is used here; some come more than once.
 pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
     let covers = READS.iter().chain(&COPIES).chain(&L2_READS).map(|cover| cover.kernel);
     covers.chain(FMA_KERNELS)
@@ -97,7 +97,7 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     let scalar = |element, bits| LaunchArg::Scalar(ScalarValue { element, bits });
     let single = |value: f32| scalar(ElementType::F32, u64::from(value.to_bits()));
     let double = |value: f64| scalar(ElementType::F64, value.to_bits());
-    // 0.5 and 0.25 as halves, in both places of a register.
+    // The constants are 0.5 and 0.25 as halves, in both places of a register.
     let halves = [word(0x3800_3800), word(0x3400_3400)];
     let [f32, f64, f16] = FMA_KERNELS;
     Ok(Ceilings {
@@ -156,7 +156,7 @@ fn fastest_fma(
     Ok(highest)
 }
 
-/// `amount` per second, by the median time.
+/// Returns `amount` per second, by the median time.
 fn rate(bench: &mut Bench<'_>, shape: &Shape<'_>, amount: f64) -> Result<f64, DeviceError> {
     let times = bench.times(shape, SAMPLES)?;
     // `times` never comes back empty.

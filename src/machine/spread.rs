@@ -24,7 +24,7 @@ const FEW_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 /// The most memory that is read, and as much that is written.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Bytes of one access.
+/// How many bytes one access has.
 const VECTOR: u64 = 16;
 
 /// Rounds of 64 multiply-adds per thread.
@@ -41,7 +41,7 @@ const COPY: &str = "copy_all<4>";
 const MULTIPLY: &str = "multiply_add<float>";
 const NOTHING: &str = "nothing";
 
-/// Name expressions of the kernels.
+/// Returns the name expressions of the kernels.
 pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
     [READ, COPY, MULTIPLY, NOTHING].into_iter()
 }

@@ -36,11 +36,11 @@ pub struct Store {
 pub struct Known {
     /// What holds for every process on the device.
     pub machine: Machine,
-    /// From which every process finds its own constant; absent without a reference clock.
+    /// The times from which every process finds the constant of its clock; absent without a reference clock.
     pub reference: Option<ReferenceTimes>,
 }
 
-/// One file.
+/// The content of one file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     format: u32,
@@ -48,7 +48,7 @@ struct Entry {
     device: String,
     driver: String,
     machine: Machine,
-    /// Absent without a reference clock.
+    /// The times of the reference clock; absent if there is none.
     #[serde(alias = "ladder")]
     reference: Option<ReferenceTimes>,
 }

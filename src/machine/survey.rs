@@ -9,7 +9,7 @@ use crate::atomic::{self, WriteError};
 use crate::backend::{Device, DeviceError};
 use crate::model::{CompileUnit, Survey, SurveyRequest, sha256_hex};
 
-/// The kernels' source.
+/// The source code that the kernels have.
 const SOURCE: &str = include_str!("kernels.cu");
 
 /// Writes the kernels' source below `folder`, under a name that changes with its text.

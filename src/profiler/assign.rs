@@ -1,4 +1,4 @@
-//! Which row of the profiler's table is which launch.
+//! Finds out which row of the profiler's table belongs to which launch.
 //!
 //! The profiler names a kernel, its grid and its block, not the case. A process announces its launches in order, and
 //! the profiler lists what it counted in the same order, but it may have failed at some. Rows are then matched from the
@@ -7,7 +7,7 @@
 
 use crate::model::MarkedLaunch;
 
-/// For each launch the index of its row. Rows that match no launch are skipped.
+/// Returns for each launch the index of the row that belongs to it. Rows that match no launch are skipped.
 pub fn assign(launches: &[MarkedLaunch], rows: &[MarkedLaunch]) -> Vec<Option<usize>> {
     let front = embed(&launches.iter().collect::<Vec<_>>(), &rows.iter().collect::<Vec<_>>());
     let mut back = embed(&launches.iter().rev().collect::<Vec<_>>(), &rows.iter().rev().collect::<Vec<_>>());

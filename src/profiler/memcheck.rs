@@ -93,7 +93,7 @@ pub fn check(
     };
     let (mut settled, mut unreadable) = (None, None);
     let mut observe = |event: Event| match event {
-        // For the progress display.
+        // The progress display shows it.
         event @ Event::CaseActive { .. } => emit(event),
         event @ Event::CaseSettled { .. } => settled = Some(event),
         // A worker that lost its device has ended, and its sanitizer's output is whole.

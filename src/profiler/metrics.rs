@@ -1,4 +1,4 @@
-//! From the profiler's metrics to the vocabulary, of a launch and of a whole body.
+//! Translates the profiler's metrics to the vocabulary, for a launch and for a whole body.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Hardware counters, through Nsight Compute.
+//! Reads hardware counters through Nsight Compute.
 //!
 //! A worker process runs inside `ncu`, which counts the launches between the worker's marks, replaying each as often as
 //! the wanted metrics need, with its memory restored. [`Session`] starts such a worker and reads what `ncu`
@@ -34,10 +34,10 @@ pub enum ProfilerError {
     Broken {
         /// The path of `ncu`.
         program: PathBuf,
-        /// Its error.
+        /// The error that the profiler gave.
         why: String,
     },
-    /// `ERR_NVGPUCTRPERM`.
+    /// Nsight Compute calls this error `ERR_NVGPUCTRPERM`.
     #[error(
         "this user may not read hardware counters (ERR_NVGPUCTRPERM): run as root, or have an administrator \
          load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"

@@ -1,4 +1,4 @@
-//! The profiler's program and its command line.
+//! Starts the profiler's program with its command line.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,9 +18,9 @@ use crate::programs::Programs;
 pub struct Session {
     program: PathBuf,
     version: String,
-    /// The profiler's names, those of the vocabulary first.
+    /// The names that the profiler has for what is wanted, those of the vocabulary first.
     wanted: Vec<String>,
-    /// Those of them that the profiler refused.
+    /// The wanted names that the profiler refused.
     unknown: Vec<String>,
     /// Each worker's profiler writes a file of its own here.
     folder: TempDir,

@@ -14,16 +14,16 @@ use super::ProfilerError;
 pub struct Row {
     /// The ID of the process that made the launch.
     pub process: u32,
-    /// The kernel, its grid and its block.
+    /// The kernel that was launched, with the grid and the block.
     pub launch: MarkedLaunch,
-    /// Values by the profiler's names, in base units.
+    /// The values by the names that the profiler has for them, in base units.
     pub values: BTreeMap<String, f64>,
 }
 
-/// A whole output.
+/// Everything that the profiler's output holds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// In the order of profiling.
+    /// The rows in the order in which the launches were profiled.
     pub rows: Vec<Row>,
     /// Errors and warnings, without their marks.
     pub complaints: Vec<String>,
@@ -91,7 +91,7 @@ fn row(
     })
 }
 
-/// `(65536, 1, 1)`.
+/// Parses dimensions such as `(65536, 1, 1)`.
 fn dimensions(text: &str) -> Option<Dim3> {
     let inner = text.strip_prefix('(')?.strip_suffix(')')?;
     let extents: Vec<u32> = inner.split(',').map(|part| part.trim().parse().ok()).collect::<Option<_>>()?;

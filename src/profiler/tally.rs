@@ -1,4 +1,4 @@
-//! Which launches belong to which case, and their counts.
+//! Finds out which launches belong to which case, and adds up their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -83,7 +83,7 @@ impl Bars {
     }
 }
 
-/// `cases ━━━━━━━━━╸────── 12/132 3 failed, about 2 min left`.
+/// Returns the style of a bar, which looks like `cases ━━━━━━━━━╸────── 12/132 3 failed, about 2 min left`.
 fn bar_style(name: &str, color: bool) -> ProgressStyle {
     style(&bar_template(name, color)).progress_chars("━╸─")
 }

@@ -10,7 +10,7 @@ use crate::model::{Event, Outcome};
 
 /// Runs with more cases than this print summaries and failures only.
 const EACH_CASE_UP_TO: u64 = 500;
-/// How often a long run prints a summary.
+/// The time after which a long run prints the next summary.
 const SUMMARY_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.

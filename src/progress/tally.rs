@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::format::about;
 use crate::model::{Activity, Event, Outcome};
 
-/// Counts of a run so far.
+/// How many cases of a run have ended so far, and how.
 #[derive(Debug)]
 pub(super) struct Tally {
     /// Planned cases; 0 until the run has started.

@@ -8,11 +8,11 @@ use half::{bf16, f16};
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The expression.
+    /// The expression as a program.
     pub program: Program,
     /// The values of its names that are no buffers.
     pub scope: Scope,
-    /// Its names that are buffers.
+    /// The names in the expression that are buffers.
     pub reads: Vec<Read>,
 }
 
@@ -21,9 +21,9 @@ pub struct Condition {
 pub struct Read {
     /// The name in the condition.
     pub name: String,
-    /// The buffer.
+    /// The buffer that is read.
     pub buffer: BufferId,
-    /// Its type.
+    /// The type of the element that is read.
     pub element: ElementType,
 }
 

@@ -26,10 +26,10 @@ pub trait Device: std::fmt::Debug {
     /// Returns the properties of the device, as they were when it was opened.
     fn info(&self) -> &DeviceInfo;
 
-    /// `None` for a device without one.
+    /// Returns the device's UUID; `None` for a device that has none.
     fn uuid(&self) -> Option<String>;
 
-    /// `None` for a device without a driver.
+    /// Returns the version of the driver; `None` for a device without a driver.
     fn driver(&self) -> Option<DriverVersion>;
 
     /// Takes times; `None` without a clock.
@@ -67,7 +67,8 @@ pub trait Device: std::fmt::Debug {
     /// Registers, shared and local memory as the device reports them.
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError>;
 
-    /// Theoretical occupancy of a launch with `threads` per block and `shared` bytes of dynamic shared memory per block.
+    /// Returns the theoretical occupancy of a launch with `threads` per block and `shared` bytes of dynamic shared
+    /// memory per block.
     fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError>;
 
     /// Returns the block size with the most resident threads, for `shared` bytes of dynamic shared memory per block.
@@ -174,7 +175,7 @@ pub trait Monitor {
     /// Returns how the device is set.
     fn settings(&self) -> Settings;
 
-    /// Clocks, temperature and reasons for throttling at this moment.
+    /// Returns the clocks, the temperature and the reasons for throttling at this moment.
     fn state(&mut self) -> DeviceState;
 
     /// Processes that have the device open besides this one; `None` where they cannot be counted.
@@ -203,13 +204,13 @@ pub trait HostFunctions {
 /// The driver of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverVersion {
-    /// For example `580.159.04`; `None` where it cannot be read.
+    /// The driver's own version, for example `580.159.04`; `None` where it cannot be read.
     pub version: Option<String>,
-    /// For example `(13, 0)`.
+    /// The CUDA version that the driver supports, for example `(13, 0)`.
     pub cuda: (u32, u32),
 }
 
-/// What an untimed batch reported.
+/// What a batch that was not timed reported.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunReport {
     /// Output of `printf`, where the device captures it.
@@ -218,7 +219,7 @@ pub struct RunReport {
     pub notes: Vec<Note>,
 }
 
-/// What a counted batch reported.
+/// What a batch that was counted reported.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CountReport {
     /// What the kernels printed, and notes.
@@ -227,10 +228,10 @@ pub struct CountReport {
     pub counters: Option<BodyCounters>,
 }
 
-/// What a timed batch measured.
+/// The times that a batch took.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Samples {
-    /// One per sample, in order.
+    /// The time of each sample, in order.
     pub times: Vec<Timing>,
     /// Nanoseconds of each repetition by the reference clock, from the begin of its first operation to the end of its
     /// last; empty without a reference clock, and where it cannot tell.
@@ -244,16 +245,16 @@ pub struct Samples {
 pub struct EnergyReading {
     /// Seconds since the work began.
     pub at: f64,
-    /// Energy since an arbitrary moment before.
+    /// The energy that was used since an arbitrary moment before.
     pub energy: Joules,
-    /// Completed runs of the body.
+    /// How many runs of the body were completed.
     pub runs: u64,
 }
 
 /// Times of one run of the body in nanoseconds, the mean over the runs of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// Of the whole body.
+    /// The time that the whole body took.
     pub whole: f64,
     /// One per step; empty for a single step, and where runs follow each other without events between them.
     pub each: Vec<f64>,

@@ -36,7 +36,7 @@ pub enum DeviceError {
     /// A kernel exceeded its [time limit](super::Device::set_time_limit); the message says where. The device lives on.
     #[error("{message}")]
     TimedOut {
-        /// The time limit.
+        /// The limit that the time exceeded.
         limit: Duration,
         /// Where the kernel was.
         message: String,
@@ -46,9 +46,9 @@ pub enum DeviceError {
     /// Code that cannot be linked; `log` is the linker's output.
     #[error("{summary}")]
     NotLinked {
-        /// One line: the first error.
+        /// The first error of the linker, in one line.
         summary: String,
-        /// The linker's output.
+        /// What the linker printed.
         log: String,
     },
     /// Any other refusal of the driver; the context lives on.
@@ -56,7 +56,7 @@ pub enum DeviceError {
     Driver {
         /// The function of the driver, for example `cuLaunchKernel`.
         call: &'static str,
-        /// The name and description of its error.
+        /// The name and description that the driver gives the error.
         message: String,
     },
 }

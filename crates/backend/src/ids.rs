@@ -1,6 +1,6 @@
 //! Numbers by which a device knows what it holds.
 
-/// A loaded module.
+/// A module that is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub u32);
 

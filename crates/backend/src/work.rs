@@ -6,9 +6,9 @@ use crate::model::{Allocation, ArgPlan, Dim3, LaunchSettings, Persist, Regime, S
 /// A body to run untimed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Batch {
-    /// Done before every repetition.
+    /// What is done before every repetition.
     pub prepare: Vec<Prepare>,
-    /// One run of the body.
+    /// The steps that form one run of the body.
     pub steps: Vec<Step>,
     /// Runs of the body.
     pub repeat: u32,
@@ -17,7 +17,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// One repetition.
+    /// Returns a batch with one repetition.
     pub fn once(prepare: Vec<Prepare>, steps: Vec<Step>) -> Self {
         Self { prepare, steps, repeat: 1, capture_printf: false }
     }
@@ -26,11 +26,11 @@ impl Batch {
 /// A body to time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimedBatch {
-    /// Done before every sample, outside the timed span.
+    /// What is done before every sample, outside the timed span.
     pub prepare: Vec<Prepare>,
-    /// Timed together, and one by one.
+    /// The steps that are timed together, and one by one.
     pub steps: Vec<Step>,
-    /// The state of the caches before each sample.
+    /// The state that the caches have before each sample.
     pub regime: Regime,
     /// How many runs make a sample, and on which buffers.
     pub series: Series,
@@ -51,7 +51,7 @@ pub struct Series {
     /// Runs of the body that make a sample, at least 1; the sample is their mean. Cold ones are prepared and timed one
     /// by one; those of the other regimes follow each other in one timed span, prepared once.
     pub launches: u32,
-    /// The same steps on other sets of buffers, which alternate with the batch's own.
+    /// The same steps on other sets of buffers, with which the batch's own alternate.
     pub others: Vec<Vec<Step>>,
     /// Runs before the timed span, outside of it, that bring the caches into the state which the span keeps.
     pub lead: u32,
@@ -96,10 +96,10 @@ pub enum Prepare {
     },
 }
 
-/// One timed operation.
+/// An operation that is timed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// A kernel launch.
+    /// A kernel is launched.
     Launch(Launch),
     /// A device-to-device copy of the whole of `from`.
     Copy {
@@ -114,7 +114,7 @@ pub enum Step {
     Memset {
         /// The buffer that is written.
         buffer: BufferId,
-        /// The number.
+        /// The number that every element is set to.
         value: ScalarValue,
     },
     /// Steps that are repeated until a condition holds.
@@ -151,16 +151,16 @@ impl Step {
 /// Steps that are repeated until a condition holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loop {
-    /// The iterations, at least one. After the last of these, the first follows again.
+    /// The iterations that differ, at least one. After the last of these, the first follows again.
     pub iterations: Vec<Iteration>,
-    /// Most iterations.
+    /// The largest number of iterations that the loop makes.
     pub at_most: u32,
 }
 
-/// One iteration of a loop.
+/// What one iteration of a loop does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iteration {
-    /// In order, all in the first stream.
+    /// The steps in their order, which are all in the first stream.
     pub steps: Vec<Step>,
     /// The loop ends if this holds after the steps.
     pub until: Condition,
@@ -170,7 +170,7 @@ impl Loop {
     /// Most iterations that a graph has copies of.
     pub const LONGEST_PERIOD: usize = 8;
 
-    /// After how many iterations the first follows again; `None` if that is more than [`Self::LONGEST_PERIOD`].
+    /// Returns after how many iterations the first follows again; `None` if that is more than [`Self::LONGEST_PERIOD`].
     pub fn period(&self) -> Option<usize> {
         let all = &self.iterations;
         let recurs = |period: &usize| all.len().is_multiple_of(*period) && all[*period..] == all[..all.len() - period];
@@ -183,28 +183,29 @@ impl Loop {
     }
 }
 
-/// One call of a host function.
+/// A call of a host function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostCall {
-    /// The function, already bound to its module.
+    /// The function that is called, which is already bound to its module.
     pub function: FunctionId,
-    /// In the order of the function's parameters.
+    /// The arguments in the order of the function's parameters.
     pub args: Vec<LaunchArg>,
 }
 
-/// One kernel launch.
+/// A launch of one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
     /// The kernel of a loaded module.
     pub kernel: KernelId,
-    /// Blocks per grid.
+    /// The number of blocks that the grid has.
     pub grid: Dim3,
-    /// Threads per block.
+    /// The number of threads that each block has.
     pub block: Dim3,
-    /// In the order of the kernel's parameters.
+    /// The arguments in the order of the kernel's parameters.
     pub args: Vec<LaunchArg>,
-    /// Its numbers and switches. Launches of one stream run one after the other, those of several may run beside each
-    /// other; copies are in stream 0. A body begins in all of its streams at once and has ended when all of them have.
+    /// The numbers and switches that the launch sets. Launches of one stream run one after the other, those of several
+    /// may run beside each other; copies are in stream 0. A body begins in all of its streams at once and has ended
+    /// when all of them have.
     pub settings: LaunchSettings,
     /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
     pub cluster: Option<[u32; 3]>,
@@ -230,7 +231,7 @@ pub fn operations(steps: &[Step]) -> usize {
     let own = steps.iter().map(Step::operations).fold(0, usize::saturating_add);
     match streams(steps) {
         1 => own,
-        // One mark of the beginning; on each other stream two waits and a mark.
+        // The first stream marks the beginning, and each other stream has two waits and a mark.
         several => own + 1 + 3 * (several - 1),
     }
 }
@@ -244,12 +245,12 @@ pub fn nodes(steps: &[Step]) -> usize {
     }
 }
 
-/// One kernel argument.
+/// A value that a kernel gets as an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaunchArg {
-    /// The buffer's address.
+    /// The address that the buffer begins at.
     Buffer(BufferId),
-    /// An address within the buffer, so many bytes from its beginning.
+    /// The address that is so many bytes from the beginning of the buffer.
     Offset(BufferId, u64),
     /// A number, passed by value.
     Scalar(ScalarValue),
@@ -272,7 +273,7 @@ impl Struct {
         Some(Self { bytes: all, len: bytes.len() })
     }
 
-    /// Its bytes.
+    /// Returns the bytes that the struct consists of.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!((streams(&[]), operations(&[])), (1, 0));
         let plain = [launch(0), copy(), launch(0)];
         assert_eq!((streams(&plain), operations(&plain)), (1, 3));
-        // A mark, then on each of two streams a wait, and a mark for which the first one waits.
+        // The first stream makes a mark; each of two streams then has a wait, and a mark for which the first one waits.
         let spread = [launch(0), launch(2), copy()];
         assert_eq!((streams(&spread), operations(&spread)), (3, 3 + 1 + 2 * 3));
     }

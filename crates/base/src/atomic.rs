@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD};
 use tempfile::{NamedTempFile, TempPath};
 
-/// Prefix of a file that is about to replace another. One that a killed process left may be removed by the owner of the
-/// folder.
+/// Prefix of a file that is about to replace another. The owner of the folder may remove a file that a killed process
+/// left.
 pub const UNFINISHED: &str = ".writing-";
 
 /// Why a file was not replaced. The old one, if any, is unchanged.
@@ -24,7 +24,7 @@ pub struct WriteError {
     pub action: &'static str,
     /// The file that was to be replaced.
     pub path: PathBuf,
-    /// The system's error.
+    /// The error that the system gave.
     pub source: io::Error,
 }
 

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 /// How often a process that waits for the lock looks again.
 pub const POLL: Duration = Duration::from_millis(10);
 
-/// The lock of one host.
+/// The lock with which the workers of one host keep it quiet.
 #[derive(Debug, Clone, Default)]
 pub struct HostLock {
     /// `None` where no other worker uses the host.

@@ -30,7 +30,7 @@ impl Programs {
         Self { dirs }
     }
 
-    /// Only these folders.
+    /// Finds programs in these folders only.
     pub fn in_dirs(dirs: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { dirs: dirs.into_iter().map(Into::into).collect() }
     }
@@ -49,7 +49,7 @@ pub fn python() -> String {
     env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
 }
 
-/// Environment variable with the C++ compiler of references.
+/// The environment variable that names the C++ compiler of references.
 pub const CXX_VARIABLE: &str = "RUNNER_CXX";
 
 /// Returns the C++ compiler of the host: the one that [`CXX_VARIABLE`] names, or the first of the search path.

@@ -34,7 +34,7 @@ use crate::model::{
 use crate::project::Project;
 use crate::regular;
 
-/// The result of compiling one unit.
+/// What compiling one unit gives.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
 /// The longest that it may be, so that deadlines do not overflow.
@@ -58,9 +58,9 @@ pub enum OptionsError {
 /// How to compile.
 #[derive(Debug, Clone)]
 pub struct CompileOptions {
-    /// Most children at a time.
+    /// The largest number of children that run at a time.
     pub jobs: usize,
-    /// Time limit per unit.
+    /// The time that compiling one unit may take.
     pub limit: Duration,
     /// The cache of compiled units.
     pub cache: Cache,
@@ -137,7 +137,7 @@ fn parse_limit(text: &str) -> Result<Duration, OptionsError> {
     limit.ok_or_else(|| OptionsError::Limit(text.to_owned()))
 }
 
-/// What all units of a batch share.
+/// What all units of a batch have in common.
 struct Batch<'a> {
     target: Target,
     toolkit: &'a Toolkit,

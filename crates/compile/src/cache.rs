@@ -1,4 +1,4 @@
-//! The user's cache on disk: fetched toolkits, and compiled units by the hash of their inputs.
+//! Keeps the user's cache on disk: fetched toolkits, and compiled units by the hash of their inputs.
 //!
 //! Several processes may share it. Code is stored under the hash of its bytes, and a file under the unit's address
 //! describes it; both are written in full and then renamed. An entry whose code does not match its hash counts as
@@ -18,7 +18,8 @@ use super::pinned::Pinned;
 use crate::atomic;
 use crate::model::{CodeKind, Compiled, sha256_hex};
 
-/// Environment variable with the path of the cache; by default `runner` in the user's cache folder.
+/// The environment variable that holds the path of the cache; without it, the cache is `runner` in the user's cache
+/// folder.
 pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
 
 /// The layout of entries. Increase it when old entries would be misread.
@@ -49,17 +50,17 @@ impl From<atomic::WriteError> for CacheError {
     }
 }
 
-/// A cache folder.
+/// A folder that is used as cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// One compiled unit, as described on disk.
+/// A compiled unit, as it is described on disk.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     format: u32,
-    /// SHA-256 of the code, and the name of its file.
+    /// The SHA-256 of the code, which is also the name of the code's file.
     code: String,
     compiled: Compiled,
 }

@@ -26,7 +26,7 @@ use super::sandbox;
 use super::toolkit::Toolkit;
 use crate::model::CodeKind;
 
-/// Environment variable with the time limit of a unit, such as `10min`.
+/// The environment variable that holds the time limit of a unit, such as `10min`.
 pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";
 
 /// The hidden command that starts the child.
@@ -48,7 +48,7 @@ pub(super) struct Request {
     /// The source's name in the log and the line table.
     pub name: String,
     pub source: String,
-    /// C++ names of kernels, and of variables with `&` before them.
+    /// The C++ names of kernels, and of variables with `&` before them.
     pub expressions: Vec<String>,
     pub options: Vec<String>,
     /// The file to write the code to.
@@ -69,14 +69,14 @@ pub(super) struct AsNvcc {
     pub left_out: Vec<String>,
 }
 
-/// The child's reply.
+/// What the child replies.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     /// The code is in the request's `output`.
     Compiled {
         kind: CodeKind,
-        /// Expression → mangled name.
+        /// The mangled name of each expression.
         lowered: BTreeMap<String, String>,
         log: String,
     },

@@ -12,7 +12,7 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, Sym
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
 const FRAME_SIZE: u8 = 0x11;
-/// Attribute of one kernel: the largest block dimensions, three numbers.
+/// The attribute of a kernel that holds the largest block dimensions: three numbers.
 const MAX_THREADS: u8 = 0x05;
 
 /// Format of an attribute whose value has its own length. The other formats have two bytes.
@@ -22,9 +22,9 @@ const SIZED: u8 = 0x04;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Attributes {
     pub registers: Option<u32>,
-    /// Stack frame, bytes per thread.
+    /// The bytes of stack that each thread has.
     pub frame: Option<u32>,
-    /// Most threads per block, as set by `__launch_bounds__`.
+    /// The largest number of threads per block that `__launch_bounds__` allows.
     pub max_threads: Option<u32>,
 }
 

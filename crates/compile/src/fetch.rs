@@ -98,7 +98,7 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     fetch_for(Purpose::Compile, set, (cache, &cache.toolkit_dir(set)), say)
 }
 
-/// The same for compute-sanitizer.
+/// Fetches compute-sanitizer like a compiler.
 pub fn fetch_sanitizer(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     fetch_for(Purpose::Check, set, (cache, &cache.sanitizer_dir(set)), say)
 }
@@ -328,7 +328,7 @@ fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {
     FetchError::Io { action, path: path.to_owned(), source }
 }
 
-/// compute-sanitizer in a folder of unpacked packages.
+/// Finds compute-sanitizer in a folder of unpacked packages.
 pub(super) fn find_sanitizer(root: &Path) -> Result<PathBuf, String> {
     let packages = fs::read_dir(root.join("nvidia")).into_iter().flatten().flatten();
     let found = packages.map(|package| package.path().join("bin").join(SANITIZER)).find(|path| path.is_file());

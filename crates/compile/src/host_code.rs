@@ -22,7 +22,8 @@ use lexer::{blanked, is_part, tokens, words};
 /// Most namespaces and classes within each other: it protects the stack from any input.
 const MAX_DEPTH: usize = 256;
 
-/// Most bodies and lists in braces of one declaration. A declaration with more is left alone.
+/// The largest number of bodies and lists in braces that one declaration may have. A declaration with more is left
+/// alone.
 const MOST_BRACES: usize = 256;
 
 /// The words that make a function or variable one of the device.
@@ -49,7 +50,7 @@ const KEPT: [&str; 14] = [
     "__asm__",
 ];
 
-/// A source without its host code.
+/// A source without the code for the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeviceCode {
     pub text: String,
@@ -132,7 +133,7 @@ pub(super) fn device_code(text: &str, macros: &DeviceMacros) -> Result<Option<De
 /// A change of the text.
 #[derive(Debug)]
 enum Edit {
-    /// Blanks instead of this.
+    /// Blanks replace this range.
     LeaveOut(Range<usize>),
     /// The words of a function of host and device, put here.
     Annotate(usize),
@@ -163,7 +164,7 @@ fn applied(text: &str, plain: &str, edits: &[Edit]) -> String {
     out
 }
 
-/// The scan of one text.
+/// The state of the scan of one text.
 struct Scan<'a> {
     text: &'a str,
     tokens: &'a [Range<usize>],
@@ -253,7 +254,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A function from `start` to `end`, with or without a body.
+    /// Scans a function from `start` to `end`, with or without a body.
     fn function(&mut self, head: &Head, start: usize, end: usize, class: Option<&str>) {
         let Some(list) = head.list else { return };
         let is_instantiation = self.token(start) == "template" && self.token(start + 1) != "<";
@@ -307,9 +308,9 @@ impl Scan<'_> {
     }
 }
 
-/// A declaration up to its body or semicolon.
+/// A declaration, as far as it precedes the body or semicolon.
 struct Head {
-    /// Its tokens outside of brackets and of its template header.
+    /// The declaration's tokens outside of brackets and of the template header.
     tokens: std::vec::IntoIter<usize>,
     /// Where it begins after its template headers.
     begin: usize,

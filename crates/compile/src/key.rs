@@ -23,14 +23,14 @@ const REVISION: u32 = 1;
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub key: CompileKey,
-    /// The name of its entry in the cache.
+    /// The name that the entry has in the cache.
     pub address: String,
     pub source: Arc<str>,
     /// The files that the source includes from outside the toolkit, by the name that they are included by.
     pub included: Vec<(String, Arc<str>)>,
-    /// Hash of the source and of its includes outside the toolkit.
+    /// The hash of the source and of the files that it includes from outside the toolkit.
     pub source_hash: String,
-    /// Hash of the compiler options that the manifest sets.
+    /// The hash of the compiler options that the manifest sets.
     pub options_hash: String,
     /// False if an include could not be followed. The key is then new each time.
     pub whole: bool,

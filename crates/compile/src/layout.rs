@@ -49,7 +49,7 @@ pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     Ok(found)
 }
 
-/// `targets/x86_64-linux`, the name of CUDA's folder for this host.
+/// Returns the name of CUDA's folder for this host, such as `targets/x86_64-linux`.
 fn target_dir() -> String {
     let arch = if cfg!(target_arch = "aarch64") { "sbsa" } else { env::consts::ARCH };
     format!("targets/{arch}-linux")
@@ -136,7 +136,7 @@ fn build_of(root: &Path, library: &Path) -> Option<String> {
     })
 }
 
-/// `[13, 0]` for `13.0`; `None` for any other text.
+/// Parses `13.0` to `[13, 0]`; `None` for a text that is not made of numbers.
 pub(super) fn numbers(text: &str) -> Option<Vec<u32>> {
     text.split('.').map(|part| part.parse().ok()).collect()
 }

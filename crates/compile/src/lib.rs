@@ -1,5 +1,5 @@
-//! From sources to machine code: finding and fetching toolkits, the compiler in a child process, a content-addressed
-//! cache.
+//! Turns sources into machine code: it finds and fetches toolkits, runs the compiler in a child process, and caches by
+//! content.
 //!
 //! [`Toolkit::ensure`] finds an NVRTC and headers that suit the driver, and [`compile_all`] compiles units into files.
 //! This stage uses no device. Only `fetch` uses the network, and only if that is allowed.

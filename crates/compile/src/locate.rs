@@ -17,18 +17,18 @@ use super::pinned::{self, Pinned};
 use super::toolkit::{TOOLKIT_VARIABLE, Toolkit, ToolkitSource};
 use crate::model::ToolkitInfo;
 
-/// The oldest NVRTC whose interface and options this crate uses.
+/// The oldest NVRTC that has the interface and options which this crate uses.
 const OLDEST_MAJOR: u32 = 12;
 
 /// The oldest GPU that NVRTC 13 and newer compile for.
 const OLDEST_GPU_OF_13: (u32, u32) = (7, 5);
 
-/// Which compiler is wanted.
+/// The compiler that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
     /// Exactly the pinned one: what the simulator counts must not depend on the machine.
     Pinned,
-    /// The pinned one of this CUDA major version.
+    /// The pinned compiler of this CUDA major version is wanted.
     PinnedMajor(u32),
     /// One whose code this driver loads and that supports this GPU.
     Gpu {
@@ -88,9 +88,9 @@ impl Want {
 /// Whether a missing toolkit may be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// It is fetched by pip, in its pinned version.
+    /// The compiler is fetched by pip, in its pinned version.
     Allowed,
-    /// `--offline`.
+    /// The option `--offline` forbids fetching.
     Forbidden,
 }
 

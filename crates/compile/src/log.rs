@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-/// The assembler's figures for one kernel.
+/// The figures that the assembler gives for one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
     pub registers: Option<u32>,
     /// Static shared memory, bytes per block; 0 if the assembler does not print it.
     pub shared: Option<u32>,
-    /// Stack frame, bytes per thread.
+    /// The bytes of stack that each thread has.
     pub stack: Option<u32>,
     pub spill_stores: Option<u32>,
     pub spill_loads: Option<u32>,
@@ -21,7 +21,7 @@ pub(super) struct Figures {
 pub(super) struct SuccessLog {
     /// The lines for the user.
     pub warnings: String,
-    /// Mangled name → figures.
+    /// The figures of each mangled name.
     pub figures: BTreeMap<String, Figures>,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn missing_header(log: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// NVRTC 13.0, shortened.
+    /// The log is from NVRTC 13.0, shortened.
     const SUCCESS: &str = "\
 a.cu(3): warning #177-D: variable \"unused\" was declared but never referenced
   int unused;

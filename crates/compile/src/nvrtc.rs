@@ -51,7 +51,7 @@ pub(super) struct Source<'a> {
     pub text: &'a str,
     /// The source's name in the log and the line table.
     pub name: &'a str,
-    /// C++ names of kernels, and of variables with `&` before them.
+    /// The C++ names of kernels, and of variables with `&` before them.
     pub expressions: &'a [String],
     /// All options except the architecture.
     pub options: &'a [String],
@@ -62,7 +62,7 @@ pub(super) struct Source<'a> {
 /// The result of a successful compile.
 pub(super) struct Product {
     pub code: Vec<u8>,
-    /// Expression → mangled name.
+    /// The mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
     pub log: String,
 }
@@ -70,7 +70,7 @@ pub(super) struct Product {
 /// Why there is no code.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The program does not compile. NVRTC's log.
+    /// The program does not compile. The text is NVRTC's log.
     Program(String),
     /// The compiler cannot be used, or not for this request.
     Compiler(String),
@@ -92,7 +92,7 @@ impl Nvrtc {
         Ok(Self { library: open(library)?, _builtins: builtins })
     }
 
-    /// `(13, 0)`.
+    /// Returns NVRTC's version, such as `(13, 0)`.
     pub fn version(&self) -> Result<(u32, u32), Refusal> {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: the type is the manual's, and both pointers are to live integers.

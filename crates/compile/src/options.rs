@@ -1,4 +1,4 @@
-//! NVRTC's command line for a unit: the manifest's options and the defaults.
+//! Makes NVRTC's command line for a unit from the manifest's options and the defaults.
 //!
 //! Options that a manifest must not set are refused here again, even if the manifest's own checks missed them.
 
@@ -14,7 +14,7 @@ use crate::model::{CompileUnit, KernelCompiler, OptionsOf, RefusedOption};
 pub enum Target {
     /// Machine code for a GPU of this compute capability; PTX if the compiler does not support the GPU yet.
     Gpu((u32, u32)),
-    /// PTX of a virtual architecture, for the simulator.
+    /// The result is PTX of a virtual architecture, for the simulator.
     Ptx((u32, u32)),
 }
 

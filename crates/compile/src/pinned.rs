@@ -3,19 +3,19 @@
 /// Packages that together form a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pinned {
-    /// CUDA's major version.
+    /// The major version of CUDA that the set belongs to.
     pub major: u32,
     /// The version of NVRTC, or of compute-sanitizer.
     pub build: &'static str,
-    /// Size of the download, in MB.
+    /// The size of the download in MB.
     pub download_mb: u32,
-    /// Size on disk, in MB. Fetching temporarily needs about three times as much.
+    /// The size on disk in MB. Fetching temporarily needs about three times as much.
     pub installed_mb: u32,
-    /// In the format of pip's requirements files, one package with its hashes per entry.
+    /// The requirements in the format of pip's files, one package with its hashes per entry.
     pub(super) requirements: &'static str,
 }
 
-/// The newest set.
+/// The set that is newest.
 pub static NEWEST: &Pinned = &PINNED[1];
 
 static PINNED: [Pinned; 2] = [
@@ -64,7 +64,7 @@ impl Pinned {
     }
 }
 
-/// `12, 13`.
+/// Lists the major versions, such as `12, 13`.
 pub(super) fn majors() -> String {
     PINNED.iter().map(|set| set.major.to_string()).collect::<Vec<_>>().join(", ")
 }

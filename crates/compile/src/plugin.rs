@@ -16,10 +16,10 @@ use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::{CompileFailure, CompileUnit, Plugin};
 use crate::programs::Programs;
 
-/// nvcc and its version.
+/// The program nvcc with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nvcc {
-    /// The executable.
+    /// The path of the executable.
     pub path: PathBuf,
     /// The output of `nvcc --version`.
     version: String,
@@ -71,7 +71,7 @@ impl Nvcc {
         &self.root
     }
 
-    /// Its name with its version, for example `nvcc 13.0.88`.
+    /// Returns the compiler's name with its version, for example `nvcc 13.0.88`.
     pub fn name(&self) -> String {
         let build = self.version.split_whitespace().find_map(|word| word.strip_prefix('V'));
         format!("nvcc {}", build.unwrap_or("of unknown version"))

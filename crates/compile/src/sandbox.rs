@@ -21,7 +21,7 @@ use crate::programs;
 /// The newest interface whose rights are all taken away, where the kernel has it.
 const NEWEST: ABI = ABI::V6;
 
-/// Most memory of a compiler, bytes. The largest templates in use take a fourth of it.
+/// The largest amount of memory that a compiler may use, in bytes. The largest templates in use take a fourth of it.
 const MOST_MEMORY: u64 = 16 << 30;
 
 /// The largest file that a compiler may write, bytes.
@@ -84,7 +84,7 @@ pub(super) fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(),
     Ok(())
 }
 
-/// No rights at all.
+/// Returns a set of rules that grants no rights at all.
 fn nothing() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
@@ -118,7 +118,7 @@ pub(super) fn installation(program: &Path) -> PathBuf {
 }
 
 /// Limits the memory of a program that was just started and the size of the files that it writes, and has the system
-/// end it before others if memory runs out. If the system refuses, compiling works all the same.
+/// end it before others if memory runs out. Compiling works even if the system refuses.
 pub(super) fn limit_program(program: u32) {
     let Some(pid) = i32::try_from(program).ok().and_then(Pid::from_raw) else { return };
     let _ = prlimit(Some(pid), Resource::Data, at_most(MOST_MEMORY));
@@ -130,8 +130,8 @@ fn at_most(limit: u64) -> Rlimit {
     Rlimit { current: Some(limit), maximum: Some(limit) }
 }
 
-/// Limits the memory of this process and the size of the files that it writes. If the system refuses, compiling works
-/// all the same.
+/// Limits the memory of this process and the size of the files that it writes. Compiling works even if the system
+/// refuses.
 pub(super) fn limit() {
     let _ = setrlimit(Resource::Data, at_most(MOST_MEMORY));
     let _ = setrlimit(Resource::Fsize, at_most(LARGEST_FILE));
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(read, "secret", "a file that was open");
         assert_eq!(fs::read(at("output")).unwrap(), b"code");
         assert_eq!(fs::read(at("project/kernels/a.cuh")).unwrap(), b"project/kernels/a.cuh");
-        // Linux 6.7 and newer.
+        // Linux 6.7 and newer refuse the connection.
         if let Err(error) = connected {
             assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         }

@@ -1,4 +1,4 @@
-//! compute-sanitizer: that of this machine, or the fetched one.
+//! Finds compute-sanitizer: that of this machine, or the fetched one.
 
 use std::path::PathBuf;
 

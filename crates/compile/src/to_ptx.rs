@@ -36,7 +36,7 @@ const NEWEST_CLANG: u32 = 30;
 /// clang, with the toolkit whose headers and assembler it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clang {
-    /// The executable.
+    /// The path of the executable.
     pub path: PathBuf,
     /// The first line of `clang --version`, and what the toolkit's nvcc says.
     identity: String,
@@ -59,7 +59,7 @@ impl Clang {
         Some(Self { path, identity, toolkit })
     }
 
-    /// Its name with its version, for example `clang 19.1.7`.
+    /// Returns the compiler's name with its version, for example `clang 19.1.7`.
     pub fn name(&self) -> String {
         let version = self.identity.split_once("clang version ").and_then(|(_, rest)| rest.split_whitespace().next());
         format!("clang {}", version.unwrap_or("of unknown version"))
@@ -69,9 +69,9 @@ impl Clang {
 /// The compilers that are programs of this machine, as far as they are needed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Installed {
-    /// Of host functions, and of kernels with `compiler = "nvcc"`.
+    /// The compiler of host functions, and of kernels with `compiler = "nvcc"`.
     pub nvcc: Option<Nvcc>,
-    /// Of kernels with `compiler = "clang"`.
+    /// The compiler of kernels with `compiler = "clang"`.
     pub clang: Option<Clang>,
 }
 
@@ -83,7 +83,7 @@ impl Installed {
         Self { nvcc, clang }
     }
 
-    /// Their names with versions: `nvcc 13.0.88, clang 19.1.7`.
+    /// Returns the compilers' names with versions: `nvcc 13.0.88, clang 19.1.7`.
     pub fn names(&self) -> Option<String> {
         let names = [self.nvcc.as_ref().map(Nvcc::name), self.clang.as_ref().map(Clang::name)];
         let names: Vec<String> = names.into_iter().flatten().collect();
@@ -121,12 +121,12 @@ pub(super) struct KernelBuild<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Code, and the names of kernels and variables in it.
+/// The code that was built, with the names of the kernels and variables in it.
 #[derive(Debug)]
 pub(super) struct Built {
     pub kind: CodeKind,
     pub code: Vec<u8>,
-    /// Expression → mangled name.
+    /// The mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
     pub log: String,
 }
@@ -222,8 +222,8 @@ impl KernelBuild<'_> {
     }
 }
 
-/// Returns a file with a variable for each of these expressions, behind the source. Errors about one name the
-/// expression.
+/// Returns a file with a variable for each of these expressions, behind the source. A compiler's error about one of
+/// them names the expression.
 fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure> {
     let source = std::path::absolute(source).unwrap_or_else(|_| source.to_owned());
     let path = source.display().to_string();

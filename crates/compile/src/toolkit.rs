@@ -1,4 +1,4 @@
-//! A compiler on disk: NVRTC, its builtins library and the CUDA headers.
+//! Represents a compiler on disk: NVRTC, its builtins library and the CUDA headers.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use crate::model::ToolkitInfo;
 /// Environment variable with a toolkit to use before all others; `pinned` selects the fetched one.
 pub const TOOLKIT_VARIABLE: &str = "RUNNER_TOOLKIT";
 
-/// A compiler and its headers, on disk.
+/// A compiler that is on disk with its headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolkit {
-    /// Its version.
+    /// The version that the compiler has.
     pub info: ToolkitInfo,
     /// Where it was found.
     pub source: ToolkitSource,
-    /// `libnvrtc.so.<major>`, absolute.
+    /// The absolute path of `libnvrtc.so.<major>`.
     pub library: PathBuf,
-    /// `libnvrtc-builtins.so.<major>.<minor>`, absolute. NVRTC finds it only if it is already loaded.
+    /// The absolute path of `libnvrtc-builtins.so.<major>.<minor>`. NVRTC finds it only if it is already loaded.
     pub builtins: PathBuf,
-    /// In search order.
+    /// The folders of headers, in the order in which they are searched.
     pub include_dirs: Vec<PathBuf>,
     /// `libcudadevrt.a`, absolute, if the toolkit has it. Only launches from the device need it.
     pub device_runtime: Option<PathBuf>,
@@ -32,12 +32,12 @@ pub struct Toolkit {
 pub enum ToolkitSource {
     /// The pinned toolkit in the user's cache.
     Fetched,
-    /// A toolkit installed on the machine, by its folder.
+    /// The toolkit is installed on the machine, in this folder.
     System(PathBuf),
 }
 
 impl Toolkit {
-    /// `NVRTC 13.0.88 (fetched)`.
+    /// Describes the compiler: `NVRTC 13.0.88 (fetched)`.
     pub fn describe(&self) -> String {
         let version = self.info.build.clone().unwrap_or(format!("{}.{}", self.info.version.0, self.info.version.1));
         match &self.source {

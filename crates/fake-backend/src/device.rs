@@ -37,11 +37,11 @@ pub struct FakeDevice {
     pub(super) states: Vec<DeviceState>,
     pub(super) looks: usize,
     pub(super) tick: Option<f64>,
-    /// Its counter of energy: how often it moves, seconds, and by how much, joules.
+    /// How often the counter of energy moves, in seconds, and by how much, in joules.
     pub(super) energy: Option<(f64, f64)>,
     /// The time limits so far; `None` for a device that ends no kernels.
     limits: Option<Vec<Duration>>,
-    /// Those of the last loop.
+    /// How many iterations the most recent loop made.
     iterations: u32,
 }
 
@@ -120,7 +120,7 @@ impl FakeDevice {
         self
     }
 
-    /// Its state at each look; the last one stays. Without states it has no monitor.
+    /// Sets the states that the device shows, one at each look; the last one stays. Without states it has no monitor.
     #[must_use]
     pub fn in_states(mut self, states: Vec<DeviceState>) -> Self {
         self.states = states;
@@ -153,12 +153,12 @@ impl FakeDevice {
         &self.launched
     }
 
-    /// Bytes of every upload so far, in order.
+    /// Returns how many bytes every upload so far had, in order.
     pub fn uploaded(&self) -> &[usize] {
         &self.uploaded
     }
 
-    /// Bytes of every allocation so far, guard zones not counted, in order.
+    /// Returns how many bytes every allocation so far had without guard zones, in order.
     pub fn allocated(&self) -> &[usize] {
         &self.allocated
     }
@@ -381,7 +381,7 @@ impl Device for FakeDevice {
         Ok(())
     }
 
-    /// Its messages name no memory.
+    /// The messages of this device name no memory.
     fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn unload(&mut self, _module: ModuleId) -> Result<(), DeviceError> {

@@ -102,11 +102,11 @@ pub struct Call<'a> {
     memory: &'a mut Memory,
     variables: &'a BTreeMap<(ModuleId, String), BufferId>,
     args: &'a [LaunchArg],
-    /// Blocks per grid.
+    /// The number of blocks that the grid has.
     pub grid: Dim3,
-    /// Threads per block.
+    /// The number of threads that each block has.
     pub block: Dim3,
-    /// Which launch of this kernel it is, from 0 over the life of the device.
+    /// How many launches of this kernel came before it in the life of the device.
     pub nth: u32,
     /// Device printf.
     pub printed: String,

@@ -1,11 +1,11 @@
-//! The memory of the fake device: every buffer between its guard zones.
+//! Simulates the memory of the fake device: every buffer lies between its guard zones.
 
 use runner_backend::{BufferId, DeviceError};
 
-/// One allocation.
+/// The memory of one allocation.
 #[derive(Debug, Clone)]
 struct Block {
-    /// Guard, data, guard.
+    /// The bytes of the guard, of the data, and of the second guard.
     bytes: Vec<u8>,
     guard: usize,
 }
@@ -32,7 +32,7 @@ impl Memory {
             return Err(DeviceError::OutOfMemory { needed, available: self.free });
         }
         self.free -= needed;
-        // Undefined content, as on a GPU, and never the right result by chance.
+        // The content is undefined, as on a GPU, and never the right result by chance.
         self.blocks.push(Some(Block { bytes: vec![0x5C; bytes + 2 * guard], guard }));
         Ok(BufferId(self.blocks.len() as u32 - 1))
     }

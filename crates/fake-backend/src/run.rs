@@ -1,4 +1,4 @@
-//! What the tests of a run need besides a device: code, an environment, one sample per case.
+//! Makes what the tests of a run need besides a device: code, an environment, one sample per case.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn toolkit() -> ToolkitInfo {
     ToolkitInfo { version: (13, 0), build: None }
 }
 
-/// Code of no kernel, in no file.
+/// Returns code that has no kernel and is in no file.
 pub fn compiled(key: &str) -> Compiled {
     Compiled {
         key: CompileKey(key.to_owned()),
@@ -46,7 +46,7 @@ pub fn environment(device: DeviceInfo) -> Environment {
     }
 }
 
-/// One sample of a regime, however wide its interval; `timeout` in seconds.
+/// Returns settings that take one sample of a regime, however wide its interval; `timeout` is in seconds.
 pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     MeasurePlan {
         regimes: vec![regime],

@@ -1,4 +1,4 @@
-//! The kernels and `__device__` variables that a CUDA C++ source defines, found by scanning its tokens.
+//! Finds the kernels and `__device__` variables that a CUDA C++ source defines, by scanning its tokens.
 //!
 //! The scan skips comments and strings and follows includes. It does not expand macros: if a macro may define kernels,
 //! or an included file is missing, the list is marked incomplete and no name is reported as undefined.
@@ -17,10 +17,10 @@ const MOST_FILES: usize = 256;
 /// Most declarations of kernels, variables and functions read in one file.
 pub const MOST_DECLARATIONS: usize = 1 << 16;
 
-/// Most tokens of a declaration up to its body. What is longer is not read.
+/// The largest number of tokens that a declaration may have before its body. What is longer is not read.
 pub const LONGEST_HEAD: usize = 1 << 12;
 
-/// What a source defines.
+/// What a CUDA C++ source defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CudaSource {
     /// Names of `__global__` functions, without namespaces and template arguments.
@@ -128,7 +128,7 @@ pub fn without_directives(text: &str) -> (String, Vec<String>) {
     (code, directives)
 }
 
-/// Identifiers, numbers, literals, and all other characters one by one.
+/// Splits a text into identifiers, numbers, literals, and all other characters one by one.
 pub fn tokens(text: &str) -> Vec<&str> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();

@@ -34,7 +34,7 @@ fn named(name: &str) -> Option<ElementType> {
     })
 }
 
-/// `unsigned long long` and the like, in any order of its words. `long` has 64 bits, as on Linux.
+/// Parses `unsigned long long` and the like, whose words may come in any order. `long` has 64 bits, as on Linux.
 fn integer(name: &str) -> Option<ElementType> {
     let words: Vec<&str> = name.split(' ').collect();
     if !words.iter().all(|word| matches!(*word, "signed" | "unsigned" | "char" | "short" | "int" | "long")) {

@@ -15,11 +15,11 @@ const KERNELS: &str = "kernels";
 
 #[derive(Debug)]
 pub struct Files {
-    /// The manifest's folder.
+    /// Returns the folder that the manifest is in.
     folder: PathBuf,
     project: Project,
     scanner: Scanner,
-    /// By file and include paths.
+    /// The sources that were read, by file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
     signatures: BTreeMap<PathBuf, Rc<Vec<Signature>>>,
 }

@@ -14,14 +14,14 @@ use toml::de::{DeTable, DeValue};
 use crate::diagnostics::nearest;
 use crate::model::{Diagnostic, Span};
 
-/// A value with its place.
+/// A value with the place where it is written.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct At<T> {
     pub value: T,
     pub span: Span,
 }
 
-/// A required key. Empty if it is missing or wrong, which has then been reported.
+/// The value of a key that is required. Empty if it is missing or wrong, which has then been reported.
 #[derive(Debug, Clone)]
 pub struct Must<T>(pub Option<T>);
 
@@ -60,7 +60,7 @@ pub struct Findings {
     pub refused: BTreeSet<(usize, &'static str)>,
     /// Entries of tables with user-chosen keys, such as axes, whose value was refused.
     pub dropped: BTreeSet<String>,
-    /// First and last byte of each table. The span of a table covers only its header.
+    /// The first and the last byte of each table. The span of a table covers only its header.
     pub extents: BTreeMap<usize, usize>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `a string`, `an array`.
+/// Names the kind of a value: `a string`, `an array`.
 fn describe(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -235,7 +235,7 @@ pub trait Table: Sized + Clone {
     #[must_use]
     fn or_shared(self, shared: &Self) -> Self;
 
-    /// Known keys, in the order of the manual.
+    /// Returns the keys that the table may have, in the order of the manual.
     fn keys() -> Vec<&'static str>;
 
     /// Keys of later versions.

@@ -10,14 +10,14 @@ use super::cuda_source::{
 };
 use crate::includes::{Scanner, SearchPath};
 
-/// A `__global__` function.
+/// The declaration of a `__global__` function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// Its name, without namespaces.
+    /// The function's name, without namespaces.
     pub name: String,
     /// Empty for a function that is no template.
     pub template: Vec<TemplateParameter>,
-    /// In their order.
+    /// The parameters in their order.
     pub parameters: Vec<Parameter>,
     /// Whether the file itself defines it, and no file that it includes.
     pub own: bool,
@@ -26,18 +26,18 @@ pub struct Signature {
 /// A parameter of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateParameter {
-    /// As the source writes it: `typename T`, `int B = 4`.
+    /// The parameter as the source writes it: `typename T`, `int B = 4`.
     pub text: String,
-    /// `T`.
+    /// The parameter's name: `T`.
     pub name: String,
-    /// `4`.
+    /// The parameter's default: `4`.
     pub default: Option<String>,
 }
 
 /// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// As the source writes it: `const float *in`.
+    /// The parameter as the source writes it: `const float *in`.
     pub text: String,
     /// `None` if the source gives it none.
     pub name: Option<String>,

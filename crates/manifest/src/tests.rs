@@ -18,7 +18,7 @@ use crate::model::{
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
 
-/// Only the required keys.
+/// A manifest that has only the required keys.
 const SMALLEST: &str = "[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\n\
                         kernel = \"second\"\ngrid = [1]\nblock = [32]\n";
 
@@ -363,7 +363,7 @@ fn an_expression_knows_its_place_whatever_quotes_it_has() {
 #[test]
 fn the_hash_is_that_of_the_text() {
     let manifest = load(&folder(SMALLEST));
-    // From sha256sum.
+    // The hash was computed by sha256sum.
     assert_eq!(manifest.hash, "a6b6c7b7ef299425d80f2efe6e13dca386da4701278bf7c314bc76f8442d85f8");
 }
 

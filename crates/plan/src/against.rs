@@ -1,4 +1,4 @@
-//! The cases of a base beside those of the manifest, in the same groups.
+//! Plans the cases of a base beside those of the manifest, in the same groups.
 //!
 //! A case of the base joins the group of the case with its key, as a variant of its own. It keeps its launches, sources
 //! and options. Inputs, checks and the way of measuring are those of the manifest, so that both run on one memory; a case
@@ -35,7 +35,7 @@ pub struct Joined {
 /// A case whose base is not of the same thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The manifest's case.
+    /// The case that the manifest defines.
     pub case: CaseKey,
     /// What of it differs.
     pub part: Part,
@@ -50,7 +50,7 @@ pub struct Refused {
 pub enum Part {
     /// Buffers and their first contents.
     Inputs,
-    /// The expected results.
+    /// The cases differ in the results that they expect.
     Check,
 }
 
@@ -182,7 +182,7 @@ fn differing_buffers(base: &[BufferPlan], new: &[BufferPlan], case: &CaseKey) ->
     sides.filter(|(_, base, new)| base != new).map(refused).collect()
 }
 
-/// `f32[1024], uniform from 0 to 1, seed 7`.
+/// Describes a buffer: `f32[1024], uniform from 0 to 1, seed 7`.
 fn describe(buffer: &BufferPlan) -> String {
     let fill = match &buffer.fill {
         None => return format!("{}[{}]", buffer.element, buffer.len),
@@ -215,11 +215,11 @@ fn differing_check(base: &CaseJob, new: &CaseJob) -> Option<Refused> {
     (base != new_said).then_some(Refused { case, part: Part::Check, base, new: new_said })
 }
 
-/// `sum(partial) = sum(input), abs 0, rel 0.00001, ulp 0`.
+/// Describes a check: `sum(partial) = sum(input), abs 0, rel 0.00001, ulp 0`.
 fn describe_check(check: &CheckPlan) -> String {
     let Tolerance { abs, rel, ulp } = check.tolerance;
     let expected = match &check.expect {
-        // Numbers that the manifest's text names by expressions.
+        // The plan has numbers where the manifest's text has expressions.
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
         ExpectPlan::Variant(name) => format!("{} = that of `{name}`", in_words(&check.actual)),
         ExpectPlan::Part(part) => format!(

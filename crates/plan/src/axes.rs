@@ -1,4 +1,4 @@
-//! The axes of this run: the manifest's, replaced by those of the backend and then by `--set`.
+//! Determines the axes of this run: the manifest's, replaced by those of the backend and then by `--set`.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use crate::model::{Diagnostic, Value};
 
 use super::PlanOptions;
 
-/// Every axis of this run.
+/// The axes that this run has.
 #[derive(Debug)]
 pub struct Axes {
-    /// In the manifest's order.
+    /// The axes that all variants share, in the manifest's order.
     pub shared: Vec<Axis>,
-    /// Own axes of each variant, in the manifest's order.
+    /// The axes that only one variant has, for each variant in the manifest's order.
     pub own: Vec<OwnAxes>,
     /// Shared axes whose values differ from the manifest's: included points must fit the new ones.
     pub replaced: BTreeSet<String>,
 }
 
-/// The own axes of one variant of the manifest.
+/// The axes that only one variant of the manifest has.
 #[derive(Debug)]
 pub struct OwnAxes {
     pub name: crate::experiment::Template,

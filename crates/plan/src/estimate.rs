@@ -23,13 +23,13 @@ use crate::model::{
 /// What a case on the host reads, and what the host of a simulation makes and checks.
 pub const HOST_BYTES_PER_SECOND: f64 = 2e9;
 
-/// Making an input or checking an output on the device.
+/// How many bytes per second are made or checked on the device.
 pub const DEVICE_BYTES_PER_SECOND: f64 = 1e11;
 
-/// Loading code, allocating memory, reading back what a check found.
+/// How many seconds a case needs to load code, allocate memory and read back what a check found.
 pub const CASE_SECONDS: f64 = 0.02;
 
-/// Samples of a case in one regime.
+/// How many seconds the samples of a case take in one regime.
 pub const SAMPLING_SECONDS: f64 = 0.03;
 
 /// The assumed share of the memory's peak that a kernel reaches.
@@ -44,16 +44,17 @@ pub const INSTRUCTIONS_PER_WARP: f64 = 40.0;
 /// What the warps execute on the simulator for each 128 bytes that the job moves.
 pub const INSTRUCTIONS_PER_REQUEST: f64 = 20.0;
 
-/// Warp instructions a second of the simulator on two cores, with its sanitizer.
+/// How many warp instructions the simulator executes per second on two cores, with its sanitizer.
 pub const SIMULATED_PER_SECOND: f64 = 2e7;
 
-/// Bytes that the 32 threads of a warp request with one instruction, four each.
+/// How many bytes the 32 threads of a warp request with one instruction, at four bytes each.
 const BYTES_PER_REQUEST: f64 = 128.0;
 
-/// Threads per warp.
+/// How many threads a warp has.
 const WARP: f64 = 32.0;
 
-/// Launches of a case besides its samples and its warm-up: the check before and the check after.
+/// How often a case is launched besides its samples and its warm-up: once for the check before and once for the check
+/// after.
 const CHECKED_LAUNCHES: f64 = 2.0;
 
 /// Device memory that a case takes: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer
@@ -73,12 +74,12 @@ fn buffer_memory(buffer: &BufferPlan) -> u64 {
     buffer.bytes().0.saturating_mul(copies).saturating_add(guards)
 }
 
-/// The costs of one group.
+/// The costs that one group has.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupCost {
     /// Device memory: the cases of a group keep their buffers at the same time and share equal ones.
     pub memory: Bytes,
-    /// Estimated, for all its cases.
+    /// The estimated seconds of all cases together.
     pub seconds: f64,
 }
 

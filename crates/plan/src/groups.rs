@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::planned_outcome::Cell;
 use super::points::Points;
 
-/// The cells, group after group; within a group in the manifest's order.
+/// The cells of the matrix, group after group; those of a group are in the manifest's order.
 #[derive(Debug, Default)]
 pub struct Groups {
     cells: Vec<Cell>,

@@ -1,4 +1,4 @@
-//! From a manifest to ordered work.
+//! Turns a manifest into ordered work.
 //!
 //! [`expand`] makes the matrix: every point of the axes for every variant, with the planned outcome of each cell (kept,
 //! excluded by a rule, or by a `requires` that does not hold), narrowed as the command line asks, and put into groups
@@ -45,7 +45,8 @@ use groups::Groups;
 use points::Points;
 use recipe::{Recipe, Rule};
 
-/// Most cells of a matrix. A larger one is more likely a typing error in an axis, and its table would be large.
+/// The largest number of cells that a matrix may have. A larger one is more likely a typing error in an axis, and its
+/// table would be large.
 pub const MAX_CELLS: u64 = 1_000_000;
 
 /// The machine that the matrix is made for, and how the matrix is narrowed.
@@ -73,7 +74,7 @@ impl PlanOptions {
     }
 }
 
-/// The expanded matrix.
+/// What a manifest expands to.
 #[derive(Debug)]
 pub struct Plan {
     experiment: String,
@@ -98,7 +99,7 @@ const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and th
 ///
 /// # Errors
 ///
-/// All errors of the manifest on this backend and of the narrowing options.
+/// The error has all errors of the manifest on this backend and of the narrowing options.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
     let diagnostics = |items| Diagnostics::new(manifest.source.clone(), items);
     let axes = axes::effective(manifest, options).map_err(diagnostics)?;

@@ -74,7 +74,7 @@ struct Identity<'a> {
     /// The order of launches that are not made once each.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<&'a StepsPlan>,
-    /// Bodies without code of their own.
+    /// The body of a case that has no code of its own.
     body: Option<&'a BodyPlan>,
     checks: &'a [CheckPlan],
     /// Left out if nothing printed is checked, so that the hashes of other cases stay the same as before this field

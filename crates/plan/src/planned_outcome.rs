@@ -13,10 +13,11 @@ use crate::model::{Diagnostic, Value};
 use super::recipe::{self, Needs, Recipe, Rule};
 use super::{Plan, PlanOptions, PlannedVariant};
 
-/// One cell of the matrix.
+/// A cell of the matrix, which may become a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// Place in the expansion. Filters do not change it: the same cell has the same ordinal in a narrowed plan.
+    /// The number that the cell has in the expansion. Filters do not change it: the same cell has the same ordinal in a
+    /// narrowed plan.
     pub ordinal: u32,
     /// Whether it runs.
     pub outcome: PlannedOutcome,
@@ -25,9 +26,9 @@ pub struct Cell {
 /// Whether a cell runs, and if not, which condition of the manifest prevents it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedOutcome {
-    /// It runs, unless resolving it finds an error.
+    /// The cell runs, unless resolving it finds an error.
     Kept,
-    /// This `[[exclude]]` rule of the manifest holds, by index.
+    /// The `[[exclude]]` rule of the manifest with this index excludes the cell.
     Excluded(u16),
     /// This `requires` of its variant does not hold, by index.
     Unmet(u16),
@@ -37,10 +38,10 @@ pub enum PlannedOutcome {
     NeedsDevice,
 }
 
-/// Points per parallel task.
+/// How many points each parallel task looks at.
 const CHUNK: usize = 2048;
 
-/// Distinct errors reported per condition.
+/// How many distinct errors are reported for each condition.
 const SHOWN: usize = 4;
 
 /// Decides the outcome of every cell, and leaves out those that the filter drops.

@@ -1,4 +1,4 @@
-//! The product of the shared axes, in the manifest's order, and the points added to it.
+//! Forms the product of the shared axes, in the manifest's order, and the points added to it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::axes::Axes;
 /// Every point, a row of indices into the axes' values.
 #[derive(Debug, Default)]
 pub struct Points {
-    /// Axes per row.
+    /// The number of axes in each row.
     width: usize,
     indices: Vec<u32>,
     /// Rows; stored separately, since a manifest without axes has one row of width zero.
@@ -77,7 +77,7 @@ fn dimensions(axes: &[Axis], zip: &[Vec<String>]) -> Vec<Dimension> {
     dimensions
 }
 
-/// Counts like an odometer: the last dimension changes fastest.
+/// Counts through all points like an odometer: the last dimension changes fastest.
 fn multiply(dimensions: &[Dimension], width: usize) -> Points {
     let count = dimensions.iter().map(|d| d.length).product();
     let mut indices = vec![0_u32; count * width];

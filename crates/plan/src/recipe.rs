@@ -26,7 +26,7 @@ pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 /// The number of a repetition of a launch or of the sequence, from 0.
 pub const NTH: &str = "nth";
 
-/// One variant of the manifest with its parts of the shared tables.
+/// One variant of the manifest, with the parts of the shared tables that it uses.
 #[derive(Debug)]
 pub struct Recipe {
     /// Sorted so that each comes after those it uses.
@@ -36,7 +36,7 @@ pub struct Recipe {
     pub guard: Needs,
     /// What the job needs.
     pub needs: Needs,
-    /// Those that the body or the checks name.
+    /// The buffers that the body or the checks name.
     pub buffers: Vec<BufferSpec>,
     pub body: BodySpec,
     pub checks: Vec<CheckSpec>,

@@ -14,7 +14,7 @@ use super::{GroupCost, PlanOptions, expand, resolve};
 use crate::experiment::Manifest;
 use crate::model::{Diagnostics, GroupKey, Shard};
 
-/// The groups of a plan with their costs.
+/// The groups of a plan with their costs, from which shards are made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shards {
     groups: Vec<(GroupKey, f64)>,
@@ -25,7 +25,7 @@ impl Shards {
     ///
     /// # Errors
     ///
-    /// As [`expand`].
+    /// The errors are those of [`expand`].
     pub fn of(manifest: &Manifest, options: &PlanOptions) -> Result<Self, Diagnostics> {
         let anywhere = PlanOptions { device: None, ..options.clone() };
         let plan = expand(manifest, &anywhere)?;
@@ -37,7 +37,7 @@ impl Shards {
         Ok(Self { groups: (0..plan.group_count()).into_par_iter().map(cost).collect() })
     }
 
-    /// Estimated seconds of all groups.
+    /// Returns the estimated seconds of all groups together.
     pub fn seconds(&self) -> f64 {
         self.groups.iter().map(|(_, seconds)| seconds).sum()
     }
@@ -59,7 +59,7 @@ impl Shards {
         self.groups.iter().zip(self.owners(shard.of)).filter_map(own).collect()
     }
 
-    /// Estimated seconds of each of `shards` shards.
+    /// Returns the estimated seconds of each of `shards` shards.
     pub fn seconds_of(&self, shards: u32) -> Vec<f64> {
         let mut seconds = vec![0.0; shards as usize];
         for ((_, cost), owner) in self.groups.iter().zip(self.owners(shards)) {
@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn the_costliest_groups_come_first_and_go_where_least_is() {
-        // 7 | 6, then 5 to the 6, 4 to the 7, 3 to either of two elevens: the first.
+        // The groups of 7 and 6 come first, then 5 goes to the 6 and 4 to the 7; 3 goes to either of two elevens: the
+        // first.
         let plan = shards(&[3.0, 4.0, 5.0, 6.0, 7.0]);
         assert_eq!(values(&plan.keys(Shard { index: 1, of: 2 })), [0, 1, 4]);
         assert_eq!(values(&plan.keys(Shard { index: 2, of: 2 })), [2, 3]);

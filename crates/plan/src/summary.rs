@@ -11,11 +11,11 @@ use crate::model::{Bytes, Outcome};
 /// Why cases of a plan do not run, or not yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// By an `exclude` rule, whose text this is.
+    /// An `exclude` rule with this text excludes the case.
     Rule(String),
     /// A `requires` does not hold.
     Requires {
-        /// The variant's name.
+        /// The name of the variant that the case needs.
         variant: String,
         /// The condition as written.
         text: String,
@@ -26,29 +26,29 @@ pub enum Reason {
     Invalid(String),
     /// More memory than the device has.
     OutOfMemory {
-        /// The variant's name.
+        /// The name of the variant that is too large.
         variant: String,
     },
     /// An expression has no value.
     Unresolved(String),
-    /// Its check needs a variant that does not run.
+    /// The case's check needs a variant that does not run.
     NotRun(String),
-    /// It names attributes of an unknown device.
+    /// The case names attributes of an unknown device.
     Device(String),
 }
 
-/// Counts and costs of a plan.
+/// How many cases a plan has, and what they cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     /// Cases that are ready to run.
     pub ready: u64,
-    /// All others, by reason.
+    /// The number of all other cases, by reason.
     pub others: BTreeMap<Reason, u64>,
     /// Translation units to compile, including those in the cache.
     pub units: usize,
     /// Memory of the group that needs most, and its index.
     pub largest: Option<(Bytes, usize)>,
-    /// Estimated, for the whole run.
+    /// How many seconds the whole run takes, as estimated.
     pub seconds: f64,
     /// Groups with cases to run and no baseline among them.
     pub without_baseline: u64,

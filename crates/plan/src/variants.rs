@@ -1,4 +1,4 @@
-//! Variants after expansion of their own axes.
+//! Expands variants by the axes that only they have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::model::{Diagnostic, Value};
 use super::axes::{Axes, OwnAxes};
 use super::{MAX_CELLS, PlanOptions};
 
-/// One implementation under comparison.
+/// One implementation that is compared with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedVariant {
-    /// With the values of its own axes filled in.
+    /// The name, with the values of the variant's own axes filled in.
     pub name: String,
-    /// Index into the manifest's variants.
+    /// The index of the variant in the manifest.
     pub spec: usize,
-    /// Its own axes with their values.
+    /// The values of the axes that only the variant has.
     pub own: Vec<(Arc<str>, Value)>,
     /// False if `--variant` leaves it out.
     pub selected: bool,

@@ -1,8 +1,8 @@
-//! Which part of the matrix a command is about.
+//! Defines the options that select the part of the matrix a command is about.
 
 use clap::Args;
 
-/// Which part of the matrix to run.
+/// The options that select the part of the matrix to run.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Cases")]
 pub struct Narrowing {

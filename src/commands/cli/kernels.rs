@@ -1,4 +1,4 @@
-//! `try` and `init`: from the kernels of a source to a manifest.
+//! Defines the arguments of `try` and `init`, which make a manifest for the kernels of a source.
 
 use std::path::PathBuf;
 

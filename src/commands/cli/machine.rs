@@ -1,4 +1,4 @@
-//! Commands about the machine and the program itself, and the worker.
+//! Defines the arguments of commands about the machine and the program, and of the worker.
 
 use std::path::PathBuf;
 

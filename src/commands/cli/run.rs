@@ -1,4 +1,4 @@
-//! `run` and `profile`.
+//! Defines the arguments of `run` and `profile`.
 
 use std::path::PathBuf;
 

@@ -31,7 +31,7 @@ impl ReachArgs {
         }
     }
 
-    /// The same as words of a command line.
+    /// Returns the options as words of a command line.
     pub fn words(&self) -> Vec<String> {
         let project = self.project.as_ref().map(|folder| format!("--project={}", folder.display()));
         project.into_iter().chain(self.allow_outside.then(|| "--allow-outside".to_owned())).collect()

@@ -1,4 +1,4 @@
-//! The plan as text: one screen for an ordinary experiment.
+//! Writes the plan as text, which for an ordinary experiment fits one screen.
 
 use std::fmt::Write;
 
@@ -36,13 +36,13 @@ pub fn text(
     text
 }
 
-/// A heading and its rows: a first column as wide as its widest cell.
+/// Appends a heading and the rows below it, with a first column as wide as its widest cell.
 fn section(text: &mut String, heading: &str, rows: &[(String, String)], width: Option<usize>) {
     if rows.is_empty() {
         return;
     }
     let names = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    // a narrow terminal wraps lines itself.
+    // A narrow terminal wraps lines itself.
     let indent = " ".repeat(names + 4);
     let width = width.map(|width| width.saturating_sub(indent.len())).filter(|width| *width >= 30);
     // Writing to a String cannot fail.

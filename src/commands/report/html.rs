@@ -1,4 +1,4 @@
-//! `runner report --html`: a report, or a tree of them, as one file for a browser.
+//! Implements `runner report --html`, which makes one file for a browser of a report, or of a tree of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `runner run --devices`: the groups of all manifests over several GPUs of this machine.
+//! Implements `runner run --devices`, which spreads the groups of all manifests over several GPUs of this machine.
 //!
 //! Code is compiled first. The groups of all manifests are in one queue, the longest first; those that the host's speed
 //! affects come last, because they run alone. Each GPU has one worker, which takes one group after the other, and a

@@ -1,5 +1,5 @@
-//! `runner run` with several manifests: one experiment after the other, each with its own worker, journal and report,
-//! and one table of all at the end.
+//! Implements `runner run` with several manifests: one experiment after the other, each with its own worker, journal
+//! and report, and one table of all at the end.
 //!
 //! A fault in any manifest ends the command before the first run. An experiment that fails does not stop the next one;
 //! an interrupt does.
@@ -19,7 +19,7 @@ use crate::format::seconds;
 /// A line of the table.
 pub struct Line {
     pub experiment: String,
-    /// `None` after an interrupt.
+    /// How the experiment ended; `None` after an interrupt.
     pub ended: Option<Ended>,
     pub took: Duration,
 }
@@ -102,7 +102,7 @@ fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> Result<RunOptions
     Ok(RunOptions { out, ..RunOptions::of_run(args, path)? })
 }
 
-/// `reduce   ok   12.1 s   130 of 130 cases measured, …`
+/// Makes the table of all experiments, with lines such as `reduce   ok   12.1 s   130 of 130 cases measured, …`.
 fn table(lines: &[Line]) -> String {
     let width = lines.iter().map(|line| line.experiment.chars().count()).max().unwrap_or(0);
     let mut text = String::from("\n");

@@ -1,4 +1,4 @@
-//! `run --watch`: runs on the simulator again whenever a file of the manifests changes.
+//! Implements `run --watch`, which runs on the simulator again whenever a file of the manifests changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -34,7 +34,7 @@ use crate::revision::{self, Files, RevisionError};
 pub struct Base {
     /// What its variants are called after: the commit, or the folder's name.
     label: String,
-    /// Its manifest as messages name it: `main:experiments/reduce.toml`.
+    /// The base's manifest as messages name it: `main:experiments/reduce.toml`.
     place: String,
     /// Where its manifest is for the time of the run.
     path: PathBuf,
@@ -155,7 +155,7 @@ pub struct PlannedBase<'a> {
     base: &'a Base,
     /// `None` if its manifest cannot be used.
     pub plan: Option<Plan>,
-    /// Those that `--variant` keeps; empty for all.
+    /// The variants that `--variant` keeps; empty for all.
     variants: Vec<String>,
     faults: Vec<String>,
 }

@@ -38,13 +38,13 @@ pub fn conclude(
     Ok(Ended { exit: exit?, counts: render::counts(&records), both: None })
 }
 
-/// A finished run.
+/// A run whose files are written.
 #[derive(Debug)]
 pub struct Written {
     pub records: Records,
     /// The time of the run.
     pub spent: Spent,
-    /// Of the folder, so that no other process writes there meanwhile.
+    /// The lock of the folder, so that no other process writes there meanwhile.
     pub lock: FolderLock,
 }
 
@@ -96,7 +96,7 @@ struct Analysed {
     records: Records,
     /// The ratios that it lacks.
     ratios: Vec<Event>,
-    /// The time of its last run.
+    /// The time that the last run spent.
     spent: Spent,
 }
 
@@ -144,7 +144,8 @@ fn show(
     Ok(())
 }
 
-/// `time: 5.2 s (compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s; compiling meanwhile 2.0 s)`.
+/// Describes the time: `time: 5.2 s (compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s; compiling
+/// meanwhile 2.0 s)`.
 fn times(spent: &Spent) -> Option<String> {
     let (wall, idle) = (spent.wall?, spent.idle()?);
     let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {}", format::seconds(*seconds)));

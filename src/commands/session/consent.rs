@@ -17,7 +17,7 @@ use crate::plan::ResolvedGroup;
 use crate::project::Project;
 use crate::regular;
 
-/// Folder below `runner` in the user's state folder, with a file for each consent.
+/// The folder below `runner` in the user's state folder that has a file for each consent.
 const FOLDER: &str = "host-code";
 
 /// Host code of the shipped experiments, which needs no consent: the text of a file, and how the names of its functions for
@@ -89,7 +89,7 @@ impl HostCode {
         self.ask_with(folder().as_deref(), (project, place), allowed, console)
     }
 
-    /// The same with consents in `folder`.
+    /// Asks for consent, with the consents that are stored in `folder`.
     fn ask_with(
         &self,
         folder: Option<&Path>,

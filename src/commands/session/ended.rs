@@ -1,4 +1,4 @@
-//! How a run ended.
+//! Says how a run ended.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::model::Records;
 #[derive(Debug)]
 pub struct Ended {
     pub exit: Exit,
-    /// `26 of 36 cases measured, every result checked; 10 invalid.`
+    /// The counts of cases: `26 of 36 cases measured, every result checked; 10 invalid.`
     pub counts: String,
     /// Base and new, of a finished run with `--against`.
     pub both: Option<Both>,

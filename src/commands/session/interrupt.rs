@@ -1,4 +1,4 @@
-//! Ctrl-C during a run.
+//! Handles Ctrl-C during a run.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -12,7 +12,7 @@ use crate::format::plural_of;
 use crate::machine::{self, Store};
 use crate::model::{Clock, Compiled, Machine};
 
-/// Folder in the cache.
+/// The name of the folder in the cache.
 const FOLDER: &str = "machine";
 
 /// An opened device, and what measuring it takes.
@@ -41,7 +41,8 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
     Machine { gpu: Some(digest(uuid)), settings: site.ready.settings.clone(), other_processes, ..machine }
 }
 
-/// Twelve hexadecimal digits. Tells the GPUs of one model apart in committed records, which name no machine.
+/// Returns twelve hexadecimal digits that identify a GPU. Tells the GPUs of one model apart in committed records, which
+/// name no machine.
 fn digest(uuid: &str) -> String {
     let digest = Sha256::digest(uuid);
     digest[..6].iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
@@ -97,7 +98,7 @@ fn code(cache: Cache, site: Site<'_>) -> Result<Compiled, String> {
 mod tests {
     use super::*;
 
-    /// By `printf GPU-8f3c2a1e-0011-2233-4455-66778899aabb | sha256sum`.
+    /// The expected digits were printed by `printf GPU-8f3c2a1e-0011-2233-4455-66778899aabb | sha256sum`.
     #[test]
     fn a_gpu_is_told_by_the_beginning_of_the_digest_of_its_uuid() {
         assert_eq!(digest("GPU-8f3c2a1e-0011-2233-4455-66778899aabb"), "58e0aa2a2433");

@@ -134,7 +134,7 @@ pub fn get_ready(
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
 }
 
-/// A plan with all its code, for devices of one model.
+/// A plan with all of the code that it needs, for devices of one model.
 #[derive(Debug)]
 pub struct Ahead {
     pub plan: Plan,
@@ -394,7 +394,7 @@ fn installed<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -
     Ok(Installed { nvcc, clang })
 }
 
-/// Compiles units for the device.
+/// Compiles the units of a plan for the device.
 #[derive(Debug)]
 struct Compiler {
     target: Target,

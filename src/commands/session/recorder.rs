@@ -20,9 +20,9 @@ use super::destination::Destination;
 /// How a variant is expected to fail.
 #[derive(Debug)]
 struct ExpectedFailures {
-    /// Its name in case keys.
+    /// The variant's name in the keys of cases.
     variant: String,
-    /// The values of its own axes.
+    /// The values of the axes that only the variant has.
     own: Vec<(Arc<str>, Value)>,
     fails: Vec<ExpectedFailure>,
 }
@@ -44,7 +44,7 @@ impl ExpectedFailures {
 pub struct Recorder {
     journal: Journal,
     progress: Progress,
-    /// For standard output.
+    /// The lines for standard output, if they are wanted.
     lines: Option<EventLines>,
     /// Variants with an expected failure.
     expected_failures: Vec<ExpectedFailures>,

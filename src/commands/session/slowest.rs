@@ -1,4 +1,4 @@
-//! Which cases of a run took the most time, their compilation left out.
+//! Finds out which cases of a run took the most time, without their compilation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::model::{Case, Event};
 use crate::render::case_name;
 
-/// The time of each case so far: from the begin of each of its steps to the next event of another.
+/// The time that each case took so far: from the beginning of each of its steps to the next event of another case.
 #[derive(Debug, Default)]
 pub struct Slowest {
     active: Option<(Case, Instant)>,

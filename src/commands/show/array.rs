@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use crate::model::ElementType;
 use crate::npy;
 
-/// An array.
+/// An array that was read back, with its shape.
 pub struct Array {
     element: ElementType,
     bytes: Vec<u8>,

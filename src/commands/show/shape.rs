@@ -88,7 +88,7 @@ pub fn check(shapes: &[Shape], arrays: &[(Option<String>, usize)]) -> Result<(),
     Ok(())
 }
 
-/// Elements of a buffer, by their indices.
+/// The elements of a buffer that are asked for, by their indices.
 pub struct Selection {
     pub buffer: String,
     indices: Vec<(Option<usize>, Option<usize>)>,
@@ -96,7 +96,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Parses `out[3, 0..8]`.
+    /// Parses a selection such as `out[3, 0..8]`.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let wrong =
             || Failure::usage(format!("--element {text} names no elements: write out[5], out[3, 5] or out[3, 0..8]"));
@@ -145,7 +145,7 @@ impl Selection {
 mod tests {
     use super::*;
 
-    /// First element of each line, and the elements of a line.
+    /// Returns the first element of each line, and the elements of a line.
     fn lines(text: &str, len: usize, shape: Option<&str>) -> Result<(Vec<usize>, usize), String> {
         let shape = shape.map(Shape::parse).transpose().map_err(|error| error.message)?;
         let found = Selection::parse(text).and_then(|found| found.lines(len, shape.as_ref()));

@@ -18,12 +18,12 @@ use crate::plan::{self, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
 use crate::project::Project;
 
-/// Compiled kernels.
+/// The kernels that are compiled before the job starts.
 #[derive(Debug)]
 pub struct Ahead {
     units: CompiledUnits,
     options: PlanOptions,
-    /// Of the nodes, as far as it is known here: hashes of cases do not depend on it.
+    /// The environment of the nodes, as far as it is known here: hashes of cases do not depend on it.
     environment: Environment,
 }
 

@@ -21,7 +21,7 @@ const JOBS: &str = "target/jobs";
 #[derive(Debug)]
 pub struct Described {
     pub job: Job,
-    /// Its folder, absolute.
+    /// The absolute path of the job's folder.
     pub dir: PathBuf,
     pub device: DeviceInfo,
     pub backend: BackendKind,
@@ -78,7 +78,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
     Ok(Described { job, dir, device, backend })
 }
 
-/// From the command line, the project and the user, in this order; and the code of the project's.
+/// Reads settings from the command line, the project and the user, in this order; and the code of the project's.
 fn settings(args: &SubmitArgs) -> Result<(Settings, Option<HostCode>), Failure> {
     let refused = |error: crate::cluster::SettingsError| Failure::usage(error.to_string());
     let file = Path::new(SETTINGS_FILE);
@@ -152,7 +152,7 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     options
 }
 
-/// The same for the same manifests and options.
+/// Returns the job's name, which is the same for the same manifests and options.
 fn name(experiments: &[Experiment], options: &[String]) -> String {
     let first = experiments.first().map_or("", |experiment| experiment.name.as_str());
     let more = if experiments.len() > 1 { format!("-and-{}-more", experiments.len() - 1) } else { String::new() };

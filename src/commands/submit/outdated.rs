@@ -1,4 +1,4 @@
-//! Which finished shards no longer apply, because sources, options, inputs or checks have changed since.
+//! Finds out which finished shards no longer apply, because sources, options, inputs or checks have changed since.
 //!
 //! Fingerprints would say so, too, but they contain the driver, which the machine that submits does not know.
 

@@ -96,7 +96,7 @@ fn write(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: &mu
     console.print(&format!("{}\nrunner status {dir}\nrunner collect {dir}{out}\n", commands.join("\n")))
 }
 
-/// One script for each part of the tasks.
+/// Writes one script for each part of the tasks.
 fn by_hand(dir: &Path, job: &Job, tasks: &[Vec<Work>], number: u32) -> Result<Vec<Rendered>, Failure> {
     let limit = job.settings.max_array.unwrap_or(MAX_ARRAY);
     let render = |(first, count)| {
@@ -107,7 +107,7 @@ fn by_hand(dir: &Path, job: &Job, tasks: &[Vec<Work>], number: u32) -> Result<Ve
     parts.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Estimated seconds of the longest task.
+/// Returns how many seconds the longest task takes, as estimated.
 fn longest(job: &Job, tasks: &[Vec<Work>]) -> f64 {
     tasks.iter().map(|task| task.iter().map(|work| job.seconds(*work)).sum()).fold(0.0, f64::max)
 }

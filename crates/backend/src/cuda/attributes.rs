@@ -14,7 +14,7 @@ use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3}
 
 use sys::CUdevice_attribute as Attribute;
 
-/// A device of the driver with its id in this crate.
+/// A device that the driver lists, with the id that it has in this crate.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     pub raw: sys::CUdevice,
@@ -134,7 +134,7 @@ fn driver_error(call: &'static str, error: result::DriverError) -> DeviceError {
     check(call, error.0).err().unwrap_or_else(|| DeviceError::Driver { call, message: error.to_string() })
 }
 
-/// FP32 lanes per SM by compute capability.
+/// Returns the number of FP32 lanes that an SM of this compute capability has.
 ///
 /// Source: CUDA C++ Programming Guide, "Arithmetic Instructions", row "32-bit floating-point add, multiply,
 /// multiply-add".

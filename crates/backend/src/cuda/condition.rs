@@ -28,7 +28,7 @@ pub(super) const JUDGE: &str = "end_iteration";
 pub(super) const FAILED: usize = 0;
 pub(super) const ITERATIONS: usize = 1;
 pub(super) const VALUES: usize = 2;
-/// Words of the state before the counters of the loops.
+/// How many words of the state are before the counters of the loops.
 pub(super) const COUNTERS: usize = VALUES + MOST_READ;
 
 /// A function of the driver.

@@ -17,15 +17,15 @@ use libloading::Library;
 
 use crate::DeviceError;
 
-/// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`.
+/// The value of `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`.
 const CONCURRENT_KERNEL: c_int = 10;
-/// `CUPTI_ACTIVITY_KIND_KERNEL`.
+/// The value of `CUPTI_ACTIVITY_KIND_KERNEL`.
 const KERNEL: c_int = 3;
-/// `CUPTI_ACTIVITY_KIND_MEMCPY`: every copy but one between two devices.
+/// The value of `CUPTI_ACTIVITY_KIND_MEMCPY`, which stands for every copy but one between two devices.
 const MEMCPY: c_int = 1;
-/// `CUPTI_ACTIVITY_KIND_MEMSET`.
+/// The value of `CUPTI_ACTIVITY_KIND_MEMSET`.
 const MEMSET: c_int = 2;
-/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
+/// The value of `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
 const FLUSH_FORCED: u32 = 1;
 
 /// Versions of the interface whose records begin as [`KernelHead`] and [`CopyHead`] do: CUDA 11.8 to 12.9,
@@ -61,7 +61,7 @@ struct KernelHead {
     start: u64,
     end: u64,
     completed: u64,
-    /// Device, context, stream, grid, block, shared and local memory, correlation.
+    /// The fields that are not read: device, context, stream, grid, block, shared and local memory, correlation.
     configuration: [u32; 14],
     grid_id: i64,
     name: *const c_char,
@@ -72,7 +72,7 @@ struct KernelHead {
 #[derive(Clone, Copy)]
 struct CopyHead {
     kind: c_int,
-    /// Of a copy its kind, both memories' kinds and flags; of a memset the value.
+    /// The copy's kind, both memories' kinds and flags; the value where it is a memset.
     what: u32,
     bytes: u64,
     /// Nanoseconds; both are 0 if the times are unknown.
@@ -90,7 +90,7 @@ const _: () = {
     assert!(std::mem::offset_of!(CopyHead, end) == 24);
 };
 
-/// One operation's run.
+/// The time that one operation ran.
 #[derive(Debug, Clone, PartialEq)]
 struct Span {
     start: u64,
@@ -121,7 +121,7 @@ static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(super) struct Tracer {
     flush_all: FlushAll,
-    /// For example `CUPTI 13.0`.
+    /// The name that messages use, for example `CUPTI 13.0`.
     pub name: String,
 }
 
@@ -155,8 +155,8 @@ impl Tracer {
         self.take().map(drop)
     }
 
-    /// Nanoseconds of each sample, in order: from the begin of a body's first operation to the end of its last, the mean
-    /// over the runs. Kernels named `ignored` are left out.
+    /// Returns the nanoseconds of each sample, in order: from the beginning of a body's first operation to the end of
+    /// its last, as the mean over the runs. Kernels named `ignored` are left out.
     ///
     /// The device must be idle. It is an error if the records are not exactly the expected ones, each with its times.
     pub fn bodies(&self, expected: Expected, ignored: &str) -> Result<Vec<f64>, DeviceError> {
@@ -355,7 +355,7 @@ mod tests {
         let spans = [run(0, 30), run(100, 77), run(200, 32), run(300, 78)].concat();
         let two = Expected { samples: 2, runs: 2, counted: 1, prepare: 1, body: 2 };
         assert_eq!(bodies(spans.clone(), two, "read_all"), Ok(vec![41.0, 43.0]));
-        // Or one sample of four runs.
+        // The spans may also be one sample of four runs.
         let four = Expected { samples: 1, runs: 4, counted: 4, prepare: 1, body: 2 };
         assert_eq!(bodies(spans, four, "read_all"), Ok(vec![(41.0 + 88.0 + 43.0 + 89.0) / 4.0]));
     }

@@ -25,7 +25,8 @@ impl Cycle {
         Self { random: ChaCha8Rng::seed_from_u64(0) }
     }
 
-    /// Empty launches before a run of a sample, counted from 0. `own` are the launches of each run, the flush included.
+    /// Returns how many empty launches come before a run of a sample, counted from 0. `own` are the launches of each
+    /// run, the flush included.
     ///
     /// Every eighth run begins anywhere, so that a sample of one run does, and so that a wrong count, as for a host
     /// function, does not keep a sample to some of the places.
@@ -73,7 +74,7 @@ mod tests {
         let mut cycle = Cycle::new();
         let mut counts = [0; LAUNCHES as usize];
         (0..8000).for_each(|_| counts[places(&mut cycle, 2, 1)[0] as usize] += 1);
-        // 1000 each, with a standard deviation of 30.
+        // The expected count of each is 1000, with a standard deviation of 30.
         assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
     }
 

@@ -35,7 +35,7 @@ use crate::{
 /// The driver's default limit of pending launches from kernels.
 const PENDING_LAUNCHES: u32 = 2048;
 
-/// A GPU with its primary context. Fields drop in this order, so that the context goes last.
+/// A GPU that is used through its primary context. Fields drop in this order, so that the context goes last.
 #[derive(Debug)]
 pub(super) struct CudaDevice {
     pub(super) info: DeviceInfo,
@@ -50,7 +50,7 @@ pub(super) struct CudaDevice {
     own: Vec<(&'static str, ModuleId)>,
     pub(super) table: Table,
     pub(super) preparer: Preparer,
-    /// `None` for the driver's default.
+    /// How many launches may be pending; `None` for the driver's default.
     pending_launches: Option<u32>,
     pub(super) lanes: Lanes,
     pub(super) stream: Stream,

@@ -27,7 +27,7 @@ use crate::{Condition, DeviceError, Loop, ModuleId};
 
 use sys::CUgraphConditionalNodeType as NodeType;
 
-/// One thread of one block.
+/// Returns the shape of a launch of one thread.
 fn one_thread() -> Shape {
     Shape::new(Dim3::new(1, 1, 1), Dim3::new(1, 1, 1))
 }
@@ -147,7 +147,7 @@ impl DeviceLoops {
     ///
     /// # Errors
     ///
-    /// That of a loop whose condition never held, or had no value.
+    /// The error is that of a loop whose condition never held, or had no value.
     pub fn iterations(&self, stream: &Stream) -> Result<u32, DeviceError> {
         let mut words = [0_u64; COUNTERS];
         // SAFETY: the state has more than so many words, the graph has ended, and `words` outlives the call.
@@ -194,7 +194,7 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
     })
 }
 
-/// After how many iterations the first follows again.
+/// Returns after how many iterations the first follows again.
 fn period(repeated: &Repeated<'_, Operation<'_>>) -> Result<usize, DeviceError> {
     repeated.period.ok_or_else(|| {
         refused(format!(

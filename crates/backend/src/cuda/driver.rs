@@ -1,8 +1,8 @@
 //! The CUDA driver library: its presence, its version, and what its error codes mean for a run.
 //!
-//! The library is opened at run time, and cudarc panics on a library or an entry point that is missing. So every call
-//! is preceded by [`api`], which checks that it is present; entry points that CUDA 12.0 lacks are looked up one by one.
-//! No call is retried.
+//! The library is opened at run time, and cudarc panics on a library or an entry point that is missing. So [`api`]
+//! comes before every call and checks that the driver is present; entry points that CUDA 12.0 lacks are looked up one
+//! by one. No call is retried.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fs;
@@ -27,16 +27,16 @@ const CONDITIONAL_CALLS: [&[u8]; 4] = [
     b"cuStreamGetCaptureInfo_v3\0",
 ];
 
-/// `cuEventElapsedTime`, of either name.
+/// The signature that both names of `cuEventElapsedTime` have.
 type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
-/// `cuCtxRecordEvent`.
+/// The signature that `cuCtxRecordEvent` has.
 type RecordContext = unsafe extern "C" fn(sys::CUcontext, sys::CUevent) -> sys::CUresult;
 
 /// An entry point whose presence is checked; cudarc calls it.
 type Any = unsafe extern "C" fn();
 
-/// An initialised driver.
+/// A driver that is initialised.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Api {
     /// The CUDA version that the driver supports.

@@ -14,10 +14,10 @@ use super::work::Work;
 use crate::model::Joules;
 use crate::{DeviceError, EnergyReading};
 
-/// Duration of a portion: longer than reading the counter and queueing another.
+/// The duration of a portion, which is longer than reading the counter and queueing another.
 const PORTION: Duration = Duration::from_millis(12);
 
-/// Most operations of a graph.
+/// The largest number of operations in a graph.
 const MOST_IN_GRAPH: usize = 384;
 
 /// Most launches of that graph in a portion, or runs where there is none.

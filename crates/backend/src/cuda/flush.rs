@@ -18,7 +18,7 @@ use crate::{DeviceError, ModuleId};
 /// The kernel, as PTX for every supported GPU; the driver needs the final NUL.
 const READ_ALL: &str = concat!(include_str!("flush.ptx"), "\0");
 
-/// Its name, by which a tracer excludes it from the measured operations.
+/// The kernel's name, by which a tracer excludes it from the operations that it times.
 pub(super) const KERNEL: &str = "read_all";
 
 const THREADS: u32 = 256;
@@ -74,7 +74,7 @@ impl Flush {
         Ok(flush)
     }
 
-    /// Bytes that each flush reads.
+    /// Returns how many bytes each flush reads.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,9 +1,9 @@
 //! A gate in a stream: work queued behind it starts when the host opens it, not when it arrives.
 //!
-//! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. Work
-//! queued behind the gate runs back to back, so that launch latency is not measured. A gate deadlocks if a launch call
-//! waits for the work before it: under a profiler, with blocking launches, or on a full queue. So a gate is tried once
-//! under a watchdog, calls of host functions get a watchdog each time, and a closed gate opens when it is dropped.
+//! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. Work queued
+//! behind the gate runs back to back, so that launch latency is not measured. A gate deadlocks if a launch call waits
+//! for earlier work: under a profiler, with blocking launches, or on a full queue. So a gate is tried once under a
+//! watchdog, calls of host functions get a watchdog each time, and a closed gate opens when it is dropped.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -20,7 +20,8 @@ use crate::DeviceError;
 /// How long calls may take before the watchdog takes them for waiting.
 const TRIAL: Duration = Duration::from_millis(250);
 
-/// Most operations queued behind a closed gate: far below the depth at which a launch call waits for room.
+/// The largest number of operations that are queued behind a closed gate: far below the depth at which a launch call
+/// waits for room.
 pub(super) const MOST_QUEUED: usize = 400;
 
 /// The word on which the stream waits.

@@ -17,7 +17,7 @@ use crate::{DeviceError, Step};
 /// Graphs kept at a time: more than a group has variants.
 const KEPT: usize = 128;
 
-/// An instantiated graph.
+/// A graph that can be launched.
 #[derive(Debug)]
 pub(super) struct Graph {
     instance: Instance,

@@ -117,7 +117,7 @@ impl Drop for Stream {
     }
 }
 
-/// A point in a stream, with its time.
+/// A point in a stream that has a time.
 #[derive(Debug)]
 pub(super) struct Event(sys::CUevent);
 
@@ -178,7 +178,7 @@ impl Drop for Event {
     }
 }
 
-/// A loaded module.
+/// A module that is loaded.
 #[derive(Debug)]
 pub(super) struct Module(sys::CUmodule);
 

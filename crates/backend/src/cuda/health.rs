@@ -12,9 +12,9 @@ use crate::model::{Bytes, ThrottleReason};
 pub struct Health {
     /// The name of the GPU.
     pub name: String,
-    /// The driver's version.
+    /// The version that the driver has.
     pub driver: Option<String>,
-    /// Memory in total and free.
+    /// The memory in total and the memory that is free.
     pub memory: Option<(Bytes, Bytes)>,
     /// Processes that use it.
     pub processes: Option<u32>,

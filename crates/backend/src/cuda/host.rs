@@ -16,7 +16,7 @@ use super::work::Work;
 use crate::model::Allocation;
 use crate::{DeviceError, LaunchArg, Step, TimedBatch, Timing};
 
-/// Memory that one run allocates.
+/// Memory that is allocated by one run.
 enum Fresh<'a> {
     Plain(DeviceMemory),
     Pooled(PooledMemory<'a>),
@@ -38,7 +38,7 @@ impl<'a> Fresh<'a> {
     }
 }
 
-/// Memory of the device's default pool, allocated and freed in the order of a stream.
+/// Memory of the device's default pool, which is allocated and freed in the order of a stream.
 struct PooledMemory<'a> {
     address: sys::CUdeviceptr,
     stream: &'a Stream,
@@ -69,7 +69,7 @@ impl Drop for PooledMemory<'_> {
 struct Place {
     step: usize,
     argument: usize,
-    /// Index into the batch's fresh buffers.
+    /// The index of the buffer among those that the batch's runs allocate.
     fresh: usize,
 }
 

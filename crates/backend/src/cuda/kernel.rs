@@ -1,4 +1,4 @@
-//! A kernel of a loaded module: its resources and its launch.
+//! Launches a kernel of a loaded module, and knows the resources that it takes.
 //!
 //! [`super::shape`] checks launches against the device's limits. Here number and sizes of the arguments are checked where
 //! the driver reports them, since the driver reads as many as the kernel declares.
@@ -23,13 +23,13 @@ const SHARED_WITHOUT_OPTIN: u32 = 48 * 1024;
 /// Resources of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KernelFacts {
-    /// Per thread.
+    /// The number of registers that each thread has.
     pub registers: u32,
-    /// Bytes per block.
+    /// The bytes of static shared memory that each block has.
     pub shared_static: u32,
-    /// Bytes per thread.
+    /// The bytes of local memory that each thread has.
     pub local: u32,
-    /// Threads per block, by registers and launch bounds.
+    /// The largest number of threads per block that registers and launch bounds allow.
     pub max_threads: u32,
     /// Blocks of a cluster along each axis, where it was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
@@ -138,7 +138,7 @@ impl Kernel {
         })
     }
 
-    /// Resident blocks of `threads` threads per SM, by the driver.
+    /// Returns how many blocks of `threads` threads are resident on an SM, as the driver computes it.
     pub fn resident_blocks(&self, threads: u32, dynamic: u32) -> Result<u32, DeviceError> {
         let mut blocks: c_int = 0;
         // SAFETY: the function lives as long as its module, and `blocks` outlives the call.
@@ -190,7 +190,7 @@ impl Kernel {
         let Shape { grid, block, .. } = *shape;
         let pointers = arguments.pointers();
         let shared: c_uint = shape.shared();
-        // The common part of both calls.
+        // Both calls have this part in common.
         macro_rules! queue {
             ($call:ident $(, $end:expr)?) => {
                 // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
@@ -231,12 +231,12 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Arguments of one value each.
+    /// Returns arguments that consist of one value each.
     pub fn new(values: Vec<u64>) -> Self {
         Self::of(values.into_iter().map(|value| vec![value]).collect())
     }
 
-    /// Arguments of one or more values each.
+    /// Returns arguments that consist of one or more values each.
     pub fn of(arguments: Vec<Vec<u64>>) -> Self {
         let mut end = 0;
         let begin = |argument: &Vec<u64>| {

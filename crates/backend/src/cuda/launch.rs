@@ -9,7 +9,7 @@ use crate::model::LaunchSettings;
 
 use sys::CUlaunchAttributeID as Id;
 
-/// Most attributes of a launch.
+/// The largest number of attributes that a launch has.
 const MOST: usize = 5;
 
 /// Whether a launch has attributes that the plain calls do not take. The carveout is not among them: it is set on the

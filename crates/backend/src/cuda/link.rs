@@ -83,7 +83,7 @@ fn sound(mut kept: Vec<u8>) -> Option<Vec<u8>> {
     (sha256_hex(&linked).as_bytes() == kept).then_some(linked)
 }
 
-/// The driver's linker and its log.
+/// The linker that the driver has, with its log.
 struct Linker {
     state: sys::CUlinkState,
     /// Boxed, since the driver keeps pointers to the arrays and to the log.
@@ -93,7 +93,7 @@ struct Linker {
 }
 
 impl Linker {
-    /// Bytes of the log.
+    /// The size of the log in bytes.
     const LOG: usize = 16 * 1024;
 
     fn new() -> Result<Self, DeviceError> {

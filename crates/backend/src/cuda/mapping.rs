@@ -1,4 +1,4 @@
-//! Device memory in a range of addresses of its own, with unmapped addresses behind it.
+//! Maps device memory in a range of addresses of its own, with unmapped addresses behind it.
 //!
 //! Memory of `cuMemAlloc` lies beside other memory, so that a write far behind a buffer hits something else unnoticed. Here
 //! each allocation is mapped into a reserved range that is longer by one granule (2 MiB): an access there faults.
@@ -10,7 +10,7 @@ use super::driver::check;
 use super::handles::Context;
 use crate::DeviceError;
 
-/// Physical memory, mapped for reading and writing.
+/// Physical memory that is mapped for reading and writing.
 #[derive(Debug)]
 pub(super) struct Mapping {
     /// Declared before what it is made of, and unmapped first.
@@ -68,7 +68,7 @@ impl Mapping {
     }
 }
 
-/// Memory without an address.
+/// Memory that has no address yet.
 #[derive(Debug)]
 struct Physical(sys::CUmemGenericAllocationHandle);
 
@@ -95,7 +95,7 @@ impl Drop for Physical {
     }
 }
 
-/// Reserved addresses.
+/// Addresses that are reserved.
 #[derive(Debug)]
 struct Range {
     address: sys::CUdeviceptr,

@@ -1,4 +1,4 @@
-//! Times, counts and energy of a GPU: the [`Clock`], [`Counter`] and [`EnergyMeter`] of this backend.
+//! Measures times, counts and energy of a GPU: the [`Clock`], [`Counter`] and [`EnergyMeter`] of this backend.
 
 use super::cupti::{Expected, Tracer};
 use super::device::{CudaDevice, resolved};

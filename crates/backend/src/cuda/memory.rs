@@ -50,7 +50,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Page-locked host memory.
+/// Host memory that is page-locked.
 #[derive(Debug)]
 pub(super) struct PinnedMemory {
     host: NonNull<u8>,
@@ -107,7 +107,7 @@ impl Drop for PinnedMemory {
 pub(super) struct Buffer {
     pub address: sys::CUdeviceptr,
     pub bytes: usize,
-    /// Bytes of the guards before the data and behind it.
+    /// The sizes in bytes of the guards before the data and behind it.
     guards: (usize, usize),
     /// Owns memory without guards, and all memory where the device cannot map it.
     _plain: Option<DeviceMemory>,

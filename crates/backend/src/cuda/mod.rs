@@ -1,4 +1,4 @@
-//! NVIDIA GPUs through the CUDA driver.
+//! Runs kernels on NVIDIA GPUs through the CUDA driver.
 //!
 //! cudarc's bindings open the driver at run time, so the same binary runs where there is none. Any driver of CUDA 12.0
 //! or newer will do. This backend takes times with CUDA events and does not count: under a profiler it marks

@@ -39,7 +39,7 @@ enum NvmlError {
     Unknown,
     NotSupported,
     NoPermission,
-    /// Another error, in NVML's words.
+    /// NVML gives another error, which this text describes.
     Other(String),
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for NvmlError {
     }
 }
 
-/// The library, initialised.
+/// The library, which is initialised.
 struct Nvml(NvmlLib);
 
 impl fmt::Debug for Nvml {
@@ -116,7 +116,7 @@ unsafe impl Send for Gpu {}
 
 /// A function that writes one number of a device.
 type Read<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
-/// The same, of the kind that a second argument names.
+/// The signature of a function that reads the kind of value which its second argument names.
 type ReadOf = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut c_uint) -> nvmlReturn_t;
 
 impl Gpu {
@@ -167,7 +167,7 @@ impl Gpu {
         self.nvml.checked(code).map(|()| current != 0)
     }
 
-    /// Bytes in total and free.
+    /// Returns the bytes of memory in total and those that are free.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let mut memory = nvmlMemory_t { total: 0, free: 0, used: 0 };
         let read = function(&self.nvml.0.nvmlDeviceGetMemoryInfo).ok()?;

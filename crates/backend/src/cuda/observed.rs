@@ -3,7 +3,7 @@
 /// The GPUs of this machine that the driver shows to this process, and how the process observes their kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cuda {
-    /// By the clock alone.
+    /// Only the clock observes the launches.
     Timed,
     /// By the clock and by CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
     /// slows what it traces. Devices cannot be opened if no supported CUPTI is found.
@@ -11,8 +11,8 @@ pub enum Cuda {
     /// By a profiler, inside which the process runs: launches are marked for it, and times are not taken, since a
     /// profiler distorts them.
     Profiled,
-    /// By compute-sanitizer, inside which the process runs. Buffers have no guard zones, whose bytes would be in bounds, and
-    /// times are not taken.
+    /// The process runs inside compute-sanitizer, which observes the launches. Buffers have no guard zones, whose bytes
+    /// would be in bounds, and times are not taken.
     Memchecked,
 }
 

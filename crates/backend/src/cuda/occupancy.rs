@@ -8,7 +8,7 @@ use crate::model::{DeviceInfo, Occupancy, OccupancyLimiter};
 
 use super::kernel::KernelFacts;
 
-/// Granularity of the registers of a warp.
+/// The number of registers in steps of which a warp gets them.
 const REGISTER_STEP: u32 = 256;
 
 /// Upper limits of the blocks per SM by each resource; `u32::MAX` where a resource is not used.
@@ -21,7 +21,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// For blocks of `threads` threads with `dynamic` bytes of dynamic shared memory.
+    /// Returns the limits for blocks of `threads` threads with `dynamic` bytes of dynamic shared memory.
     pub fn of(info: &DeviceInfo, kernel: &KernelFacts, threads: u32, dynamic: u32) -> Self {
         let warps = threads.max(1).div_ceil(info.warp_size.max(1));
         Self {
@@ -77,7 +77,7 @@ fn by_shared(info: &DeviceInfo, bytes: u32) -> u32 {
     }
 }
 
-/// Warp schedulers, each with a register file of its own.
+/// Returns the number of warp schedulers, each of which has a register file.
 pub(super) const fn partitions(compute_capability: (u32, u32)) -> u32 {
     if compute_capability.0 == 6 && compute_capability.1 == 0 { 2 } else { 4 }
 }
@@ -111,7 +111,7 @@ mod tests {
     fn an_h100_holds_what_the_occupancy_calculator_says() {
         let info = h100();
         let cases = [
-            // registers, static shared, threads, dynamic shared → blocks, limiter
+            // The columns are registers, static shared, threads, dynamic shared → blocks, limiter.
             (16, 0, 512, 0, 4, OccupancyLimiter::Warps),
             (32, 0, 1024, 0, 2, OccupancyLimiter::Warps),
             (33, 0, 1024, 0, 1, OccupancyLimiter::Registers),
@@ -153,8 +153,8 @@ mod tests {
     fn pascals_first_chip_has_two_partitions() {
         let mut info = h100();
         info.compute_capability = (6, 0);
-        // 104 registers: 3328 a warp; 32768 / 3328 = 9 warps in each of 2 partitions: 18, 6 blocks of 3 warps;
-        // 16384 / 3328 = 4 in each of 4: 16, 5 blocks.
+        // With 104 registers, a warp has 3328; 32768 / 3328 = 9 warps in each of 2 partitions are 18, which are 6
+        // blocks of 3 warps; 16384 / 3328 = 4 in each of 4 are 16, which are 5 blocks.
         assert_eq!(Limits::of(&info, &kernel(104, 0), 96, 0).registers, 6);
         info.compute_capability = (6, 1);
         assert_eq!(Limits::of(&info, &kernel(104, 0), 96, 0).registers, 5);

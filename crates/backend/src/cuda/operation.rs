@@ -13,7 +13,7 @@ use super::repeated::Repeated;
 use super::shape::Shape;
 use crate::DeviceError;
 
-/// One operation of the stream.
+/// An operation that is queued in a stream.
 #[derive(Debug)]
 pub(super) enum Operation<'a> {
     Copy {

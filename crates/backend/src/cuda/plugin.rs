@@ -22,16 +22,16 @@ use crate::{DeviceError, ModuleId};
 /// Calls in a row that may leave another stream busy before the case ends.
 const MOST_LEFT: u32 = 3;
 
-/// `int NAME(cudaStream_t stream, void *const *args, void *state)`.
+/// The signature `int NAME(cudaStream_t stream, void *const *args, void *state)`.
 type Call = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut c_void) -> c_int;
-/// `int NAME_prepare(cudaStream_t stream, void *const *args, void **state)`.
+/// The signature `int NAME_prepare(cudaStream_t stream, void *const *args, void **state)`.
 type Prepare = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut *mut c_void) -> c_int;
-/// `void NAME_release(void *state)`.
+/// The signature `void NAME_release(void *state)`.
 type Release = unsafe extern "C" fn(*mut c_void);
-/// `const char *NAME_error(int code)`.
+/// The signature `const char *NAME_error(int code)`.
 type Describe = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// A loaded library. It stays loaded until the process ends: the runtime in it has registered its kernels.
+/// A library that is loaded. It stays loaded until the process ends: the runtime in it has registered its kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plugin(&'static Library);
 

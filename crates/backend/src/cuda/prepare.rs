@@ -21,12 +21,12 @@ const THREADS: u32 = 256;
 /// Bytes of the vector that one thread writes.
 const VECTOR: u64 = 16;
 
-/// The kernels, loaded.
+/// The kernels that prepare memory, which are loaded.
 #[derive(Debug)]
 pub(super) struct Preparer {
     copy: Kernel,
     fill: Kernel,
-    /// As many blocks as the device runs at once.
+    /// The number of blocks that the device runs at once.
     blocks: u32,
     /// Last: the kernels are a part of it.
     _module: Module,
@@ -59,7 +59,7 @@ impl Preparer {
     }
 }
 
-/// Four of the byte, as an argument of 32 bits.
+/// Returns the byte four times, as an argument of 32 bits.
 fn repeated(byte: u8) -> u64 {
     u64::from(u32::from_ne_bytes([byte; 4]))
 }

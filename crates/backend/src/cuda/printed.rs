@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use crate::DeviceError;
 use crate::stdout;
 
-/// Standard output, redirected into memory.
+/// The standard output, which is redirected into memory.
 pub(super) struct Capture {
     /// Until it is restored.
     original: Option<OwnedFd>,

@@ -27,7 +27,7 @@ const PLACES: usize = 32;
 /// How long work outside of the stream has to show while the gate is closed.
 const PATIENCE: Duration = Duration::from_micros(300);
 
-/// What probing needs, made when the first host function runs.
+/// What probing needs, which is made when the first host function runs.
 #[derive(Debug)]
 pub(super) struct Probe {
     /// Reads while the device's own stream waits.
@@ -37,7 +37,7 @@ pub(super) struct Probe {
     arrived: Event,
 }
 
-/// An output that preparation fills: its address, the byte, and its bytes.
+/// The address of an output, the byte that preparation fills it with, and its size in bytes.
 pub(super) type Filled = (sys::CUdeviceptr, u8, usize);
 
 /// A piece of an output, and the byte that it was filled with.
@@ -94,7 +94,7 @@ impl Probe {
     }
 }
 
-/// Places in the outputs.
+/// Returns the places in the outputs that are looked at.
 fn places(filled: &[Filled]) -> Vec<Place> {
     let filled: Vec<Filled> = filled.iter().copied().filter(|(.., bytes)| *bytes > 0).take(PLACES).collect();
     let each = PLACES / filled.len().max(1);

@@ -16,16 +16,16 @@ use super::memory::PinnedMemory;
 use crate::model::Note;
 use crate::{Condition, DeviceError};
 
-/// Round trips of which the fastest counts.
+/// How many round trips are made, of which the fastest counts.
 const TRIALS: usize = 16;
 
-/// What the loops of a device share.
+/// What all loops of a device share.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     memory: RefCell<Option<PinnedMemory>>,
-    /// Those of the last loop.
+    /// How many iterations the most recent loop made.
     iterations: Cell<u32>,
-    /// A copy to the host and the wait for it, on an idle device, seconds.
+    /// The seconds that a copy to the host and the wait for it take on an idle device.
     round_trip: Cell<Option<f64>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Repeated<'a, S> {
     pub shared: &'a Loops,
 }
 
-/// One iteration, resolved.
+/// The operations that one iteration resolved to.
 #[derive(Debug)]
 pub(super) struct Iteration<S> {
     pub steps: Vec<S>,

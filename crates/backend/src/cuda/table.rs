@@ -252,7 +252,7 @@ impl Table {
         Ok((sizes, Arguments::of(values)))
     }
 
-    /// Bytes and bits of an argument.
+    /// Returns the bytes and bits that an argument consists of.
     fn argument(&self, argument: LaunchArg) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
             LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(id)?.address]),

@@ -29,30 +29,30 @@ const PROBE_EVERY: u64 = 4;
 /// Readings from which the clock's resolution is found.
 const TICK_READINGS: usize = 24;
 
-/// What measuring needs, made once per device.
+/// What measuring needs, which is made once per device.
 #[derive(Debug)]
 pub(super) struct Timer {
     flush: Flush,
     cycle: Cycle,
     /// The gate, or why there is none.
     gate: Result<Gate, String>,
-    /// As many as the longest sample needed so far.
+    /// The events; there are as many as the longest sample needed so far.
     events: Vec<Event>,
     /// What an interval between two events reads besides the kernel in it, nanoseconds.
     overhead: f64,
-    /// Resolution of the events' clock, nanoseconds.
+    /// The resolution that the events' clock has, in nanoseconds.
     tick: f64,
     pub graphs: Graphs,
-    /// Made for the first host function.
+    /// The probe, which is made for the first host function.
     probe: Option<Probe>,
 }
 
 /// Where the events of a run are recorded.
 #[derive(Debug, Clone, Copy)]
 enum Events {
-    /// Before it and after it.
+    /// Events are before the body and after it.
     Around,
-    /// Between its steps too.
+    /// Events are between the steps of the body, too.
     Between,
 }
 
@@ -218,7 +218,7 @@ impl Timer {
         })
     }
 
-    /// From one event to another, less the overhead of the pair.
+    /// Returns the time from one event to another, less the overhead of the pair.
     fn interval(&self, from: &Event, to: &Event) -> Result<f64, DeviceError> {
         Ok((from.nanoseconds_to(to)? - self.overhead).max(0.0))
     }

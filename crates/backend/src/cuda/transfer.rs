@@ -11,9 +11,9 @@ use super::handles::{Event, Stream};
 use super::memory::PinnedMemory;
 use crate::DeviceError;
 
-/// Bytes of one slot.
+/// The size of one slot in bytes.
 const SLOT: usize = 32 << 20;
-/// Bytes that one core copies at a time.
+/// How many bytes one core copies at a time.
 const PIECE: usize = 1 << 20;
 
 /// The two slots, each with an event that marks the end of its copy.

@@ -33,7 +33,7 @@ impl Work<'_> {
         self.bodies.iter().flatten().filter_map(Operation::function)
     }
 
-    /// New findings about its host functions.
+    /// Returns the new findings about the host functions of the work.
     pub fn news(&self) -> Vec<Note> {
         self.functions().filter_map(HostFunction::news).collect()
     }

@@ -20,9 +20,9 @@ use simt::{DeviceProfile, FindingClass, Ignored, Limiter, Machine, Part};
 #[derive(Debug)]
 pub(super) struct LoadedModule {
     pub id: simt::ModuleId,
-    /// By mangled name.
+    /// The resources of each kernel, by its mangled name.
     resources: BTreeMap<String, KernelResources>,
-    /// The names of its writable variables.
+    /// The names of the variables that can be written.
     variables: Vec<String>,
     /// A note if the code is for a newer GPU than this one, so that its registers are assumed.
     pub assumed: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Buffer {
     bytes: usize,
     /// A variable of a module, which is not freed.
     symbol: bool,
-    /// Both guard zones, as last written.
+    /// Both guard zones, as they were last written.
     guards: (Vec<u8>, Vec<u8>),
 }
 
@@ -51,12 +51,12 @@ pub(super) struct SimDevice {
     pub info: DeviceInfo,
     pub machine: Machine,
     modules: BTreeMap<ModuleId, LoadedModule>,
-    /// Built-in modules, by their text.
+    /// The modules that are built in, by their text.
     own: Vec<(&'static str, ModuleId)>,
     kernels: Vec<LoadedKernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     next: u32,
-    /// Those of the last loop.
+    /// How many iterations the most recent loop made.
     pub iterations: u32,
 }
 

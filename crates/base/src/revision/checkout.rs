@@ -1,4 +1,4 @@
-//! A checkout, and a safe stand-in for its `.git`.
+//! Finds a checkout, and makes a safe substitute for its `.git`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::regular;
 
-/// The whole configuration. A changed file mode is no change, since the checkout may be on a file system without modes.
+/// The whole configuration that git sees. A changed file mode is no change, since the checkout may be on a file system
+/// without modes.
 const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfileMode = false\n";
 
 /// Entries of the temporary folder that are links to those of the checkout.
@@ -19,7 +20,7 @@ const LINKED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
 #[derive(Debug)]
 pub(super) struct Checkout {
     root: PathBuf,
-    /// `.git`, or the folder that the `.git` file of a worktree or submodule names.
+    /// The folder `.git`, or the one that the `.git` file of a worktree or submodule names.
     own: PathBuf,
     /// The folder with objects and refs, which worktrees share; otherwise the same as `own`.
     common: PathBuf,

@@ -1,8 +1,8 @@
 //! Writes the files of a revision that a manifest reaches, so that it can be loaded as one of the working tree.
 //!
 //! What a manifest reads is known only after it was parsed, and what its sources include only after they were read. So
-//! a file counts as reached if its name occurs in the text of one that is: that holds for sources, included files,
-//! folders of headers, `.npy` files and expected lines alike. Some files too many are written; that does no harm.
+//! a file counts as reached if a reached file has its name in its text. Sources, included files, folders of headers,
+//! `.npy` files and expected lines are found in this way alike. Some files too many are written; that does no harm.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};

@@ -32,7 +32,7 @@ pub enum RevisionError {
     Io(#[from] io::Error),
 }
 
-/// One commit of a repository.
+/// The files that one commit of a repository has.
 #[derive(Debug)]
 pub struct Files {
     git: PathBuf,
@@ -40,7 +40,7 @@ pub struct Files {
     git_dir: TempDir,
     /// As the user named it.
     revision: String,
-    /// Its object name.
+    /// The commit's object name.
     commit: String,
 }
 
@@ -168,8 +168,8 @@ impl Files {
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// From the root of the repository, with `/`.
+    /// The path from the root of the repository, with `/`.
     pub path: String,
-    /// The name of its content.
+    /// The name of the object that holds the content.
     pub(super) object: String,
 }

@@ -14,8 +14,8 @@ pub struct Change {
 }
 
 impl Files {
-    /// Returns the commits up to this one that changed a file, the oldest first. Of a merge only the first parent
-    /// counts, so that they are the states which this branch had. `since` and what is before it are left out.
+    /// Returns the commits up to this one that changed a file, the oldest first. Only the first parent of a merge
+    /// counts, so that the commits are the states which this branch had. `since` and what is before it are left out.
     pub fn changes(&self, since: Option<&Self>, path: &str) -> Result<Vec<Change>, RevisionError> {
         let range = since.map_or(self.commit().to_owned(), |since| format!("{}..{}", since.commit(), self.commit()));
         self.refuse_shallow(&range)?;

@@ -24,8 +24,8 @@ pub fn path_in_checkout(file: &Path) -> Option<String> {
     Checkout::around(folder)?.path_of(file)
 }
 
-/// Returns the commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. `None`
-/// outside a checkout or without git.
+/// Returns the commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. The result
+/// is `None` outside a checkout or without git.
 pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
     let git = programs.find("git")?;
     let checkout = Checkout::around(dir)?;

@@ -1,4 +1,4 @@
-//! Bootstrap intervals of the ratio of two paired series.
+//! Computes bootstrap intervals of the ratio of two paired series.
 //!
 //! Both times of a round drift together, so rounds are resampled and not single times. The ratio is a 20 % trimmed mean
 //! of the rounds' log ratios: it is robust against outliers and, unlike the median of ratios, does not depend on the
@@ -15,7 +15,8 @@ use super::quantile::Interval;
 /// Resamples: the ends of the interval then vary by a thirtieth of its width.
 const RESAMPLES: usize = 1000;
 
-/// Most resamples times samples. Longer series are resampled less often, but at least [`FEWEST`] times.
+/// The largest product of resamples and samples that is computed. Longer series are resampled less often, but at least
+/// [`FEWEST`] times.
 const MOST_DRAWS: usize = 500_000;
 const FEWEST: usize = 300;
 

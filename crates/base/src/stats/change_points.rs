@@ -1,4 +1,4 @@
-//! Change points of a series: E-divisive (Matteson and James, *A Nonparametric Approach for Multiple Change Point
+//! Finds change points of a series: E-divisive (Matteson and James, *A Nonparametric Approach for Multiple Change Point
 //! Analysis of Multivariate Data*, JASA 109, 2014), with weights, and with a t-test in place of its permutations.
 //!
 //! **Where.** For two parts X and Y of the series that follow each other, the divergence is
@@ -27,26 +27,26 @@ const LEAST_PART: usize = 2;
 /// In fewer values no change can be found: without any one of them there is one on one side.
 pub const FEWEST_READINGS: usize = 2 * LEAST_PART + 1;
 
-/// The standard deviation of normal values over the median of their absolute values.
+/// The standard deviation of normal values, divided by the median of their absolute values.
 const NORMAL_OF_MEDIAN: f64 = 1.482_602_218_505_602;
 
 /// A value of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
-    /// In any unit.
+    /// The value, in any unit.
     pub value: f64,
-    /// Its known standard error in the same unit, which may be 0.
+    /// The standard error that the value is known to have, in the same unit; it may be 0.
     pub error: f64,
 }
 
 /// A change of the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
-    /// The first value after the change.
+    /// The index of the first value after the change.
     pub index: usize,
     /// The weighted mean after the change, up to the next one, minus that before it.
     pub shift: f64,
-    /// Half the width of the interval of 95 % of the shift.
+    /// Half the width that the shift's interval of 95 % has.
     pub half_width: f64,
     /// The probability of a change as clear as this one anywhere in both parts, if there is none: an upper limit.
     pub p: f64,
@@ -55,7 +55,8 @@ pub struct ChangePoint {
 /// Returns the changes in a series, in order: those whose probability is at most `level` and whose shift is at least
 /// `least`.
 ///
-/// None for a series with a value or an error that is not a finite number. Takes time and memory of the order n².
+/// No change is found in a series with a value or an error that is not a finite number. Takes time and memory of the
+/// order n².
 pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<ChangePoint> {
     let is_number = |reading: &Reading| reading.value.is_finite() && reading.error.is_finite();
     if readings.len() < FEWEST_READINGS || !readings.iter().all(is_number) {
@@ -68,7 +69,7 @@ pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<Change
     series.settle(ends, level, least)
 }
 
-/// A part of a series, from its first value to the one after its last.
+/// The part of a series that begins at the first index and ends before the second.
 type Part = (usize, usize);
 
 /// Values with the variances that are their weights' reciprocals.
@@ -125,14 +126,15 @@ impl Series {
         best.map(|(q, change, window_end)| (q, start + change, start + window_end))
     }
 
-    /// Of the difference of two parts, without the value that makes it the clearest, among all candidates in `n` values.
+    /// Returns the probability of the difference of two parts by chance, without the value that makes it the clearest,
+    /// among all candidates in `n` values.
     fn probability(&self, x: Part, y: Part, n: usize) -> f64 {
         let without = (x.0..y.1).map(|left_out| self.test(x, y, Some(left_out)).p);
         let worst = without.fold(self.test(x, y, None).p, f64::max);
         (worst * candidates(n)).min(1.0)
     }
 
-    /// Student's test of two parts with known relative weights.
+    /// Applies Student's test to two parts with known relative weights.
     fn test(&self, x: Part, y: Part, left_out: Option<usize>) -> Difference {
         let of = |part: Part| self.mean((part.0..part.1).filter(|i| Some(*i) != left_out));
         let (x, y) = (of(x), of(y));
@@ -190,9 +192,9 @@ fn candidates(n: usize) -> f64 {
 struct Mean {
     value: f64,
     weight: f64,
-    /// Its variance by the known errors alone.
+    /// The variance that the mean has by the known errors alone.
     known: f64,
-    /// Weighted squared deviations.
+    /// The sum of the weighted squared deviations.
     squares: f64,
     count: usize,
 }
@@ -206,7 +208,7 @@ struct Difference {
 
 /// Sums over rectangles of the matrix of weighted distances, from its upper left corner.
 struct Sums {
-    /// Row by row, n + 1 each.
+    /// The sums of distances, row by row with n + 1 numbers each.
     distances: Vec<f64>,
     weights: Vec<f64>,
     squares: Vec<f64>,
@@ -235,7 +237,7 @@ impl Sums {
         Self { distances, weights: sums(|weight| weight), squares: sums(|weight| weight * weight) }
     }
 
-    /// Q of X = 0..`change` and Y = `change`..`end`.
+    /// Returns Q for X = 0..`change` and Y = `change`..`end`.
     fn divergence(&self, change: usize, end: usize) -> f64 {
         let corner = |i: usize, j: usize| self.distances[i * self.weights.len() + j];
         let within = |start: usize, end: usize| {

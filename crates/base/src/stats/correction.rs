@@ -1,7 +1,7 @@
 //! Corrections for multiple tests: of a hundred comparisons without any difference, five are significant at 5 %.
 //!
 //! Both take p values in any order and return the adjusted ones in the same order: a hypothesis is rejected at a level
-//! that is at least its adjusted value. `None` for values outside of 0 to 1.
+//! that is at least its adjusted value. The result is `None` if a value is outside of 0 to 1.
 
 /// Holm's step-down (1979): the chance of any false rejection stays at the level, for any dependence of the tests.
 pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn adjusted_values_stand_where_their_tests_stood() {
-        // By hand: 3 × 0.01, then 2 × 0.02, then the larger of 0.04 and 0.03.
+        // The values are worked out by hand: 3 × 0.01, then 2 × 0.02, then the larger of 0.04 and 0.03.
         let adjusted = holm(&[0.03, 0.01, 0.02]).unwrap();
         for (got, expected) in adjusted.iter().zip([0.04, 0.03, 0.04]) {
             assert!((got - expected).abs() < 1e-12, "{adjusted:?}");

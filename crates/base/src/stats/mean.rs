@@ -30,8 +30,8 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Some(values[cut..n - cut].iter().sum::<f64>() / (n - 2 * cut) as f64)
 }
 
-/// Half the width of the trimmed mean's interval of 95 %: Student's t times its standard error. Takes time n log n; a
-/// bootstrap takes a thousand times as long. `None` for fewer than two values, or if one is not finite.
+/// Returns half the width of the trimmed mean's interval of 95 %, which is Student's t times its standard error. Takes
+/// time n log n; a bootstrap takes a thousand times as long. `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
     Some(student_of_95_percent(left(values.len()) - 1.0) * trimmed_error(values)?)
 }

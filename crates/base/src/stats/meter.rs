@@ -5,14 +5,14 @@
 //! from one of its updates to a later one, and that of the work, from the end of one piece to the end of a later one.
 //! Their quotient is the gain per piece. The uncertainty is one update of the counter.
 
-/// One reading of the counter and of the work.
+/// What the counter and the work showed at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// Seconds since the work began.
     pub at: f64,
     /// The value of the counter.
     pub level: f64,
-    /// Finished pieces.
+    /// How many pieces were finished.
     pub done: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct Meter {
     /// The readings with the first update and the last.
     moved: Option<(Look, Look)>,
     moves: u32,
-    /// The readings with the first end of a piece after the settling time and the last.
+    /// The reading at the first end of a piece that follows the settling time, and the one at the last end.
     ended: Option<(Look, Look)>,
 }
 
@@ -46,9 +46,9 @@ pub struct Gain {
     pub per_second: f64,
     /// The counter's gain per piece of work.
     pub per_piece: f64,
-    /// Of both, as a fraction: one update of the counter.
+    /// The uncertainty of both gains, as a fraction: one update of the counter.
     pub uncertainty: f64,
-    /// Seconds of the measurement.
+    /// How many seconds the measurement took.
     pub span: f64,
     /// Pieces between the first that counts and the last.
     pub pieces: u64,
@@ -79,7 +79,7 @@ impl Meter {
         self.moves >= self.patience.moves && span >= self.patience.span && has_pieces
     }
 
-    /// Updates after the first.
+    /// Returns the number of updates that followed the first.
     pub const fn moves(&self) -> u32 {
         self.moves
     }

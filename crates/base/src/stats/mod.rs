@@ -1,4 +1,4 @@
-//! Pure statistics over slices of f64.
+//! Computes statistics over slices of f64, without side effects.
 //!
 //! The functions know neither units nor the types of the model. Their only randomness has a fixed seed, so that the
 //! same numbers always have the same statistics. An empty slice, or one with a value that is not a number, has no

@@ -1,4 +1,4 @@
-//! The median, and a confidence interval for it without assumptions about the distribution.
+//! Computes the median, and a confidence interval for it without assumptions about the distribution.
 //!
 //! A sample is below the population's median with probability one half, so the number of such samples is binomial, and
 //! the interval between the k-th smallest and the k-th largest sample covers the median with probability `1 − 2
@@ -9,10 +9,10 @@
 
 use std::f64::consts::LN_2;
 
-/// A point with the interval around it.
+/// A point estimate with the interval that surrounds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The estimate.
+    /// The value that is estimated.
     pub point: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -126,7 +126,8 @@ mod tests {
         }
     }
 
-    /// Compared with the table of 95 % intervals of the median in Conover, *Practical Nonparametric Statistics*.
+    /// The expected values are in the table of 95 % intervals of the median in Conover, *Practical Nonparametric
+    /// Statistics*.
     #[test]
     fn ranks_and_coverages_are_those_of_the_published_tables() {
         let table = [
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn thousands_of_samples_agree_with_the_normal_approximation() {
-        // k ≈ n/2 − 0.98 √n for 95 %.
+        // The rank at 95 % is k ≈ n/2 − 0.98 √n.
         for n in [1_000_usize, 10_000, 100_000] {
             let (k, coverage) = symmetric_rank(n, 0.95);
             let approximation = n as f64 / 2.0 - 0.98 * (n as f64).sqrt();
@@ -187,7 +188,7 @@ mod tests {
                 covered += u32::from(interval.low <= std::f64::consts::LN_2 && std::f64::consts::LN_2 <= interval.high);
             }
             let seen = f64::from(covered) / f64::from(trials);
-            // Four standard errors of a proportion near 0.95 over 4000 trials.
+            // The tolerance is four standard errors of a proportion near 0.95 over 4000 trials.
             assert!((seen - promised).abs() < 0.014, "n = {n}: {seen} seen, {promised} promised");
         }
     }

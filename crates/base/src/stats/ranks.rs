@@ -14,11 +14,12 @@ const COUNTED_UP_TO: usize = 20;
 pub struct MannWhitney {
     /// Pairs in which the first sample's value is the larger one; a tie is half a pair.
     pub u: f64,
-    /// Two-sided.
+    /// The two-sided p value that the test gives.
     pub p: f64,
 }
 
-/// Tests `first` against `second`. `None` if either is empty or has a value that is not finite.
+/// Tests whether the values of `first` differ from those of `second`. `None` if either is empty or has a value that is
+/// not finite.
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
     let (n, m) = (first.len(), second.len());
     if n == 0 || m == 0 || first.iter().chain(second).any(|x| !x.is_finite()) {
@@ -41,9 +42,9 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
     Some(MannWhitney { u, p })
 }
 
-/// Twice the share of arrangements with a U of at most the smaller of the two.
+/// Returns twice the share of arrangements whose U is at most the smaller of the two.
 fn exact(n: usize, m: usize, u: f64) -> f64 {
-    // counts[i][v]: arrangements of i firsts and the seconds so far with U = v.
+    // `counts[i][v]` is the number of arrangements of i firsts and the seconds so far with U = v.
     let mut counts = vec![vec![0.0; n * m + 1]; n + 1];
     for row in &mut counts {
         row[0] = 1.0;
@@ -80,7 +81,8 @@ pub fn normal_tail(z: f64) -> f64 {
 
 /// Standard deviations to either side that hold all but `tails` of a normal distribution: 1.96 for 0.05.
 ///
-/// By bisection of [`normal_tail`], to the last digit. Infinite for 0, zero for 1 and more.
+/// The value is found by bisection of [`normal_tail`], to the last digit. It is infinite for 0, and zero for 1 and
+/// more.
 pub fn normal_two_sided(tails: f64) -> f64 {
     /// Beyond it the tail is zero in f64.
     const MOST: f64 = 39.0;
@@ -124,7 +126,8 @@ mod tests {
         }
     }
 
-    /// The ages at diagnosis of the example in `SciPy`'s manual: U = 17, exact p = 1/9, approximate p = 0.1113.
+    /// The values are the ages at diagnosis of the example in `SciPy`'s manual: U = 17, exact p = 1/9, approximate p =
+    /// 0.1113.
     #[test]
     fn a_published_example_has_its_published_values() {
         let (men, women) = ([19.0, 22.0, 16.0, 29.0, 24.0], [20.0, 11.0, 17.0, 12.0]);
@@ -141,7 +144,7 @@ mod tests {
         let found = mann_whitney(&first, &second).unwrap();
         // Pairs: 1 is below all; each 2 ties with the one 2.
         assert!((found.u - 1.0).abs() < 1e-12, "{found:?}");
-        // n m / 12 (N + 1 − Σ(t³ − t) / N(N − 1)) = 1 · (8 − 30/42), by hand.
+        // The variance is n m / 12 (N + 1 − Σ(t³ − t) / N(N − 1)) = 1 · (8 − 30/42), worked out by hand.
         let z = (5.0 - 0.5) / (8.0_f64 - 30.0 / 42.0).sqrt();
         assert!((found.p - 2.0 * normal_tail(z)).abs() < 1e-12, "{found:?}");
         let same = mann_whitney(&[1.0; 5], &[1.0; 4]).unwrap();

@@ -31,9 +31,10 @@ pub fn autocorrelation(series: &[f64]) -> Option<f64> {
 /// A monotone change over a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// From the first value to the last, by Theil and Sen: from the median of the slopes between all pairs.
+    /// The change from the first value to the last, which Theil and Sen estimate by the median of the slopes between
+    /// all pairs.
     pub drift: f64,
-    /// Kendall's statistic over its standard deviation (Mann 1945), with ties.
+    /// Kendall's statistic divided by the standard deviation that it has with ties (Mann 1945).
     pub z: f64,
 }
 
@@ -69,12 +70,12 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
     Some(Trend { drift: median(&slopes)? * (n - 1) as f64, z })
 }
 
-/// Two groups of values.
+/// The two groups that the values form.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Modes {
-    /// Mean of the lower group.
+    /// The mean that the lower group has.
     pub low: f64,
-    /// Mean of the higher group.
+    /// The mean that the higher group has.
     pub high: f64,
     /// Share of the values that are in the higher group.
     pub share_high: f64,
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_series_that_turns_at_each_step_is_correlated_negatively() {
-        // Mean 0, squares 6, neighbours −5.
+        // The mean is 0, the squares add up to 6, and the products of neighbours to −5.
         let r = autocorrelation(&[1.0, -1.0, 1.0, -1.0, 1.0, -1.0]).unwrap();
         assert!((r + 5.0 / 6.0).abs() < 1e-12, "{r}");
         assert_eq!(autocorrelation(&[1.0; 9]), None);

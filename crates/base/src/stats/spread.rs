@@ -8,14 +8,14 @@ const Z: f64 = 1.644_853_626_951_472;
 pub struct Deviation {
     /// The standard deviation, in the unit of the values.
     pub estimate: f64,
-    /// Number of values minus number of groups.
+    /// The number of values minus the number of groups.
     pub freedom: usize,
 }
 
 impl Deviation {
     /// Returns the upper limit of the true deviation at a confidence of 95 %, which is far above the estimate for few
-    /// values. For normal values; quantiles of χ² by Wilson and Hilferty (1931), within 2 % from four degrees of
-    /// freedom on.
+    /// values. The values are taken as normal; quantiles of χ² come from Wilson and Hilferty (1931), within 2 % from
+    /// four degrees of freedom on.
     pub fn at_most(self) -> f64 {
         let n = self.freedom as f64;
         let part = 2.0 / (9.0 * n);
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn deviations_are_from_the_mean_of_each_group() {
-        // Squares 2 and 8 over one degree of freedom each, and 0 over two.
+        // The squares add up to 2 and 8 over one degree of freedom each, and to 0 over two.
         let found = pooled_deviation(&[vec![1.0, 3.0], vec![100.0, 104.0], vec![7.0, 7.0, 7.0], vec![9.0]]).unwrap();
         assert_eq!(found, Deviation { estimate: 2.5_f64.sqrt(), freedom: 4 });
         assert_eq!(pooled_deviation(&[vec![1.0], vec![2.0]]), None);
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(pooled_deviation(&[]), None);
     }
 
-    /// χ² of which 5 % lie below, as printed in tables: 0.711 of 4, 3.940 of 10, 5.226 of 12, 18.493 of 30.
+    /// The values of χ² below which 5 % lie are printed in tables: 0.711 of 4, 3.940 of 10, 5.226 of 12, 18.493 of 30.
     #[test]
     fn the_upper_limit_follows_the_published_quantiles_of_chi_square() {
         for (freedom, quantile) in [(4, 0.7107), (10, 3.9403), (12, 5.2260), (30, 18.4927)] {

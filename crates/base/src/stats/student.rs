@@ -1,4 +1,4 @@
-//! Student's t distribution.
+//! Computes Student's t distribution.
 
 use super::NORMAL_TWO_SIDED;
 
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// The quantiles of any table: 5 % in both tails.
+    /// The expected quantiles are in any table: 5 % lie in both tails together.
     #[test]
     fn the_tails_are_those_of_the_tables() {
         for (freedom, quantile) in [(4.0, 2.776_445), (10.0, 2.228_139), (38.0, 2.024_394), (998.0, 1.962_344)] {
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Compared with the quantiles of any table of Student's t.
+    /// The expected quantiles are in any table of Student's t.
     #[test]
     fn students_quantiles_are_those_of_the_tables() {
         let table =

@@ -27,7 +27,7 @@ impl Source {
     }
 }
 
-/// A distribution with its median.
+/// A distribution from which samples are drawn, with its median.
 struct Distribution {
     name: &'static str,
     draw: fn(&mut Source) -> f64,
@@ -63,8 +63,9 @@ fn median_coverage(trials: usize) -> Vec<(String, f64)> {
     seen
 }
 
-/// The same for a paired ratio. Both times of a round share its drift, and one of them is 1.25 times the other; the
-/// noise of both has the distribution, so the log ratio is symmetric around ln 1.25.
+/// Returns how often the interval of a paired ratio covers it, for each distribution and number of samples. Both times
+/// of a round share its drift, and one of them is 1.25 times the other; the noise of both has the distribution, so the
+/// log ratio is symmetric around ln 1.25.
 fn ratio_coverage(trials: usize) -> Vec<(String, f64)> {
     let mut seen = Vec::new();
     for Distribution { name, draw, .. } in DISTRIBUTIONS {

@@ -1,4 +1,4 @@
-//! The words and brackets of a source, without its comments, directives and literals.
+//! Splits a source into words and brackets, and leaves out comments, directives and literals.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub fn blanked(text: &str) -> String {
     out
 }
 
-/// `filler` for each byte of the text, except newlines.
+/// Returns `filler` for each byte of the text, except newlines.
 fn filled(text: &str, filler: char) -> impl Iterator<Item = char> {
     text.bytes().map(move |byte| if byte == b'\n' { '\n' } else { filler })
 }

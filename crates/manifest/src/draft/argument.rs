@@ -79,7 +79,7 @@ impl Wish {
 /// A parameter of all kernels, and what it gets.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// As the first kernel names it.
+    /// The name that the first kernel gives it.
     pub name: String,
     pub element: ElementType,
     pub what: What,
@@ -100,7 +100,7 @@ impl Place {
         matches!(self.what, What::Buffer { role, .. } if role.is_output())
     }
 
-    /// `in = f32[n], input, uniform from 0 to 1`.
+    /// Describes what was assumed: `in = f32[n], input, uniform from 0 to 1`.
     pub fn assumption(&self) -> String {
         let Self { name, element, what } = self;
         match what {

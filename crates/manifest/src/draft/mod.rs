@@ -19,32 +19,33 @@ use crate::diagnostics::nearest;
 /// A kernel as it was asked for.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Its source as the manifest names it.
+    /// The kernel's source as the manifest names it.
     pub source: String,
     /// What messages call the source.
     pub file: String,
-    /// `scale<4>`.
+    /// The kernel as the manifest names it: `scale<4>`.
     pub kernel: String,
-    /// Its parameters.
+    /// The parameters that the kernel has.
     pub signature: Signature,
 }
 
 /// What a manifest is drafted from.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The experiment's name.
+    /// The name that the experiment gets.
     pub name: String,
     /// The first is the baseline.
     pub kernels: Vec<Wanted>,
     /// Expressions of the sizes; empty for sizes that suit a GPU and the simulator.
     pub n: Vec<String>,
-    /// Threads per block: one text for all kernels or one for each, with commas between its dimensions; empty for 256.
+    /// The threads per block: one text for all kernels or one for each, with commas between its dimensions; empty for
+    /// 256.
     pub block: Vec<String>,
     /// Blocks: as for `block`; empty for a thread per element.
     pub grid: Vec<String>,
     /// What parameters get: `NAME=VALUE`.
     pub arguments: Vec<String>,
-    /// The permitted difference of floats, as a fraction; `None` for that of the element type.
+    /// The difference of floats that is permitted, as a fraction; `None` for the default of the element type.
     pub tolerance: Option<f64>,
 }
 

@@ -14,12 +14,12 @@ use crate::ptx::{self, Entry};
 /// Threads of a warp, on every GPU that Triton compiles PTX for.
 const WARP: u64 = 32;
 
-/// One entry of Triton's cache.
+/// What one entry of Triton's cache holds.
 #[derive(Debug, Clone, Copy)]
 pub struct TritonKernel<'a> {
-    /// `NAME.json`.
+    /// The content of `NAME.json`.
     pub metadata: &'a str,
-    /// `NAME.ptx`.
+    /// The content of `NAME.ptx`.
     pub ptx: &'a str,
     /// `NAME.ttir`, if it is there.
     pub ttir: Option<&'a str>,
@@ -31,7 +31,7 @@ struct Parameter {
     name: String,
     /// The element type of the manifest.
     element: String,
-    /// `None` for a number.
+    /// What the parameter is for; `None` for a number.
     role: Option<Role>,
 }
 
@@ -185,7 +185,7 @@ fn tile(ttir: &str) -> u64 {
     ends.filter_map(|rest| rest.split(' ').next()?.parse().ok()).max().unwrap_or(1)
 }
 
-/// Which pointers the code loads and stores.
+/// The pointers that the code loads from and stores to.
 #[derive(Debug, Default)]
 struct Uses {
     loaded: Vec<String>,

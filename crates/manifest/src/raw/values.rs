@@ -25,7 +25,7 @@ pub struct Ref(pub Reference);
 #[derive(Debug, Clone)]
 pub struct Arg(pub At<ArgSpec>);
 
-/// A comparison of results, parsed, with the place of its text.
+/// A comparison of results that was parsed, with the place of its text.
 #[derive(Debug, Clone)]
 pub struct ClaimText {
     pub program: ClaimProgram,

@@ -1,4 +1,4 @@
-//! Axes: lists of values of one kind, written out or generated.
+//! Validates axes: lists of values of one kind, written out or generated.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::npy;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
 use crate::read::{At, Named};
 
-/// Most values of all axes together. More are a mistake and would only fill memory: a plan has at most as many cells.
+/// The largest number of values that all axes may have together. More are a mistake and would only fill memory: a plan
+/// has at most as many cells.
 const MOST_VALUES: i64 = 1_000_000;
 
 /// Returns the axes of a table, in the order of the file.

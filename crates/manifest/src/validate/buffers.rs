@@ -1,4 +1,4 @@
-//! Buffers: type, length, initial content, access.
+//! Validates buffers: type, length, initial content, access.
 
 use super::context::{Context, Names, integers, written};
 use super::declared::{Declared, DeclaredVariant};
@@ -13,7 +13,7 @@ use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawMa
 use crate::read::{At, Named, missing};
 use crate::regular;
 
-/// The default seed.
+/// The seed that is used if none is given.
 const SEED: u64 = 1;
 
 /// Returns the buffers of a table, in the order of the file. [`check`] checks the names that they use.
@@ -124,7 +124,7 @@ fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillS
     }
 }
 
-/// 0, 1, 2, …
+/// Returns the content 0, 1, 2, …
 fn iota(word: &Expression) -> FillSpec {
     let number = |value| Expression::integer(value, word.span.clone());
     FillSpec::Iota { start: number(0), step: number(1) }
@@ -362,7 +362,7 @@ pub fn element_types(
     types_of(ctx, template, scopes, axes, style, false)
 }
 
-/// The same, or the types of components if `vectors` are allowed.
+/// Returns the types that a template gives, or the types of components if `vectors` are allowed.
 fn types_of(
     ctx: &mut Context,
     template: &Template,

@@ -1,4 +1,4 @@
-//! `check` and `work`, shared or of one variant.
+//! Validates `check` and `work`, shared or of one variant.
 
 use super::buffers;
 use super::context::{Context, Names};
@@ -236,7 +236,7 @@ fn of_variant(ctx: &mut Context, variant: &At<String>, declared: &Declared) -> E
     Expectation::Variant { name: variant.value.clone(), span: variant.span.clone() }
 }
 
-/// `[work]`, for the variants without `work` of their own.
+/// Returns `[work]`, for the variants without `work` of their own.
 pub fn shared_work(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> WorkSpec {
     let scopes = declared.scopes(|variant| !variant.has_own_work);
     raw.work.as_ref().map(|at| work(ctx, &at.value, &scopes)).unwrap_or_default()

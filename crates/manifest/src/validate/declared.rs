@@ -1,4 +1,4 @@
-//! The declarations of a manifest: the shared axes, bindings and buffers, and those of each variant.
+//! Collects the declarations of a manifest: the shared axes, bindings and buffers, and those of each variant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct Declared {
     pub shared: Names,
 }
 
-/// The declarations of one `[[variant]]`. Its body is checked later.
+/// What one `[[variant]]` declares. Its body is checked later.
 #[derive(Debug)]
 pub struct DeclaredVariant {
     pub name: Template,
@@ -31,7 +31,7 @@ pub struct DeclaredVariant {
     pub buffers: Vec<BufferSpec>,
     /// The names that its expressions may use.
     pub names: Names,
-    /// Its name at every point of its axes.
+    /// The variant's name at every point of its axes.
     pub expanded: Vec<String>,
     /// The buffers that its body uses.
     pub uses: BTreeSet<String>,

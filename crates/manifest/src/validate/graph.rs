@@ -1,4 +1,4 @@
-//! Which bindings need which, and the sets of bindings that need each other.
+//! Finds out which bindings need which, and the sets of bindings that need each other.
 
 use std::collections::BTreeMap;
 

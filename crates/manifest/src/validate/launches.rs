@@ -1,4 +1,4 @@
-//! Launches: source, kernel, grid and block, arguments, options.
+//! Validates launches: source, kernel, grid and block, arguments, options.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ mod steps;
 use sources::{compiled_already, linked, source_file, unlinked};
 pub use steps::no_graph;
 
-/// What the checks of one launch share.
+/// What the checks of one launch have in common.
 struct Place<'a> {
     /// The span of the variant's table.
     span: &'a Span,
@@ -234,7 +234,7 @@ fn defined(
     }
 }
 
-/// `reduce` for `ns::reduce<int, 4>`.
+/// Returns the name without scopes and arguments: `reduce` for `ns::reduce<int, 4>`.
 fn plain_name(expression: &str) -> &str {
     let before = expression.split('<').next().unwrap_or(expression);
     before.rsplit("::").next().unwrap_or(before).trim().trim_start_matches('&')
@@ -290,7 +290,7 @@ fn grid_spec(ctx: &mut Context, place: &Place<'_>, raw: &At<RawExtent>, block: &
     extent(ctx, "grid", raw, &[&names]).map_or(GridSpec::Occupancy, GridSpec::Dims)
 }
 
-/// One to three expressions; `None` for `"occupancy"`.
+/// Returns one to three expressions; `None` for `"occupancy"`.
 fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) -> Option<Vec<Expression>> {
     match &raw.value {
         RawExtent::Word(word) if word == "occupancy" => None,

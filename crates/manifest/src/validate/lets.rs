@@ -13,7 +13,7 @@ use crate::read::Named;
 /// Most bindings that need each other of which every cycle is searched for.
 const MOST_SEARCHED: usize = 16;
 
-/// Most bindings of a cycle that a message names.
+/// The largest number of bindings of a cycle that a message names.
 const MOST_SHOWN: usize = 8;
 
 /// Returns the bindings of a table, in the order of the file.

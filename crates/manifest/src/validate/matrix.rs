@@ -31,7 +31,8 @@ pub fn matrix(ctx: &mut Context, raw: Option<&At<RawMatrix>>, declared: &Declare
     Matrix { zip, exclude, include }
 }
 
-/// A condition on cells. It applies to the variants that have all its names, at least one of which must exist.
+/// Validates a condition on cells. It applies to the variants that have all its names, at least one of which must
+/// exist.
 fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
     let mut scopes: Vec<Names> = declared.scopes(|_| true).into_iter().cloned().collect();
     for scope in &mut scopes {
@@ -194,7 +195,7 @@ pub fn steps(ctx: &mut Context, raw: &RawExperiment) -> bool {
 
 type Point = (At<String>, BTreeMap<String, Value>);
 
-/// `{ variant = "sum", bx = 32 }`.
+/// Reads a point such as `{ variant = "sum", bx = 32 }`.
 fn point(ctx: &mut Context, table: &At<Named<At<Literal>>>, compare: &[String], declared: &Declared) -> Option<Point> {
     let (mut variant, mut at) = (None, BTreeMap::new());
     for (name, value) in &table.value.0 {

@@ -1,4 +1,4 @@
-//! `[measure]`: regimes, precision, limits.
+//! Validates `[measure]`: regimes, precision, limits.
 
 use super::context::Context;
 use crate::diagnostics::nearest;
@@ -146,7 +146,8 @@ fn metrics(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<String> {
     names
 }
 
-/// `unit__quantity`, usually followed by roll-ups: `.sum`, `.avg.pct_of_peak_sustained_active`.
+/// Returns whether a text is a metric: `unit__quantity`, usually followed by roll-ups: `.sum`,
+/// `.avg.pct_of_peak_sustained_active`.
 fn is_metric(name: &str) -> bool {
     let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     name.contains("__") && name.split('.').all(word)

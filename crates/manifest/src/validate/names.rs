@@ -25,7 +25,7 @@ impl Kind {
     }
 }
 
-/// The names in use, with their places.
+/// The names that are in use, with their places.
 #[derive(Debug, Clone, Default)]
 pub struct Taken(BTreeMap<String, (Kind, Span)>);
 

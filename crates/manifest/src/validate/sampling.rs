@@ -53,7 +53,7 @@ fn body(body: &BodySpec) -> Option<&'static str> {
         return Some("it launches no kernel");
     };
     match launches.as_slice() {
-        // A fault of its own.
+        // This fault is reported elsewhere.
         [] => None,
         [LaunchSpec { repeat: None, settings, cluster, .. }] if rounds.is_none() && steps.is_none() => {
             if settings.cooperative {

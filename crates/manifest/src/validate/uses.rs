@@ -3,7 +3,7 @@
 use super::Context;
 use crate::model::{Access, Diagnostic, Span};
 
-/// A buffer used in an expression: its name, its access, the place of the name.
+/// A buffer that an expression uses: the name, the access, and the place of the name.
 pub type Use = (String, Access, Span);
 
 /// Reports buffers whose content before the launch is not defined by the manifest.

@@ -20,7 +20,7 @@ use crate::model::{DeviceInfo, Diagnostic};
 pub struct Needs {
     /// Indices of bindings, each after those it uses.
     pub lets: Vec<usize>,
-    /// Device attributes, named directly or through a binding.
+    /// The device attributes that are named, directly or through a binding.
     pub device: Vec<String>,
     /// Whether the variant's name is used.
     pub variant: bool,

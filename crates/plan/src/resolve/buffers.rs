@@ -242,7 +242,7 @@ fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
     }
 }
 
-/// Least and greatest number of an integer type.
+/// Returns the least and the greatest number of an integer type.
 const fn range(element: ElementType) -> (i128, i128) {
     let bits = element.size() as u32 * 8;
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }

@@ -1,4 +1,4 @@
-//! The checks of a case and their tolerances.
+//! Resolves the checks of a case and their tolerances.
 
 use crate::experiment::{
     BodySpec, CheckSpec, Expectation, FunctionParameter, FunctionSpec, PrintedSpec, Template, ToleranceSpec,

@@ -41,7 +41,7 @@ pub struct ResolvedGroup {
 /// A case that cannot be resolved without a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undecided {
-    /// The case.
+    /// The case that is not decided.
     pub case: Case,
     /// The device attributes that it names.
     pub names: Vec<String>,

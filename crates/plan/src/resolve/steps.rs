@@ -22,7 +22,7 @@ struct Written<'a> {
     specs: &'a [LaunchSpec],
     buffers: &'a [BufferPlan],
     launches: Vec<LaunchPlan>,
-    /// For each entry of the manifest, the first launch that it made.
+    /// The first launch that each entry of the manifest made.
     shown: Vec<Option<usize>>,
     /// What the names stand for where that is another buffer.
     names: BTreeMap<String, String>,

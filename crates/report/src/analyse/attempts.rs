@@ -9,7 +9,7 @@ use crate::model::{
 /// What is known of a case.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempt {
-    /// As [`CaseHistory::session`].
+    /// The number of the session that made the attempt; see [`CaseHistory::session`].
     pub session: usize,
     pub fingerprint: Option<Fingerprint>,
     pub hashes: Option<CaseHashes>,

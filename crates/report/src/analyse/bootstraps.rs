@@ -12,7 +12,7 @@ use crate::stats::{self, Interval};
 /// The method, in every digest: another number wherever [`stats::paired_ratio`] returns other ratios than before.
 const METHOD: &[u8] = b"paired ratio 1";
 
-/// Bytes of a digest.
+/// The number of bytes that a digest has.
 const BYTES: usize = 8;
 
 /// Ratios that are known, and those that had to be formed.
@@ -27,7 +27,7 @@ impl<'a> Bootstraps<'a> {
         Self { known, formed: RefCell::new(FormedRatios::new()) }
     }
 
-    /// As [`stats::paired_ratio`].
+    /// Returns what [`stats::paired_ratio`] gives, from the journal where it is known.
     pub fn paired_ratio(&self, base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
         let name = name(base, this, confidence);
         let found = self.known.get(&name).copied().or_else(|| self.formed.borrow().get(&name).copied());
@@ -39,7 +39,7 @@ impl<'a> Bootstraps<'a> {
         Some(interval)
     }
 
-    /// Those that were not known.
+    /// Returns the ratios that were formed because the journal did not have them.
     pub fn into_formed(self) -> FormedRatios {
         self.formed.into_inner()
     }
@@ -89,7 +89,7 @@ mod tests {
         let Interval { point, low, high, .. } = stats::paired_ratio(&BASE, &THIS, 0.95).unwrap();
         let expected = [2.003_186_628_610_100_3, 1.839_894_630_357_723_3, 2.126_799_874_189_270_4_f64];
         assert_eq!([point, low, high].map(f64::to_bits), expected.map(f64::to_bits));
-        // SHA-256 of the method, eight as 64 bits, the sixteen times and 0.95, each little-endian.
+        // The digest is the SHA-256 of the method, of eight as 64 bits, the sixteen times and 0.95, each little-endian.
         assert_eq!(name(&BASE, &THIS, 0.95), "35d79e45633155df");
     }
 }

@@ -15,18 +15,18 @@ use crate::model::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit}
 /// What becomes of a claim. In the order of importance: the first of several groups decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimState {
-    /// It is false in at least one group.
+    /// The claim is false in at least one group.
     Broken,
-    /// It is true for some values of the intervals of a group, and false for others.
+    /// The claim is true for some values of the intervals of a group, and false for others.
     Undecided,
-    /// It is true in every group that can judge it.
+    /// The claim is true in every group that can judge it.
     Held,
     /// No group can judge it: no times on the simulator, no counters without `--counters`, a case that failed.
     NotApplicable,
 }
 
 impl ClaimState {
-    /// Its name for programs.
+    /// Returns the name that programs read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Broken => "broken",
@@ -42,7 +42,7 @@ impl ClaimState {
 pub struct JudgedClaim {
     /// The claim as the manifest has it.
     pub claim: Claim,
-    /// The most important state of its groups.
+    /// The state of the claim: the most important of the groups' states.
     pub state: ClaimState,
     /// How it compares its sides.
     pub relation: Option<Relation>,
@@ -67,7 +67,7 @@ impl JudgedClaim {
     }
 }
 
-/// One group's answer.
+/// What one group says of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimGroup {
     /// The values of the axes that the cases share.
@@ -76,9 +76,9 @@ pub struct ClaimGroup {
     pub regime: Option<Regime>,
     /// What this group says.
     pub state: ClaimState,
-    /// The side before the relation.
+    /// The value of the side that is written before the relation.
     pub left: Range,
-    /// The side after the relation.
+    /// The value of the side that is written after the relation.
     pub right: Range,
 }
 
@@ -100,7 +100,7 @@ impl ClaimGroup {
 /// A number with the interval in which it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// The estimated value.
+    /// The value that is estimated.
     pub point: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -117,7 +117,7 @@ impl Range {
         Self { point: estimate.point, low: estimate.low, high: estimate.high }
     }
 
-    /// One number, without an interval.
+    /// Returns whether the range is one number, without an interval.
     pub fn is_exact(&self) -> bool {
         self.low >= self.high
     }
@@ -127,7 +127,7 @@ impl Range {
         Self { point: self.point * factor, low: self.low * factor, high: self.high * factor }
     }
 
-    /// `numerator` over this positive quantity.
+    /// Returns `numerator` divided by this positive quantity.
     fn divides(self, numerator: f64) -> Self {
         Self { point: numerator / self.point, low: numerator / self.high, high: numerator / self.low }
     }
@@ -157,7 +157,7 @@ pub(super) fn judge_all(records: &Records, claims: &[Claim]) -> Vec<JudgedClaim>
     claims.iter().map(|claim| judge(records, &groups, claim)).collect()
 }
 
-/// The group's records, with its key.
+/// A group's key with the records that belong to it.
 type Group<'r> = (&'r GroupKey, Vec<&'r CaseRecord>);
 
 fn judge(records: &Records, groups: &[Group<'_>], claim: &Claim) -> JudgedClaim {
@@ -273,7 +273,8 @@ impl Parts {
     }
 }
 
-/// Held if true for all values of both intervals, broken if false for all.
+/// Compares the two sides: the claim is held if it is true for all values of both intervals, and broken if it is false
+/// for all.
 fn decide(left: Range, relation: Relation, right: Range) -> ClaimState {
     let (always, never) = match relation {
         Relation::Less => (left.high < right.low, left.low >= right.high),
@@ -299,7 +300,7 @@ fn apart(left: Range, right: Range) -> bool {
     left.high < right.low || right.high < left.low
 }
 
-/// One group in one regime.
+/// One group in one regime, in which a claim is judged.
 struct Place<'r> {
     records: &'r Records,
     members: &'r [&'r CaseRecord],
@@ -414,7 +415,7 @@ impl<'r> Place<'r> {
 
     fn speedup(&self, this: &str, base: &str) -> Result<Range, String> {
         let ((this_row, this_time), (base_row, base_time)) = (self.time(this)?, self.time(base)?);
-        // Of the same rounds, where the records compare the two.
+        // Ratios of the same rounds are used where the records compare the two.
         let compared = |row: &'r CaseRecord, other: &CaseRecord| {
             let other = contender(&self.records.header, &other.case);
             let result = row.result.as_ref()?;
@@ -435,7 +436,7 @@ impl<'r> Place<'r> {
         Ok(base_time.combine(this_time, |base, this| base / this))
     }
 
-    /// GB/s.
+    /// Returns the bandwidth in GB/s.
     fn bandwidth(&self, name: &str) -> Result<Range, String> {
         let (row, time) = self.time(name)?;
         let bytes = row.work.bytes.ok_or("[work] states no bytes")?;

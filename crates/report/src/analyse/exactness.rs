@@ -13,7 +13,7 @@ pub struct Exactness {
     pub contender: String,
     /// Units in the last place of the result's type, from the reference.
     pub ulp: f64,
-    /// Where the error is greatest.
+    /// The group in which the error is greatest.
     pub group: GroupKey,
 }
 

@@ -14,13 +14,13 @@ pub struct ExpectedFailures {
     pub failed: BTreeMap<&'static str, usize>,
     /// Cases that are expected to be right, and are.
     pub right: usize,
-    /// All cases except excluded ones.
+    /// The number of all cases except excluded ones.
     pub of: usize,
 }
 
 impl ExpectedFailures {
-    /// Of the outcomes of all cases; `None` if a baseline is named or fewer than half of the cases are expected to
-    /// fail.
+    /// Counts the expected failures among the outcomes of all cases; `None` if a baseline is named or fewer than half
+    /// of the cases are expected to fail.
     pub(super) fn of<'o>(records: &Records, outcomes: impl Iterator<Item = &'o Outcome>) -> Option<Self> {
         if records.header.baseline.is_some() {
             return None;

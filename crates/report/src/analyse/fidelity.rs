@@ -49,22 +49,22 @@ impl Cause {
 /// How close two counts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
-    /// To the last digit.
+    /// The counts agree to the last digit.
     Equal,
-    /// Within [`CLOSE`].
+    /// The counts differ by at most [`CLOSE`].
     Close,
-    /// Further apart.
+    /// The counts differ by more than [`CLOSE`].
     Different,
 }
 
-/// The two counts of one case.
+/// The two counts that one case has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
     /// The case that both sides ran.
     pub case: Case,
-    /// The simulator's count.
+    /// The count that the simulator found.
     pub simulated: f64,
-    /// The hardware's count.
+    /// The count that the hardware found.
     pub hardware: f64,
 }
 
@@ -85,16 +85,16 @@ impl Pair {
     }
 }
 
-/// One counter of one variant over all cases that both sides have.
+/// One counter of one variant, compared over all cases that both sides have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
-    /// The variant, with the values of its own axes.
+    /// The variant, with the values of the axes that only it has.
     pub variant: String,
     /// The counter's name in the vocabulary.
     pub counter: &'static str,
-    /// Cases with this counter on both sides.
+    /// The number of cases with this counter on both sides.
     pub cases: usize,
-    /// Of the worst case.
+    /// How well the counts of the worst case agree.
     pub agreement: Agreement,
     /// The case with the largest difference.
     pub worst: Pair,
@@ -104,12 +104,12 @@ pub struct Compared {
     pub causes: Vec<usize>,
 }
 
-/// One experiment.
+/// The counts of one experiment on the simulator and on hardware, compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fidelity {
-    /// The experiment's name.
+    /// The name that the manifest gives the experiment.
     pub experiment: String,
-    /// The experiment's title.
+    /// The title that the manifest gives the experiment.
     pub title: String,
     /// The name of the simulated device.
     pub simulated_device: String,
@@ -117,11 +117,11 @@ pub struct Fidelity {
     pub hardware_device: String,
     /// How the hardware counted, in one sentence.
     pub counting_method: Option<String>,
-    /// Cases with counters on both sides.
+    /// The number of cases that have counters on both sides.
     pub cases: usize,
-    /// Cases with counters on one side only: simulated, hardware.
+    /// The numbers of cases that have counters on one side only: simulated, hardware.
     pub alone: (usize, usize),
-    /// In the manifest's order of variants, then the vocabulary's order of counters.
+    /// What was compared, in the manifest's order of variants, then the vocabulary's order of counters.
     pub compared: Vec<Compared>,
 }
 

@@ -15,31 +15,31 @@ use crate::stats::{self, Reading};
 /// The probability that any series of a report is said to change although none does.
 pub const LEVEL: f64 = 0.05;
 
-/// The same of a single series: a report of few cases is not judged less strictly.
+/// The largest level at which a single series is tested, so that a report of few cases is not judged less strictly.
 pub const MOST_LEVEL: f64 = 0.01;
 
 /// No shift below this fraction is reported, unless the caller says so.
 pub const LEAST_SHIFT: f64 = 0.005;
 
-/// A case in one regime over revisions.
+/// The times that a case had in one regime over revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series<'a> {
-    /// As the newest revision that timed it has it.
+    /// The case as the newest revision that timed it has it.
     pub case: &'a Case,
-    /// That of all points.
+    /// The regime in which all points were timed.
     pub regime: Regime,
     /// The measurements, the oldest first.
     pub points: Vec<Point>,
-    /// In the order of points.
+    /// Where times before and after are not comparable, in the order of points.
     pub breaks: Vec<Break>,
-    /// In the order of points.
+    /// Where the times changed, in the order of points.
     pub changes: Vec<Change>,
 }
 
 /// A time, measured for a revision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Index of the revision.
+    /// The index of the revision that was timed.
     pub revision: usize,
     /// Nanoseconds, with the interval that holds within its process.
     pub time: Estimate,
@@ -50,22 +50,22 @@ pub struct Point {
 /// Where the series is not comparable with what was before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Break {
-    /// The first point after it.
+    /// The index of the first point after the break.
     pub point: usize,
-    /// Of report and case.
+    /// What differs of the report and of the case.
     pub differences: Vec<Differs<DifferenceKind>>,
     /// The compilers, if they differ.
     pub toolkit: Option<Differs<CauseKind>>,
 }
 
-/// A change point.
+/// A point from which on a series has other times than before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The first point after it.
+    /// The index of the first point after the change.
     pub point: usize,
-    /// The times after it over those before it.
+    /// The times after the change divided by those before it.
     pub ratio: f64,
-    /// Of 95 %.
+    /// The interval of the ratio at a confidence of 95 %.
     pub interval: Interval,
     /// An upper limit of the probability of such a change where there is none.
     pub p: f64,

@@ -4,7 +4,8 @@
 
 use crate::model::DeviceInfo;
 
-/// Cycles from a load to its data. Textbooks give this range, and measured values of recent GPUs lie in it.
+/// How many cycles pass from a load to its data. Textbooks give this range, and measured values of recent GPUs lie in
+/// it.
 pub const MEMORY_LATENCY: (f64, f64) = (400.0, 800.0);
 
 /// Bytes that a warp moves when each of its 32 threads loads one float.
@@ -13,13 +14,13 @@ const BYTES_PER_WARP: f64 = 128.0;
 /// What keeps the f32 lanes of one SM busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArithmeticInFlight {
-    /// Latency of a dependent operation.
+    /// How many cycles a dependent operation waits.
     pub cycles: u32,
     /// Where the latency is from.
     pub source: &'static str,
     /// Operations in flight per SM.
     pub operations: u32,
-    /// Warps per SM with one operation in flight each.
+    /// How many warps an SM needs if each has one operation in flight.
     pub warps: u32,
 }
 
@@ -40,11 +41,11 @@ impl ArithmeticInFlight {
 /// Bytes in flight that keep the memory busy, for the shorter and the longer latency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryInFlight {
-    /// Peak bandwidth over the SM clock.
+    /// The peak bandwidth divided by the SM clock.
     pub bytes_per_cycle: f64,
-    /// Bytes for the whole device.
+    /// How many bytes the whole device needs in flight.
     pub device: (f64, f64),
-    /// Bytes per SM.
+    /// How many bytes each SM needs in flight.
     pub sm: (f64, f64),
 }
 

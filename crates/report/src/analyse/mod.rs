@@ -1,4 +1,4 @@
-//! From events to records to a summary.
+//! Turns events into records, and records into a summary.
 //!
 //! [`records`] makes one record per case and regime of a journal's history, with estimates and ratios; [`summary`]
 //! ranks the variants. Both are pure: the same events give the same records, the same records the same summary. This

@@ -1,4 +1,4 @@
-//! Which case of a group is the best, and which cannot be told apart from it.
+//! Finds the best case of a group, and the cases which cannot be told apart from it.
 //!
 //! Cases that do the same work are ranked by time. Where the manifest states different work for them, they are ranked
 //! by rate: a case that does less is not better for ending earlier. An unchecked result is never the best.
@@ -14,14 +14,14 @@ use crate::stats;
 pub enum Basis {
     /// All do the same work, or nothing is known of it.
     Time,
-    /// They move different amounts: bytes per second.
+    /// The cases move different amounts, and bytes per second are compared.
     Bandwidth,
-    /// They compute different amounts: floating-point operations per second.
+    /// The cases compute different amounts, and floating-point operations per second are compared.
     Arithmetic,
 }
 
 impl Basis {
-    /// Of the cases with a time.
+    /// Returns what the cases with a time are compared by.
     pub(super) fn of(records: &Records, members: &[usize]) -> Self {
         let measured = || members.iter().map(|i| &records.cases[*i]).filter(|record| record.result.is_some());
         let by_arithmetic =
@@ -47,19 +47,19 @@ fn is_bound_by_arithmetic(records: &Records, record: &CaseRecord) -> bool {
     ceilings.and_then(|ceilings| bound(&record.work, ceilings)) == Some(Bound::Arithmetic)
 }
 
-/// The best of a group in one regime, on the device's clock.
+/// The case that is the best of a group in one regime, on the device's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
     /// The regime in which it is the best.
     pub regime: Regime,
-    /// Its record.
+    /// The index of the best case's record.
     pub index: usize,
-    /// Others that may be as good: their intervals overlap, or the difference is within the noise or within what
-    /// separates two processes.
+    /// The indices of cases that may be as good: their intervals overlap, or the difference is within the noise or
+    /// within what separates two processes.
     pub tied: Vec<usize>,
 }
 
-/// One per regime with a checked result.
+/// Returns the best of each regime that has a checked result.
 pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Best> {
     let ahead = |regime: Regime| {
         let timed: Vec<Timed<'_>> = members.iter().filter_map(|i| Timed::of(records, *i, regime, basis)).collect();
@@ -71,12 +71,12 @@ pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Be
     Regime::ALL.into_iter().filter_map(ahead).collect()
 }
 
-/// A checked case with its time.
+/// A case that passed its checks and has a time.
 struct Timed<'r> {
     index: usize,
     record: &'r CaseRecord,
     result: &'r RegimeResult,
-    /// Nanoseconds per unit of work.
+    /// How many nanoseconds the case takes per unit of work.
     cost: f64,
     work: f64,
 }
@@ -129,7 +129,7 @@ fn noise_floor(records: &Records, regime: Regime) -> Option<f64> {
     records.header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width)
 }
 
-/// Whether a ratio is neither faster nor slower. Without a noise floor, never.
+/// Whether a ratio is neither faster nor slower. No ratio is noise where there is no noise floor.
 pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
     let noise = against.noise.or_else(|| noise_floor(records, result.regime));
     noise.is_some_and(|noise| matches!(call(&against.speedup, noise), Call::Same | Call::Ambiguous))

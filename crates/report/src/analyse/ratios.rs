@@ -13,17 +13,18 @@ use super::bootstraps::Bootstraps;
 use crate::model::{Estimate, Measurement, Regime, Round, Spread, Unit};
 use crate::stats;
 
-/// With fewer shared rounds the medians are compared, since a bootstrap over so few covers less than its nominal level.
+/// The number of shared rounds below which medians are compared, since a bootstrap over so few covers less than its
+/// nominal level.
 const MIN_PAIRS: usize = 6;
 
 /// The share of the groups with an A/A control that lies within the noise floor.
 const SHARE_OF_NOISE: f64 = 0.95;
 
-/// One side of a comparison.
+/// One of the two results that a ratio compares.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     pub measurement: &'a Measurement,
-    /// Median and its interval.
+    /// The median of the times, with the interval around it.
     pub time: Estimate,
     /// Samples of different sessions were not interleaved.
     pub session: usize,
@@ -62,7 +63,7 @@ pub(super) fn speedup(
     })
 }
 
-/// The same speedup with an interval that also covers other processes on other devices of the same model.
+/// Returns the speedup with an interval that also covers other processes on other devices of the same model.
 ///
 /// Samples of one process do not show differences between processes. Those are added to the interval of the logarithms
 /// as independent errors, for both sides. `None` if a time is the host's, for which the differences are unknown.
@@ -122,8 +123,8 @@ pub(super) fn control_noise(bootstraps: &Bootstraps<'_>, measurement: &Measureme
     deviation(bootstraps, &measurement.rounds, &measurement.control, confidence)
 }
 
-/// The same over the rounds of `this` alone. If the baseline's samples in these rounds are off, so are its ratio to the
-/// A/A control and every comparison with it in these rounds.
+/// Returns the noise over the rounds of `this` alone. If the baseline's samples in these rounds are off, so are its
+/// ratio to the A/A control and every comparison with it in these rounds.
 pub(super) fn noise_beside(
     bootstraps: &Bootstraps<'_>,
     base: Side<'_>,

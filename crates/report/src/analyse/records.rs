@@ -1,4 +1,4 @@
-//! One record per case and regime.
+//! Makes one record for each case and regime.
 
 mod paired;
 
@@ -19,7 +19,7 @@ use crate::model::{
 
 pub use paired::{PairedRatio, paired_ratios};
 
-/// Nominal coverage of every interval.
+/// The nominal coverage that every interval has.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Why events give no records.
@@ -38,7 +38,7 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     records_of(History::of(events.iter().cloned()))
 }
 
-/// The same of a history that nothing else needs: a large journal is in memory only once.
+/// Returns the records of a history that nothing else needs: so a large journal is in memory only once.
 pub fn records_of(history: History) -> Result<Records, AnalyseError> {
     records_and_ratios(history).map(|(records, _)| records)
 }
@@ -314,7 +314,7 @@ fn ratio<'r, 'a: 'r>(
 }
 
 /// Returns the noise that a ratio of `side` must exceed to be a difference: the floor of its regime, or what the A/A
-/// control shows in the same rounds if that is more. `None` without a control.
+/// control shows in the same rounds if that is more. The noise is `None` without a control.
 fn comparison_noise(Known { header, bootstraps, .. }: Known<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
     let regime = side.measurement.regime;
     let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);

@@ -12,19 +12,20 @@ use crate::stats;
 /// The main results of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// Cases by the name of their outcome, in order of name.
+    /// How many cases have each outcome, in order of the outcomes' names.
     pub outcomes: BTreeMap<&'static str, usize>,
     /// Planned cases; a case measured in several regimes is one.
     pub cases: usize,
-    /// In the manifest's order.
+    /// The summaries of the groups, in the manifest's order.
     pub groups: Vec<GroupSummary>,
-    /// One per contender and regime, in the manifest's order; only those measured in some group.
+    /// The standing of each contender in each regime, in the manifest's order; only those measured in some group have
+    /// one.
     pub standings: Vec<Standing>,
     /// Indices of the records that are failures.
     pub failures: Vec<usize>,
-    /// For an experiment of expected failures, which ranks no variant.
+    /// The result of an experiment of expected failures, which ranks no variant.
     pub expected_failures: Option<ExpectedFailures>,
-    /// For an experiment that asks how exact its results are, which ranks them by that.
+    /// The result of an experiment that asks how exact its results are, which ranks variants by that.
     pub exactness: Option<Vec<Exactness>>,
     /// Whether cases are compared: they fail not by design, and a baseline or the work says that they do the same job.
     pub is_ranked: bool,
@@ -35,13 +36,13 @@ pub struct Summary {
 pub struct GroupSummary {
     /// The values of the axes that its cases share.
     pub key: GroupKey,
-    /// Its records.
+    /// The indices of the records that belong to the group.
     pub members: Vec<usize>,
     /// The cell that the others are compared with.
     pub baseline: BaselineState,
     /// What its cases are ranked by.
     pub basis: Basis,
-    /// One per regime with measurements.
+    /// The best of each regime that has measurements.
     pub best: Vec<Best>,
 }
 
@@ -50,11 +51,11 @@ pub struct GroupSummary {
 pub enum BaselineState {
     /// The manifest names none.
     Unnamed,
-    /// Present, with a time.
+    /// The baseline is in the group and has a time.
     Measured,
-    /// Not in this group: filtered out.
+    /// The baseline was filtered out of this group.
     Absent,
-    /// Present without a time: the index of its record.
+    /// The baseline has no time; its record has this index.
     Failed(usize),
 }
 
@@ -65,11 +66,11 @@ pub struct Standing {
     pub contender: String,
     /// The variant's name, without compared axes.
     pub variant: String,
-    /// The regime of all its times.
+    /// The regime in which all times were taken.
     pub regime: Regime,
     /// Whether the others are compared with it.
     pub is_baseline: bool,
-    /// Timed on the host: not ranked.
+    /// Whether the times are of the host, which are not ranked.
     pub on_host: bool,
     /// Groups in which it is the best and no other is tied with it.
     pub alone: usize,
@@ -77,9 +78,9 @@ pub struct Standing {
     pub tied: usize,
     /// Groups in which it was measured.
     pub measured: usize,
-    /// Over the baseline.
+    /// The speedup over the baseline.
     pub speedup: Option<SpeedupRange>,
-    /// Over the variant before it in the manifest.
+    /// The speedup over the variant that is before it in the manifest.
     pub step: Option<SpeedupRange>,
     /// The contender before it, if there is one throughout.
     pub previous: Option<String>,
@@ -88,18 +89,18 @@ pub struct Standing {
 /// Speedups over groups: the other's time over this one's, or this one's rate over the other's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpeedupRange {
-    /// The geometric mean. Its interval is the mean of the groups' intervals, which holds however they depend on each
-    /// other.
+    /// The geometric mean over the groups. Its interval is the mean of the groups' intervals, which holds however they
+    /// depend on each other.
     pub geomean: Estimate,
     /// The least speedup of a group.
     pub least: f64,
     /// The greatest speedup of a group.
     pub greatest: f64,
-    /// Groups with a speedup.
+    /// The number of groups that have a speedup.
     pub groups: usize,
 }
 
-/// Summarises records.
+/// Summarises what the records say.
 pub fn summary(records: &Records) -> Summary {
     let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut failures = Vec::new();
@@ -173,7 +174,7 @@ pub fn gain(records: &Records, group: &GroupSummary, record: &CaseRecord, ratio:
     Some(Ratio { speedup: scaled(ratio.speedup), reproducible, ..ratio.clone() })
 }
 
-/// A standing in the making, with its speedups over the baseline and over the step before.
+/// A standing while it is being collected, with the speedups over the baseline and over the step before.
 struct Gathered {
     standing: Standing,
     speedups: Vec<Estimate>,

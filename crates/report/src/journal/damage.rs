@@ -3,7 +3,7 @@
 /// A line that was cut off; it is not among the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Torn {
-    /// Counted from 1.
+    /// The number of the line that was cut off; the first line is 1.
     pub line: usize,
     /// Where it begins, bytes into the file.
     pub offset: u64,
@@ -12,7 +12,7 @@ pub struct Torn {
 /// A line that has changed since it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// Counted from 1.
+    /// The number of the line that could not be used; the first line is 1.
     pub line: usize,
     /// How its content differs from what was written.
     pub message: String,

@@ -1,4 +1,4 @@
-//! The journal's lines: a versioned envelope around one event.
+//! Defines the journal's lines: each is a versioned envelope around one event.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ pub const PREVIOUS_JOURNAL_FILE: &str = "journal.previous.jsonl";
 /// The records' name in the folder of a report.
 pub const RECORDS_FILE: &str = "records.jsonl";
 
-/// One line, as it is written.
+/// The fields of a line in the order in which they are written.
 #[derive(Debug, Serialize)]
 pub(super) struct LineOut<'a> {
     pub v: u32,
-    /// RFC 3339, UTC.
+    /// The time at which the line was written: RFC 3339, UTC.
     pub t: String,
-    /// Counted from 1 through the whole file.
+    /// The number of the line, which counts from 1 through the whole file.
     pub seq: u64,
     #[serde(flatten)]
     pub event: &'a Event,
@@ -42,13 +42,13 @@ pub enum JournalError {
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The reason.
+        /// The reason that the system gives.
         source: io::Error,
     },
-    /// Another run writes to the folder.
+    /// Another run is writing to the folder.
     #[error("{} is in use by {holder}: wait for it, or name another folder with --out", dir.display())]
     Held {
-        /// The folder.
+        /// The folder that the other run uses.
         dir: PathBuf,
         /// The process that writes there, as words.
         holder: String,
@@ -56,19 +56,19 @@ pub enum JournalError {
     /// A line cannot be read.
     #[error("{}:{line}: {message}: the file is damaged; {}", path.display(), remedy(path))]
     Corrupt {
-        /// The file.
+        /// The path of the damaged journal.
         path: PathBuf,
-        /// Counted from 1.
+        /// The number of the damaged line; the first line is 1.
         line: usize,
         /// What is wrong with it.
         message: String,
     },
-    /// Another version of the format.
+    /// The journal was written in another version of the format.
     #[error("{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it", path.display())]
     Version {
-        /// The file.
+        /// The path of the journal that has another version.
         path: PathBuf,
-        /// Counted from 1.
+        /// The number of the line with another version; the first line is 1.
         line: usize,
         /// The version of the line.
         found: u32,
@@ -78,7 +78,7 @@ pub enum JournalError {
     /// The first line of a records file is not a header.
     #[error("{} does not begin with a header line: it is no records file, or it was cut", path.display())]
     NoHeader {
-        /// The file.
+        /// The path of the file without a header.
         path: PathBuf,
     },
 }

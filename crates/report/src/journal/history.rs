@@ -28,17 +28,17 @@ pub struct Run {
     pub environment: Environment,
     /// Where, when and how it was started.
     pub context: RunContext,
-    /// Cases of the whole plan.
+    /// The number of cases that the whole plan has.
     pub cases: u64,
-    /// Groups of the whole plan.
+    /// The number of groups that the whole plan has.
     pub groups: u32,
-    /// `CountersMissing` and `EnergyMissing`.
+    /// The events `CountersMissing` and `EnergyMissing` that the run wrote.
     pub remarks: Vec<Event>,
     /// Whether it ended with every planned case run.
     pub is_complete: bool,
     /// Where its time went.
     pub spent: Spent,
-    /// Its cases; `None` if it wrote no plan.
+    /// The cases that the run planned; `None` if it wrote no plan.
     planned: Option<Vec<Case>>,
     /// The cases that lines name, in a run without a plan.
     named: Vec<Case>,
@@ -52,7 +52,7 @@ pub struct CaseHistory<L = Event> {
     /// The number of the start, of the run or of the group in it, over the whole journal: only samples of one session
     /// were interleaved.
     pub session: usize,
-    /// The lines of the attempt, each with its number.
+    /// The lines of the attempt, each with the number that it has in the journal.
     pub lines: Vec<(usize, L)>,
     /// Whether the case was run and has an outcome.
     pub is_run: bool,
@@ -61,7 +61,7 @@ pub struct CaseHistory<L = Event> {
 /// The last run, and what it and the runs before it have done of its plan.
 #[derive(Debug)]
 pub struct LastRun<L = Event> {
-    /// The run.
+    /// What the last run said of itself.
     pub run: Run,
     /// Every planned case once, in the manifest's order.
     pub cases: Vec<CaseHistory<L>>,
@@ -77,13 +77,13 @@ pub struct History<L = Event> {
     begun: Option<Run>,
     /// The shards of all runs.
     pub(super) shards: BTreeSet<Shard>,
-    /// Seconds of each phase, of all runs.
+    /// The seconds that all runs spent in each phase.
     pub(super) phases: BTreeMap<Phase, f64>,
     /// Seconds of all runs that ended.
     pub(super) wall: f64,
     /// How often a run or a group has started.
     starts: usize,
-    /// The start of the run, for groups without a start of their own.
+    /// The number of the run's start, which counts for groups without a start of their own.
     run_session: usize,
     groups: HashMap<Arc<GroupKey>, Group<L>>,
     /// Attempts that have not ended.
@@ -102,11 +102,11 @@ pub struct History<L = Event> {
 pub(super) struct Group<L> {
     /// When the run began that last planned it.
     pub planned_at: String,
-    /// Its lines that are about no case, each with its number.
+    /// The group's lines that are about no case, each with the number that it has in the journal.
     pub lines: Vec<(usize, L)>,
     /// How many of its cases are settled.
     settled: usize,
-    /// The number of its start in the run.
+    /// The number that the group's start has in the run.
     session: Option<usize>,
     is_running: bool,
     /// Whether it has started since the last damaged line.
@@ -222,7 +222,7 @@ impl History {
 pub(super) struct PlannedGroup<L> {
     pub key: Arc<GroupKey>,
     pub planned: Vec<Case>,
-    /// Its lines and those of its cases, each with its number, in the order in which they were written.
+    /// The lines of the group and of its cases, each with its number, in the order in which they were written.
     pub lines: Vec<(usize, L)>,
     /// Whether every planned case was run and has an outcome.
     pub is_complete: bool,

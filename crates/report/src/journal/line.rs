@@ -18,7 +18,7 @@ use launch::LaunchLine;
 use number::{Interval, Number};
 use result::{RatioLine, ResultLine};
 
-/// One case in one regime.
+/// The line of `records.jsonl` that has one case in one regime.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CaseLine {
     ordinal: u64,
@@ -26,7 +26,7 @@ pub(super) struct CaseLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     experiment: Option<String>,
     variant: String,
-    /// Values of the header's axes.
+    /// The values of the axes that the header names.
     axes: Axes,
     /// If it differs from the axes that the header does not compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,10 +35,10 @@ pub(super) struct CaseLine {
     fingerprint: Option<Fingerprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hashes: Option<[Listed; 4]>,
-    /// Measured if absent.
+    /// How the case ended; a line without this field is a measured case.
     #[serde(default = "measured", skip_serializing_if = "is_measured")]
     outcome: Outcome,
-    /// Passed if absent.
+    /// What the checks found; a line without this field is a case that passed.
     #[serde(default = "passed", skip_serializing_if = "is_passed")]
     verdict: Verdict,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! One writer per folder.
+//! Lets only one process write to a folder.
 //!
 //! The lock is the operating system's, on a separate file, since the journal is renamed. It ends with the process, even
 //! if that crashes, so a dead run never blocks the next one.

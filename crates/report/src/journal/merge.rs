@@ -1,4 +1,4 @@
-//! Many journals as one: those of the shards of a plan, of retries and of resumed runs.
+//! Merges many journals into one: those of the shards of a plan, of retries and of resumed runs.
 //!
 //! The last complete run of a group counts: one in which every planned case has an outcome, by the start of the run. A
 //! group without a complete run keeps what its last run left. Nothing is averaged, and no group is put together from
@@ -25,22 +25,22 @@ pub enum MergeError {
     /// A journal without a run.
     #[error("{place} has no run: it ends before the line that describes one")]
     NoRun {
-        /// The journal.
+        /// The place of the journal that holds no run.
         place: String,
     },
     /// Runs of different matrices.
     #[error("{first} and {second} differ in {what}: merge them apart, or run one of them again")]
     Differ {
-        /// One journal.
+        /// The place of the one journal.
         first: String,
-        /// The other one.
+        /// The place of the journal that differs from the first.
         second: String,
         /// What they differ in.
         what: &'static str,
     },
 }
 
-/// Merges journals. Their order does not matter.
+/// Merges the journals of every experiment and kind of machine. Their order does not matter.
 ///
 /// Returns one part for each experiment and kind of machine, in the order of the experiments' names.
 pub fn merge(scans: Vec<Scan>) -> Result<Vec<Merged>, MergeError> {
@@ -108,7 +108,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     let mut sources = Vec::with_capacity(parts.len());
     let (mut newest, mut gpus) = (None, BTreeSet::new());
     for (source, Part { place, mut run, groups, shards: own, phases: spent, wall }) in (0..).zip(parts) {
-        // Of runs that began at the same instant, the later place counts.
+        // Two runs may begin at the same instant: then the one at the later place counts.
         for group in groups {
             let is_older = |Best { group: known, .. }: &Best| {
                 (known.is_complete, &known.planned_at) <= (group.is_complete, &group.planned_at)

@@ -1,4 +1,4 @@
-//! A merged journal. Its lines are read from the journals that it was merged of, some groups at a time.
+//! Represents a merged journal. Its lines are read from the journals that it was merged of, some groups at a time.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,7 +19,7 @@ use crate::regular;
 /// What merged journals lack of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Missing {
-    /// Shards without a journal.
+    /// The shards that no journal covers.
     pub shards: Vec<Shard>,
     /// Cases that no journal mentions.
     pub cases: u64,
@@ -49,12 +49,12 @@ const LONGER: usize = 21;
 /// How much is read at once, in bytes, unless a line is longer.
 const WINDOW: u64 = 1 << 20;
 
-/// The journals of one experiment on one kind of machine, as one.
+/// The journals of one experiment on one kind of machine, merged so that they read as one.
 #[derive(Debug, Default)]
 pub struct Merged {
-    /// The start of the run and its plan.
+    /// The start of the run and the plan that follows it.
     pub(super) head: Vec<Event>,
-    /// Of all groups, in the order of the plan.
+    /// The lines of all groups, in the order of the plan.
     pub(super) lines: Vec<MergedLine>,
     /// Where in `lines` each group ends.
     pub(super) ends: Vec<usize>,
@@ -68,7 +68,7 @@ pub struct Merged {
 /// A line of a group.
 #[derive(Debug)]
 pub(super) struct MergedLine {
-    /// Which of the sources it is in.
+    /// The index of the source that holds the line.
     pub source: u32,
     pub text: Text,
 }
@@ -83,7 +83,7 @@ pub(super) enum Source {
 
 /// Groups that were read.
 struct Chunk<T> {
-    /// Their lines as they are written again.
+    /// The text of the groups' lines as they are written again.
     text: Vec<u8>,
     /// What was made of each.
     made: Vec<T>,
@@ -178,7 +178,8 @@ impl Merged {
         end_before(groups.start)..end_before(groups.end)
     }
 
-    /// Reads groups. With the number of their first line in a new journal, also makes the lines that are written there.
+    /// Reads the events of some groups. With the number of their first line in a new journal, also makes the lines that
+    /// are written there.
     fn read<T>(
         &self,
         groups: Range<usize>,
@@ -230,7 +231,7 @@ impl Merged {
 #[derive(Default)]
 struct Texts {
     files: HashMap<u32, File>,
-    /// Of which source `bytes` are, and from where.
+    /// The source that `bytes` are from, and where in it they begin.
     window: (u32, u64),
     bytes: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! One line of a journal: its envelope, its checksum and its event.
+//! Parses one line of a journal: its envelope, its checksum and its event.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::model::{
     Case, CaseHashes, Counters, Event, Fingerprint, LaunchRecord, Measurement, Outcome, Verdict, WorkAmount,
 };
 
-/// One line.
+/// What one line of a journal holds.
 pub(super) struct Line<T> {
     pub seq: u64,
     pub content: T,
@@ -38,8 +38,8 @@ pub(super) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Of a line as [`Journal`](super::Journal) writes it: its start is enough. Also returns what follows the event's
-    /// name.
+    /// Reads the envelope from the start of a line that [`Journal`](super::Journal) wrote; the rest of the line may be
+    /// missing. Also returns what follows the event's name.
     pub fn of_start(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let rest = line.strip_prefix(WRITTEN_START)?;
         let rest = &rest[rest.iter().position(|byte| *byte == b'"')?..];

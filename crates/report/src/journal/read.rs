@@ -86,7 +86,7 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
 
 /// Where a line is.
 pub(super) struct Place {
-    /// Bytes into the file.
+    /// The number of bytes before the line in the file.
     pub offset: u64,
     /// Whether it has its end.
     pub is_ended: bool,
@@ -211,7 +211,7 @@ pub(super) fn in_order<T>(
 /// Follows the numbers of lines.
 #[derive(Debug, Default)]
 struct Order {
-    /// Of the line before; those that cannot be read come after it.
+    /// The number of the last line that could be read; lines that cannot be read come after it.
     last: u64,
     unread: u64,
 }

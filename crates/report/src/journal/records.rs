@@ -30,7 +30,7 @@ pub fn without_run_facts(environment: &Environment) -> Environment {
     kept
 }
 
-/// The header's line.
+/// The header's line as it is written.
 #[derive(Serialize)]
 struct HeaderOut<'a> {
     line: &'static str,
@@ -40,7 +40,7 @@ struct HeaderOut<'a> {
     environment: &'a Environment,
 }
 
-/// The same as it is read.
+/// The header's line as it is read.
 #[derive(Deserialize)]
 struct HeaderIn {
     columns: Columns,
@@ -56,7 +56,7 @@ struct EndOut {
     sha256: String,
 }
 
-/// The same as it is read.
+/// The last line as it is read.
 #[derive(Deserialize)]
 struct EndIn {
     cases: u64,
@@ -93,8 +93,8 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
 
-/// Reads `records.jsonl`. Since it is written whole or not at all, a line is damage that does not parse, that does not have
-/// its checksum, or that is missing, doubled or in another place.
+/// Reads the file `records.jsonl`. Since it is written whole or not at all, a line is damage that does not parse, that
+/// does not have its checksum, or that is missing, doubled or in another place.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let bytes = regular::read_data(path, regular::LONGEST_DATA).map_err(JournalError::io("read", path))?;
     let text = String::from_utf8(bytes)
@@ -102,7 +102,7 @@ pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     parse_records(&text, path)
 }
 
-/// The same from the text of such a file; errors call it `path`.
+/// Parses the text of a `records.jsonl`; errors call the file `path`.
 pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let corrupt = |line: usize, message| JournalError::Corrupt { path: path.to_owned(), line: line + 1, message };
     let mut lines: Vec<&str> = text.lines().collect();

@@ -16,7 +16,7 @@ pub struct Held {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stored {
     fingerprint: Fingerprint,
-    /// Right and measured.
+    /// Whether the case was measured and every check passed.
     is_good: bool,
     is_counted: bool,
 }
@@ -54,7 +54,7 @@ impl Held {
 }
 
 impl FromIterator<Held> for Held {
-    /// Of groups that were folded by themselves.
+    /// Joins what is known of groups that were folded by themselves.
     fn from_iter<T: IntoIterator<Item = Self>>(groups: T) -> Self {
         let mut all = Self::default();
         for group in groups {

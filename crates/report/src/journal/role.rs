@@ -5,13 +5,13 @@ use crate::model::{Case, CaseKey, Event, GroupKey, Outcome};
 /// What a line is, as far as the history depends on it.
 #[derive(Debug)]
 pub enum Role<'a> {
-    /// It is about a run.
+    /// The line is about a run.
     Run,
-    /// It has the cases of a run.
+    /// The line has the cases of a run.
     Plan,
     GroupStarted(&'a GroupKey),
     GroupFinished(&'a GroupKey),
-    /// It has ratios of the group's samples.
+    /// The line has ratios of the group's samples.
     Ratios(&'a GroupKey),
     Case(&'a GroupKey, &'a CaseKey, Part),
     /// Nothing depends on it.
@@ -23,7 +23,7 @@ pub enum Role<'a> {
 pub enum Part {
     /// The result of a case that was run, so that its group has started.
     Result,
-    /// Another part of an attempt.
+    /// The line holds another part of an attempt.
     Detail,
     /// Counters: a profiler takes them in a pass of its own after the timings.
     Counted,

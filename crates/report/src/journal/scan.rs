@@ -21,7 +21,7 @@ use crate::model::{Case, CaseKey, Event, GroupKey};
 /// A journal that was scanned.
 #[derive(Debug)]
 pub struct Scan {
-    /// The journal.
+    /// The path of the journal.
     pub path: PathBuf,
     /// The last line, if it was cut off.
     pub torn: Option<Torn>,
@@ -40,13 +40,13 @@ impl Scan {
 /// What a line holds.
 #[derive(Debug)]
 pub(super) enum Scanned {
-    /// It is about a run.
+    /// The line is about a run.
     Run(Box<Event>),
-    /// It is about a group or one of its cases.
+    /// The line is about a group or one of the group's cases.
     Group(GroupLine),
 }
 
-/// A line about a group or one of its cases.
+/// A line that is about a group or one of the group's cases.
 #[derive(Debug)]
 pub(super) struct GroupLine {
     key: Arc<GroupKey>,
@@ -170,7 +170,8 @@ impl OutcomeHead<'_> {
     }
 }
 
-/// The keys of groups and cases by their text. Most lines have those of the line before.
+/// Finds the keys of groups and cases by their text, so that each is parsed once. Most lines have those of the line
+/// before.
 #[derive(Default)]
 struct Keys {
     groups: HashMap<String, Arc<GroupKey>>,

@@ -1,4 +1,5 @@
-//! A checksum per line: the first eight hexadecimal digits of the SHA-256 of the line without it, as its last field.
+//! Gives each line a checksum: its last field has the first eight hexadecimal digits of the SHA-256 of the line without
+//! it.
 //!
 //! It finds flipped bits and joined or cut lines, not a forged line.
 
@@ -18,7 +19,7 @@ pub(super) fn seal(mut object: String) -> String {
     object
 }
 
-/// The same for the object that begins at `start` and is the end of `text`.
+/// Seals the object that begins at `start` and is the end of `text`.
 pub(super) fn close(text: &mut Vec<u8>, start: usize) {
     text.truncate(text.len() - 1);
     let sum = of(&text[start..]);

@@ -9,9 +9,9 @@ use crate::model::Phase;
 pub struct Spent {
     /// The time of each phase. Those of parallel workers add up.
     pub phases: BTreeMap<Phase, f64>,
-    /// From the start of compiling to its end.
+    /// The time from the start of compiling to the end of it.
     pub compiling: f64,
-    /// From start to end; `None` if the run did not end.
+    /// The time from the run's start to its end; `None` if the run did not end.
     pub wall: Option<f64>,
 }
 
@@ -21,7 +21,7 @@ impl Spent {
         (self.compiling - self.phases.get(&Phase::Compile).copied().unwrap_or_default()).max(0.0)
     }
 
-    /// Time in no phase: starting the worker, waiting, writing.
+    /// Returns the time that no phase counts: starting the worker, waiting, writing.
     pub fn idle(&self) -> Option<f64> {
         Some((self.wall? - self.phases.values().sum::<f64>()).max(0.0))
     }

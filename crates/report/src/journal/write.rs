@@ -32,13 +32,13 @@ const EVENT_FIELD: &str = ",\"event\":";
 /// Version, time and number of a line are shorter.
 const LONGEST_ENVELOPE: usize = 128;
 
-/// An open journal. Dropping it releases the folder.
+/// A journal that is open for writing. Dropping it releases the folder.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
     path: PathBuf,
     lock: FolderLock,
-    /// Of the next line.
+    /// The sequence number that the next line will get.
     next: u64,
 }
 

@@ -11,9 +11,9 @@ use crate::model::Records;
 /// The claims of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {
-    /// `2 held, 1 broken`.
+    /// The counts in words, which read like `2 held, 1 broken`.
     pub counts: String,
-    /// One line per claim that was judged, broken ones first.
+    /// A line for every claim that was judged, broken ones first.
     pub lines: Vec<ClaimLine>,
     /// The claims that the run cannot judge, by the reason.
     pub unjudged: Vec<Unjudged>,
@@ -26,7 +26,7 @@ pub struct Unjudged {
     pub claims: Vec<String>,
 }
 
-/// A claim with its answer: `✗ **broken**: `…`, in 1 of 26 groups: 4.2 (4.1 to 4.3) at n=1048576`.
+/// A claim with its result, which reads like `✗ **broken**: `…`, in 1 of 26 groups: 4.2 (4.1 to 4.3) at n=1048576`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClaimLine {
     /// The marks differ in shape, for readers who do not see colour.
@@ -34,7 +34,7 @@ pub struct ClaimLine {
     pub state: &'static str,
     pub is_broken: bool,
     pub claim: String,
-    /// ` where n >= 2**24`; empty without a condition.
+    /// The condition, which reads like ` where n >= 2**24`; empty if there is none.
     pub condition: String,
     pub detail: Vec<Cell>,
 }
@@ -141,7 +141,7 @@ fn values(judged: &JudgedClaim, group: &ClaimGroup) -> String {
     if is_written && group.right.is_exact() { left } else { format!("{left} and {}", range(&group.right)) }
 }
 
-/// `4.21 (4.18 to 4.25)`; an exact number in full.
+/// Writes a range like `4.21 (4.18 to 4.25)`, and an exact number in full.
 fn range(range: &Range) -> String {
     if range.is_exact() {
         return exact(range.point);

@@ -14,20 +14,20 @@ use crate::analyse::{self, Basis};
 use crate::format;
 use crate::model::{Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit, Verdict};
 
-/// What a cell shows of a row.
+/// The function that makes the content of a cell from a row.
 type CellOf<T> = fn(&Context<'_>, &Row<'_>) -> T;
 
-/// One column.
+/// A column of the tables of results.
 pub struct Column {
-    /// Its name in `results.csv`; empty if it is not there.
+    /// The name that the column has in `results.csv`; empty if it is not there.
     pub name: &'static str,
-    /// Its cell in `results.csv`: a number in full precision, or a text.
+    /// Makes the column's cell in `results.csv`: a number in full precision, or a text.
     pub exact: CellOf<String>,
     /// Whether `results.csv` has the column.
     pub is_known: fn(&Records) -> bool,
-    /// Its place in `report.md`.
+    /// How `report.md` shows the column, if it does.
     pub table: Option<InTable>,
-    /// Its place in `report.html`, where its title is that of `report.md`.
+    /// How `report.html` shows the column, if it does; its title there is that of `report.md`.
     pub page: Option<InPage>,
 }
 
@@ -39,7 +39,7 @@ pub struct InTable {
 
 /// A column in the table of `report.html`.
 pub struct InPage {
-    /// Its name in links to the page.
+    /// The name that links to the page give the column.
     pub key: &'static str,
     /// The number of the values that a filter's unit is.
     pub unit: fn(&Context<'_>) -> Option<f64>,
@@ -48,9 +48,9 @@ pub struct InPage {
 
 /// The cells of a column in `report.html`, which has rows of cases alone.
 pub enum InPageCell {
-    /// One of few texts.
+    /// The cell shows one of few texts.
     Text(CellOf<String>),
-    /// A value for sorting, and its text.
+    /// The cell has a value to sort by, and the text that is shown.
     Number(CellOf<Option<(f64, String)>>),
 }
 
@@ -93,7 +93,7 @@ pub static OUTCOME: &[Column] = &[
     Column::new("reason", |_, r| show(r.case().and_then(|case| wording::reason(&case.outcome)))),
 ];
 
-/// Which clock took the times, and the times.
+/// The columns that say which clock took the times, and the times.
 pub static TIME: &[Column] = &[
     Column::new("clock", |_, r| {
         let unit = r.record.result.as_ref().map(|result| result.unit);
@@ -137,7 +137,7 @@ pub static SAMPLES: &[Column] = &[
     Column::new("samples_discarded", |_, r| show(r.result().map(|result| result.discarded))).if_known(has_sm_clock),
 ];
 
-/// The least work, and the rate of its bytes.
+/// The columns that show the least work, and the rate of its bytes.
 pub static WORK: &[Column] = &[
     Column::new("work_bytes", |_, r| show(r.case().and_then(|case| case.work.bytes))),
     Column::new("work_flops", |_, r| full(r.case().and_then(|case| case.work.flops))),
@@ -186,7 +186,7 @@ pub static ROOF: &[Column] = &[
         .in_table(|_| text("bound", WhenCommon).ranked(7), |c, r| Cell::plain(show(bound(c, r)))),
 ];
 
-/// Speedups. The baseline's own is 1 by definition.
+/// The columns that show speedups. The baseline's own is 1 by definition.
 pub static RATIOS: &[Column] = &[
     Column::new("speedup_against", |_, r| show(r.against_baseline().map(|ratio| &ratio.against))),
     Column::new("speedup", |_, r| speedup_or_one(r, |ratio| Some(ratio.speedup.point)))
@@ -342,7 +342,7 @@ pub static ENERGY: &[Column] = &[
     Column::new("energy_runs", |_, r| show(energy(r).map(|energy| energy.runs))).if_known(has_energy),
 ];
 
-/// Remarks.
+/// The columns that show remarks.
 pub static NOTES: &[Column] = &[Column::new("notes", |_, r| {
     let notes = r.case().map_or(&[][..], |case| &case.notes);
     notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")

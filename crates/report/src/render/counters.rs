@@ -13,7 +13,7 @@ use crate::format;
 use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 use crate::stats;
 
-/// The tables in the order of the report: the themes of the vocabulary, with wide ones in parts.
+/// The headings in the order in which the report has the tables: the themes of the vocabulary, with wide ones in parts.
 const HEADINGS: [&str; 7] = [
     "Instructions",
     "Branches and barriers",
@@ -42,7 +42,7 @@ fn heading(info: &CounterInfo) -> &'static str {
 /// The counters whose ratios are summarised over all groups.
 const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
 
-/// One theme of one group.
+/// The counters of one theme that one group has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counted {
     pub title: String,

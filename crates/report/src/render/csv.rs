@@ -1,4 +1,4 @@
-//! `results.csv`: tidy, in full precision.
+//! Writes `results.csv`, which is tidy and in full precision.
 //!
 //! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Lines end as
 //! RFC 4180 says. A cell without a value is empty. `docs/reference/formats.md` explains every column.
@@ -21,7 +21,7 @@ const ROWS_AT_ONCE: usize = 1024;
 const AFTER_AXES: [&[columns::Column]; 8] = [OUTCOME, LAUNCH, TIME, SAMPLES, WORK, OPERATIONS, ROOF, RATIOS];
 const AFTER_COUNTERS: [&[columns::Column]; 3] = [ERROR, ENERGY, NOTES];
 
-/// A column: its name, and its cell in a row.
+/// The name of a column, and the function that makes its cell in a row.
 type Column<'a> = (String, Box<dyn Fn(&Row<'_>) -> String + Send + Sync + 'a>);
 
 /// Returns the text of `results.csv`.

@@ -6,7 +6,7 @@ use crate::analyse::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_f
 use crate::format::bytes;
 use crate::model::{DeviceId, DeviceInfo, Dim3};
 
-/// One device: its properties, the limits of a launch, the peaks, and what hides latency.
+/// Describes one device: its properties, the limits of a launch, the peaks, and what hides latency.
 pub fn device(id: &DeviceId, info: &DeviceInfo) -> String {
     let mut lines = Lines(String::new());
     let uuid = id.uuid.as_ref().map(|uuid| format!(", {uuid}")).unwrap_or_default();
@@ -117,7 +117,7 @@ fn hiding(lines: &mut Lines, info: &DeviceInfo) {
     }
 }
 
-/// Lines of `name   value`, aligned.
+/// Lines of the form `name   value`, which are aligned.
 struct Lines(String);
 
 impl Lines {

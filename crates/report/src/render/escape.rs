@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::format::{visible, visible_lines};
 
-/// Within a line or a table's cell of Markdown.
+/// Escapes text for a line or a table's cell of Markdown.
 ///
 /// An underscore within a word is kept: Markdown gives it no meaning there, and names stay readable in the source.
 pub fn markdown(text: &str) -> String {
@@ -45,7 +45,7 @@ pub fn prose(text: &str) -> String {
     sentence(text, markdown, code, "\\`")
 }
 
-/// The same within an HTML element.
+/// Escapes a sentence for an HTML element, where backticks enclose code.
 pub fn prose_html(text: &str) -> String {
     sentence(text, html, |part| format!("<code>{}</code>", html(part)), "`")
 }
@@ -108,12 +108,12 @@ pub fn lines(text: &str) -> String {
     visible_lines(text).into_owned()
 }
 
-/// Text within an HTML element.
+/// Escapes text for an HTML element.
 pub fn html(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Text of several lines, or a quoted attribute, of SVG, XML and HTML.
+/// Escapes text of several lines, or of a quoted attribute, for SVG, XML and HTML.
 pub fn xml(text: &str) -> String {
     visible_lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

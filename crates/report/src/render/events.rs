@@ -17,12 +17,12 @@ use crate::model::{
     Value, Verdict,
 };
 
-/// Of the lines; raised when a field changes its meaning or is removed.
+/// The version of the lines, which is raised when a field changes its meaning or is removed.
 const FORMAT: u32 = 1;
 
 type Axes<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// One line.
+/// The content that a line may have.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Line<'a> {
@@ -88,7 +88,7 @@ enum Line<'a> {
     },
 }
 
-/// The time of a case in one regime.
+/// The time that a case took in one regime.
 #[derive(Debug, Serialize)]
 struct Time {
     regime: Regime,
@@ -101,7 +101,7 @@ struct Time {
     speedup: Option<Speedup>,
 }
 
-/// How many times faster than the baseline.
+/// How many times faster a case is than the baseline.
 #[derive(Debug, Serialize)]
 struct Speedup {
     value: f64,
@@ -158,9 +158,9 @@ impl EventLines {
             return String::new();
         }
         match event {
-            // Settled without running: excluded, not compiled, not run after an interrupt.
+            // The case was settled without running: excluded, not compiled, or not run after an interrupt.
             Event::CaseSettled { .. } => self.finished(std::slice::from_ref(event)),
-            // By a profiler, in a pass after all groups.
+            // A profiler counted, in a pass after all groups.
             Event::CaseCounted { counters, .. } => {
                 text(&Line::CaseCounted { variant: &case.key.variant, axes: axes(&case.key.axes), counters })
             }

@@ -16,7 +16,7 @@ const EXACT: [&str; 4] = ["gld_requests", "gld_sectors", "gst_requests", "gst_se
 /// More variants than this with the same difference are counted and not named.
 const MOST_NAMES: usize = 6;
 
-/// The whole page.
+/// What the template of the page gets.
 #[derive(Debug, Serialize)]
 pub struct Page {
     /// Counts within this many percent are close.
@@ -26,14 +26,14 @@ pub struct Page {
     experiments: Vec<Experiment>,
 }
 
-/// One experiment.
+/// What the page shows of one experiment.
 #[derive(Debug, Serialize)]
 struct Experiment {
     name: String,
     title: String,
     /// The sources of the counts, and the cases without a counterpart.
     facts: Vec<String>,
-    /// One row per variant and one column per counter, by theme.
+    /// The tables of the counters, one for each theme, with one row per variant and one column per counter.
     grids: Vec<Grid>,
     differences: Table,
 }
@@ -140,7 +140,7 @@ fn grid(fidelity: &Fidelity, title: &'static str, theme: CounterTheme) -> Option
     (!all.is_empty()).then_some(Grid { title, equal, table })
 }
 
-/// `=`, `≈ 0.972×`, `≠ 0.521×`: the hardware's count over the simulator's in the worst case.
+/// Marks how the hardware's count compares with the simulator's in the worst case: `=`, `≈ 0.972×`, `≠ 0.521×`.
 fn mark(compared: &Compared) -> String {
     match compared.agreement {
         Agreement::Equal => "=".to_owned(),

@@ -53,15 +53,15 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
 /// A file of a report's folder that is not what the records make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deviation {
-    /// It is not there.
+    /// The file does not exist.
     Missing(PathBuf),
     /// The report does not have it.
     Extra(PathBuf),
     /// A line differs, and perhaps others after it.
     Differs {
-        /// The file.
+        /// The path of the file that differs.
         path: PathBuf,
-        /// Counted from 1.
+        /// The number of the first line that differs; the first line of the file is 1.
         line: usize,
         /// The line in the file; `None` where it has no more lines.
         found: Option<String>,

@@ -8,7 +8,7 @@ use crate::analyse::{self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSumma
 use crate::format::{plural, plural_of, rough};
 use crate::model::{CaseRecord, Estimate, Outcome, Records, Regime, RegimeResult, Value, Verdict};
 
-/// One sentence, in parts.
+/// The parts that form one sentence.
 pub type Finding = Vec<Cell>;
 
 /// More names than this are counted and not listed.
@@ -105,7 +105,7 @@ fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec
     vec![best, worst]
 }
 
-/// `` `a`, `b` and 3 more ``, the first in bold.
+/// Lists names as `` `a`, `b` and 3 more ``, the first in bold.
 fn listed(names: &[&str]) -> Finding {
     let mut parts = Vec::new();
     for (i, name) in names.iter().take(MOST_NAMES).enumerate() {
@@ -120,7 +120,7 @@ fn listed(names: &[&str]) -> Finding {
     parts
 }
 
-/// Without times: the most informative counters, and a sentence about the variant that has least.
+/// The counters that are most informative without times, each with a sentence about the variant that has least.
 const FEWEST: [(&str, &str); 2] =
     [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
 
@@ -164,7 +164,7 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
     finding
 }
 
-/// `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured ceiling)`.
+/// Describes what was reached: `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured ceiling)`.
 pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> String {
     let Some(result) = &record.result else { return String::new() };
     let unit = time_unit(records, &group.members);
@@ -253,7 +253,8 @@ fn leader(
     findings
 }
 
-/// `: 6.70 ± 0.11 times as fast as `x` by the geometric mean, from 1.98 to 10.2`; nothing for the baseline itself.
+/// Describes the mean gain: `: 6.70 ± 0.11 times as fast as `x` by the geometric mean, from 1.98 to 10.2`; nothing for
+/// the baseline.
 fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> Finding {
     let Some((range, (variant, at))) = leader.speedup.as_ref().zip(records.header.baseline.as_ref()) else {
         return Vec::new();
@@ -285,7 +286,7 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
     ]
 }
 
-/// `is the fastest in 30 of 35 groups, and one of those tied for it in 5`.
+/// Says in how many groups the leader won: `is the fastest in 30 of 35 groups, and one of those tied for it in 5`.
 fn won(leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> String {
     let of = decided.len();
     let basis =
@@ -395,7 +396,8 @@ pub fn counts_of(records: &Records) -> String {
     counts(records, &analyse::summary(records))
 }
 
-/// `26 of 36 cases measured, every result right before and after the timing; 10 invalid.`
+/// Says how many cases were measured and right: `26 of 36 cases measured, every result right before and after the
+/// timing; 10 invalid.`
 pub fn counts(records: &Records, summary: &Summary) -> String {
     let of = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
     let done = of("measured") + of("unstable");

@@ -8,12 +8,12 @@ use super::wording;
 use crate::analyse::{Basis, GroupSummary};
 use crate::model::{CaseRecord, Records, Regime, RegimeResult, Value};
 
-/// A grid of the times of one variant in one regime.
+/// A grid that shows the times of one variant in one regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid<'a> {
     pub variant: &'a str,
     pub regime: Regime,
-    /// Names of the axes, across and down.
+    /// The names of the axes that run across and down.
     pub axes: (&'a str, &'a str),
     pub across: Vec<&'a Value>,
     pub down: Vec<&'a Value>,

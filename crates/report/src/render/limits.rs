@@ -1,8 +1,8 @@
 //! How much of the results a page shows, so that it stays below the size up to which GitHub renders Markdown.
 //!
-//! A [page](super::page) is built with the widest limits first. If it is too large, it is built again with narrower ones: the counters
-//! of each group go first, then the groups, then rows of the tables over all groups, then the manifest. What is left out
-//! is said, and `results.csv` has all of it.
+//! A [page](super::page) is built with the widest limits first. A page that is too large is built again with narrower
+//! limits: the counters of each group go first, then the groups, then rows of the tables over all groups, then the
+//! manifest. What is left out is said, and `results.csv` has all of it.
 
 use super::table::WIDEST;
 
@@ -12,19 +12,19 @@ pub const LARGEST_PAGE: usize = 512 * 1024;
 /// How much of a report a page holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Characters of a table's row.
+    /// How many characters a table's row may have.
     pub width: usize,
-    /// Bytes of all groups' sections together, estimated from their cells.
+    /// How many bytes all groups' sections may have together, estimated from their cells.
     pub section_bytes: usize,
-    /// Rows of each table.
+    /// How many rows each table may have.
     pub rows: usize,
     /// Whether groups have their counters.
     pub counters: bool,
-    /// Different reasons in one list.
+    /// How many different reasons one list may have.
     pub reasons: usize,
-    /// Bytes of each compiler log.
+    /// How many bytes each compiler log may have.
     pub log_bytes: usize,
-    /// Bytes of the manifest.
+    /// How many bytes the manifest may have.
     pub manifest_bytes: usize,
 }
 
@@ -42,7 +42,7 @@ impl Limits {
     /// A terminal has a width of its own.
     pub const TERMINAL: Self = Self { width: usize::MAX, ..Self::WIDEST };
 
-    /// From the widest to the narrowest.
+    /// The limits that are tried, from the widest to the narrowest.
     pub const LEVELS: [Self; 4] = [
         Self::WIDEST,
         Self { counters: false, section_bytes: 256 * 1024, log_bytes: 4 * 1024, ..Self::WIDEST },

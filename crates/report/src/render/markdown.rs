@@ -1,4 +1,4 @@
-//! Markdown, SVG and HTML, from templates.
+//! Makes Markdown, SVG and HTML from templates.
 
 use tera::{Context, Kwargs, State, Tera};
 
@@ -80,7 +80,7 @@ impl Templates {
         Ok(Self { tera, of_user: None })
     }
 
-    /// The same with the template of a user for `report.md`.
+    /// Returns the templates with the user's template for `report.md`.
     pub fn with(template: Option<&PageTemplate>) -> Result<Self, RenderError> {
         let mut templates = Self::new()?;
         if let Some(PageTemplate { path, text }) = template {
@@ -90,7 +90,7 @@ impl Templates {
         Ok(templates)
     }
 
-    /// `report.md`.
+    /// Renders `report.md`.
     pub fn report(&self, report: &Report) -> Result<String, RenderError> {
         let mut view = Context::from_serialize(report)?;
         view.insert("view_version", &VIEW_VERSION);
@@ -120,12 +120,12 @@ impl Templates {
         Ok(self.tera.render(JUNIT, &Context::from_serialize(suites)?)?)
     }
 
-    /// Reports for a browser.
+    /// Renders the page with reports for a browser.
     pub(super) fn page(&self, view: &html::View) -> Result<String, RenderError> {
         Ok(self.tera.render(PAGE, &Context::from_serialize(view)?)?)
     }
 
-    /// One chart.
+    /// Renders one chart as SVG.
     pub fn chart(&self, drawing: &Drawing) -> Result<String, RenderError> {
         Ok(self.tera.render(CHART, &Context::from_serialize(drawing)?)?)
     }

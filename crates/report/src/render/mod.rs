@@ -1,4 +1,4 @@
-//! From records to Markdown, CSV, charts, HTML and the terminal.
+//! Turns records into Markdown, CSV, charts, HTML and text for the terminal.
 //!
 //! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
 //! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files; [`deviations`] compares them with what is there.
@@ -80,7 +80,7 @@ pub enum RenderError {
     Read {
         /// The file or folder.
         path: std::path::PathBuf,
-        /// The reason.
+        /// The reason that the system gives.
         source: std::io::Error,
     },
     /// A file could not be written.

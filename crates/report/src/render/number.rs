@@ -24,7 +24,7 @@ pub fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.point).max(estimate.point - estimate.low)
 }
 
-/// `214.31 ± 0.12`, of an estimate in units of `unit`.
+/// Writes an estimate in units of `unit`, such as `214.31 ± 0.12`.
 pub fn plus_minus(estimate: &Estimate, unit: f64) -> String {
     with_half(estimate.point / unit, half_width(estimate) / unit, MOST_DIGITS)
 }

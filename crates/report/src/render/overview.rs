@@ -164,7 +164,7 @@ pub fn headline(records: &Records, group: &GroupSummary) -> String {
     parts.join("; ")
 }
 
-/// `sum: time (ms), cold`.
+/// Names the variant, the unit and the regime of a grid: `sum: time (ms), cold`.
 pub fn grid_caption(records: &Records, group: &GroupSummary, grid: &Grid<'_>) -> String {
     let what = match group.basis {
         Basis::Time => format!("time in {}", time_unit(records, &group.members).symbol()),

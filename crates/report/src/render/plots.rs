@@ -25,10 +25,11 @@ const MOST_PLOTS: usize = 12;
 /// Most lines of a chart, which could otherwise not be distinguished.
 const MOST_LINES: usize = 16;
 
-/// A chart and its file.
+/// A chart with the name of the file that it is written to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
-    /// Under `plots/`. Named after its content, so that a new size does not rename the charts of the others.
+    /// The name that the file has under `plots/`. Named after its content, so that a new size does not rename the
+    /// charts of the others.
     pub file: String,
     pub title: String,
     #[serde(skip)]
@@ -129,9 +130,9 @@ fn swept_axis(records: &Records) -> Option<String> {
 /// The quantity that a chart shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
-    /// GFLOP/s.
+    /// The rate of operations is drawn, in GFLOP/s.
     Arithmetic,
-    /// GB/s.
+    /// The rate of bytes is drawn, in GB/s.
     Bandwidth,
     Time(TimeUnit),
 }
@@ -183,7 +184,7 @@ impl Measure {
         }
     }
 
-    /// `2893 ± 2 GB/s`.
+    /// Writes a value with its unit, such as `2893 ± 2 GB/s`.
     fn shown(self, value: &Estimate) -> String {
         format!("{} {}", number::plus_minus(value, 1.0), self.unit())
     }
@@ -216,7 +217,7 @@ fn results_of(
 /// Values of the axes that are not swept.
 type Setting = Vec<(String, Value)>;
 
-/// Lines over the swept axis, one chart for each setting of the others and each regime.
+/// Draws lines over the swept axis, one chart for each setting of the other axes and each regime.
 fn sweeps(records: &Records, summary: &Summary, axis: &str) -> Vec<Plot> {
     let constant = constant_axes(records, summary);
     let mut settings: Vec<(Setting, Vec<&GroupSummary>)> = Vec::new();
@@ -283,9 +284,9 @@ fn sweep(
     }
 }
 
-/// One line per contender, in the manifest's order of variants.
+/// Makes a line for each contender, in the manifest's order of variants.
 fn lines(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, measure: Measure) -> Vec<Line> {
-    // Each with the position of its variant in the manifest.
+    // Each line comes with the position of its variant in the manifest.
     let mut lines: Vec<(Option<usize>, Line)> = Vec::new();
     for (record, result) in results {
         let Some(x) = units::axis(&record.case, axis).and_then(number_of) else { continue };
@@ -317,7 +318,7 @@ fn titled(measure: Measure, setting: &str) -> String {
     if setting.is_empty() { what.to_owned() } else { format!("{what}, {setting}") }
 }
 
-/// One chart per group: a map if two axes are compared, bars otherwise.
+/// Draws one chart per group: a map if two axes are compared, bars otherwise.
 fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
     let constant = constant_axes(records, summary);
     let mut plots = Vec::new();

@@ -1,4 +1,4 @@
-//! Wraps sentences at the width of a terminal. Lines break between words only: a long path or name stays whole.
+//! Breaks sentences into lines of a terminal's width. Lines break between words only: a long path or name stays whole.
 //! Characters that would control the terminal are shown as symbols.
 
 use textwrap::{Options, WordSplitter};
@@ -11,7 +11,7 @@ pub fn prose(text: &str, width: Option<usize>, indent: &str) -> String {
     prose_after("", text, width, indent)
 }
 
-/// The same with a coloured word before the text.
+/// Wraps the text like [`prose`], with a coloured word before it.
 pub fn prose_after(word: &str, text: &str, width: Option<usize>, indent: &str) -> String {
     let text = format!("{word}{}", visible_lines(text));
     let Some(width) = width else { return text };

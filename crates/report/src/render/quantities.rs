@@ -1,4 +1,4 @@
-//! Times, ratios and rates as texts.
+//! Writes times, ratios and rates as texts.
 
 use super::number;
 use super::units::{TimeUnit, per_second};
@@ -46,7 +46,7 @@ pub fn bandwidth(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<S
     Some(number::derived(rate, &result.time, 1))
 }
 
-/// The same rate over the peak of the data sheet, which refers to the clock of the device.
+/// Returns the job's rate over the peak of the data sheet, which refers to the clock of the device.
 pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) -> Option<String> {
     if result.unit != Unit::DeviceNanoseconds {
         return None;

@@ -21,7 +21,7 @@ pub struct Reason {
     pub more: usize,
     pub what: String,
     pub text: String,
-    /// The compiler's output.
+    /// What the compiler printed.
     pub log: Option<String>,
 }
 
@@ -34,8 +34,8 @@ impl Reason {
 /// A case, what is said of it in a word and in a sentence, and the compiler's output.
 pub type Statement = (String, String, String, Option<String>);
 
-/// Groups cases with the same statement, in order of first appearance. Statements beyond the most that are allowed are
-/// counted.
+/// Puts cases with the same statement together, in order of first appearance. Statements beyond the most that are
+/// allowed are counted.
 pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut places: HashMap<(String, String, Option<String>), usize> = HashMap::new();

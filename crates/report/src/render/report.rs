@@ -1,4 +1,4 @@
-//! The view model of a report: its whole content, in order, without markup.
+//! Holds the view model of a report: the whole content, in order, without markup.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +24,13 @@ const FOLD_FROM: usize = 5;
 /// A longer table over all groups is folded.
 const MOST_OPEN_ROWS: usize = 30;
 
-/// A report. Cells and texts are not escaped: that is the template's.
+/// The content of a report. Cells and texts are not escaped: that is the template's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub experiment: String,
-    /// With what it lacks, if it has no times.
+    /// The title, which says what the report lacks if it has no times.
     pub title: String,
-    /// Markdown from the manifest.
+    /// The question that the manifest asks, in Markdown.
     pub question: Option<String>,
     /// What limits the validity of the report, most important first.
     pub warnings: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Report {
     /// What the manifest claims; `None` where it claims nothing.
     pub claims: Option<Claims>,
     pub failures: Vec<Reason>,
-    /// Every note, with its cases.
+    /// Every note, with the cases that it is about.
     pub notes: Vec<Reason>,
     /// Launches that the device does not allow.
     pub limits: Vec<Reason>,
@@ -48,7 +48,7 @@ pub struct Report {
     pub standings: Option<Overall>,
     /// Whether some variants have speedups in fewer groups than others.
     pub uneven: bool,
-    /// Counts over the baseline's, over all groups; `None` without counters.
+    /// The counts divided by the baseline's, over all groups; `None` without counters.
     pub counts: Option<Overall>,
     pub fastest: Option<Overall>,
     /// Axes with one value throughout.
@@ -229,7 +229,7 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
     warnings
 }
 
-/// With a capital, and a full stop at its end.
+/// Returns the text with a capital at its beginning, and a full stop at its end.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))

@@ -1,4 +1,4 @@
-//! A row of a report's tables: a case in one regime, or one launch of its sequence.
+//! Represents a row of a report's tables: a case in one regime, or one launch of its sequence.
 
 use super::quantities::time_unit;
 use super::units::{EnergyUnit, TimeUnit};
@@ -31,7 +31,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// One row.
+/// The case or the launch that a row of a table shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     pub record: &'a CaseRecord,

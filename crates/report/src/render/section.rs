@@ -1,4 +1,4 @@
-//! One group of a report: its table, its counters, and the reasons for what the table lacks.
+//! Represents one group of a report: the table, the counters, and the reasons for what the table lacks.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::model::{GroupKey, Outcome, Records, Value};
 /// A table with more rows is folded, so that what follows stays in reach.
 const MOST_OPEN_ROWS: usize = 30;
 
-/// One group.
+/// What a report shows of one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     pub heading: String,
@@ -40,7 +40,7 @@ pub struct Section {
     pub reasons: Vec<Reason>,
 }
 
-/// A grid with its caption.
+/// A grid that has a caption.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GridView {
     pub caption: String,
@@ -62,7 +62,7 @@ pub struct Layout<'a> {
 }
 
 impl Section {
-    /// About its size on the page, in bytes.
+    /// Returns about how many bytes the section has on the page.
     pub fn bytes(&self) -> usize {
         let grids = self.grids.iter().map(|grid| grid.table.bytes());
         let counters = self.counters.iter().map(|counted| 100 + counted.common.len() + counted.table.bytes());

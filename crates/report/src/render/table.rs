@@ -11,7 +11,7 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A column's head.
+/// How the head of a column looks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     pub title: String,
@@ -20,7 +20,7 @@ pub struct Column {
     /// When the column is removed.
     #[serde(skip)]
     pub folding: Folding,
-    /// Whether a column of zeros counts as empty.
+    /// Whether a column in which every cell is zero counts as empty.
     #[serde(skip)]
     pub folds_zeros: bool,
     /// In a table that is too wide, the columns with the highest rank are removed first; those of rank 0 never.
@@ -40,7 +40,7 @@ pub const WIDEST: usize = 100;
 /// When a column is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
-    /// Never.
+    /// The column is never left out.
     Keep,
     /// If every cell is empty.
     WhenEmpty,
@@ -48,14 +48,14 @@ pub enum Folding {
     WhenCommon,
 }
 
-/// One cell: text that is not escaped yet.
+/// A cell whose text is not escaped yet.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Cell {
     pub text: String,
     pub is_strong: bool,
     pub is_code: bool,
     /// Empty because the row cannot have such a value: a launch of a sequence has no verdict, a case that was not run
-    /// no registers. Not the same as zero.
+    /// no registers. An absent value is not the same as zero.
     #[serde(skip)]
     pub is_absent: bool,
 }
@@ -65,19 +65,19 @@ pub struct Cell {
 pub struct Common {
     pub title: String,
     pub text: String,
-    /// The rows without it.
+    /// The names of the rows that do not have the value.
     pub but: Vec<String>,
 }
 
 impl fmt::Display for Common {
-    /// `block 512`, `block 512 (all but cpu)`.
+    /// Writes the value like `block 512`, or `block 512 (all but cpu)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.title, self.text)?;
         if self.but.is_empty() { Ok(()) } else { write!(f, " (all but {})", self.but.join(", ")) }
     }
 }
 
-/// `All rows: regime cold · bound memory; all but cpu: block 512`.
+/// Lists what rows have in common: `All rows: regime cold · bound memory; all but cpu: block 512`.
 pub fn in_common(common: &[Common]) -> String {
     let mut parts: Vec<(&[String], Vec<String>)> = Vec::new();
     for Common { title, text, but } in common {
@@ -87,7 +87,7 @@ pub fn in_common(common: &[Common]) -> String {
             None => parts.push((but, vec![value])),
         }
     }
-    // Those of all rows first.
+    // What all rows have comes first.
     parts.sort_by_key(|(but, _)| !but.is_empty());
     let each = parts.into_iter().enumerate().map(|(i, (but, values))| {
         let all = if i == 0 { "All" } else { "all" };
@@ -189,7 +189,7 @@ impl Table {
         more
     }
 
-    /// About its size in Markdown.
+    /// Returns about how many bytes the table has in Markdown.
     pub fn bytes(&self) -> usize {
         self.rows.iter().flatten().map(|cell| cell.text.len() + 8).sum()
     }

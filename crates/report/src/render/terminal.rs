@@ -99,7 +99,8 @@ fn claimed(claims: &Claims) -> Vec<String> {
     std::iter::once(format!("Claims: {}.", claims.counts)).chain(open.map(line)).collect()
 }
 
-/// `5 notes; all of them are in report.md:` and the first of them, each with its first cases.
+/// Says how many notes there are (`5 notes; all of them are in report.md:`), and lists the first of them, each with its
+/// first cases.
 fn notes_of(notes: &[Reason]) -> Vec<String> {
     let place = if notes.len() > MOST_NOTES { format!("; all of them are in {REPORT_FILE}") } else { String::new() };
     let heading = match notes.len() {
@@ -117,7 +118,7 @@ fn notes_of(notes: &[Reason]) -> Vec<String> {
     std::iter::once(heading).chain(notes.iter().take(MOST_NOTES).map(line)).collect()
 }
 
-/// `✗ wrong, a, b and 3 more: sum(partial): element 0 is 4, expected 3`.
+/// Writes a line such as `✗ wrong, a, b and 3 more: sum(partial): element 0 is 4, expected 3`.
 fn case_line(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> String {
     let others = if *more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{mark} {what}, {}{others}: {text}", cases.join(", "))
@@ -194,7 +195,7 @@ fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     ends.take_while(|end| *end <= width).count().max(1)
 }
 
-/// ` … and 3 columns more in report.md: a, b, c`, wrapped at the width of the screen.
+/// Says what is left out (` … and 3 columns more in report.md: a, b, c`), wrapped at the width of the screen.
 fn left_out(what: &str, names: &[String], screen: Screen, elsewhere: &str) -> Option<String> {
     let count = names.len();
     let line = format!(" … and {} more in {elsewhere}: {}", plural(count as u64, what), names.join(", "));

@@ -102,12 +102,12 @@ pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
     case.key.axes.iter().find(|(n, _)| n == name).map(|(_, value)| value)
 }
 
-/// `n=16777216, type=i32`, as in the name of a contender.
+/// Lists axes as the name of a contender does: `n=16777216, type=i32`.
 pub fn axes_list(axes: &[(String, Value)]) -> String {
     axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// `n = 2^24, type = i32`.
+/// Lists axes for readers: `n = 2^24, type = i32`.
 pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> String {
     let each: Vec<String> = axes.into_iter().map(|(name, v)| format!("{name} = {}", axis_value(v))).collect();
     each.join(", ")

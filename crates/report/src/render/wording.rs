@@ -1,4 +1,4 @@
-//! Outcomes, notes and environments in words.
+//! Puts outcomes, notes and environments into words.
 
 use super::units::{self, TimeUnit};
 use crate::analyse::{self, Bound};
@@ -85,7 +85,7 @@ fn suspect_text(nanoseconds: f64, least: f64, roof: Roof) -> String {
     )
 }
 
-/// One note on a case.
+/// Puts one note on a case into words.
 pub fn note(note: &Note) -> String {
     let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
     match note {
@@ -399,7 +399,7 @@ fn clock(clock: &Clock) -> String {
     }
 }
 
-/// By how much a speedup's interval is wider than its samples imply.
+/// Says by how much a speedup's interval is wider than its samples imply.
 fn spread(spread: &Spread) -> String {
     format!(
         "Process-to-process spread: at most {:.0} ns and {:.2} % (standard deviation, {} processes), included in the ± \

@@ -1,4 +1,4 @@
-//! Reports in folders.
+//! Finds reports in folders.
 
 use std::collections::BTreeMap;
 use std::fs;

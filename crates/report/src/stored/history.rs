@@ -8,10 +8,10 @@ use crate::model::{Commit, Records};
 use crate::programs::Programs;
 use crate::revision::{File, Files, RevisionError};
 
-/// Which revisions are looked at.
+/// The revisions that are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// This one and those before it are left out.
+    /// The revision before the first: it and those before it are left out.
     pub since: Option<String>,
     /// The newest one.
     pub until: String,
@@ -29,9 +29,9 @@ impl Span {
 /// A report over revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// Its folder, from the root of the repository.
+    /// The report's folder, named from the root of the repository.
     pub place: String,
-    /// The oldest first.
+    /// The versions of the report, the oldest first.
     pub versions: Vec<Version>,
     /// Revisions that were left out, and why.
     pub warnings: Vec<String>,

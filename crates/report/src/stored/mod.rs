@@ -58,7 +58,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// One report.
+/// One report that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
     /// Where it was read from, for messages.

@@ -1,4 +1,4 @@
-//! Which report of the base belongs to which new one.
+//! Finds out which report of the base belongs to which new one.
 
 use super::Stored;
 

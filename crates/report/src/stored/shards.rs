@@ -1,4 +1,4 @@
-//! The journals of shards, as one.
+//! Reads the journals of shards as one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use super::ReadError;
 use super::journal::warnings_of;
 use crate::journal::{self, JOURNAL_FILE, Merged, Scan};
 
-/// Merged journals.
+/// What merging the journals gave.
 #[derive(Debug)]
 pub struct Joined {
-    /// One for each experiment and kind of machine.
+    /// The merged journal of each experiment and kind of machine.
     pub parts: Vec<Merged>,
     /// What was left out in reading.
     pub warnings: Vec<String>,

@@ -1,4 +1,4 @@
-//! A manifest with its groups and their code, for every GPU.
+//! Prepares a manifest with its groups and their code, for every GPU.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -28,20 +28,20 @@ pub struct Experiment {
     pub ahead: Ahead,
     /// What an interrupted run has done.
     pub held: Held,
-    /// The folder of its journals, one for each GPU.
+    /// The folder that has the journals, one for each GPU.
     root: PathBuf,
     /// The time that its groups took together.
     took: Mutex<Duration>,
 }
 
-/// One group of one manifest.
+/// A piece of work: one group of one manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
     pub experiment: usize,
     pub group: usize,
     /// Whether it runs alone.
     alone: bool,
-    /// As estimated.
+    /// How many seconds the group takes, as estimated.
     seconds: f64,
 }
 

@@ -19,7 +19,7 @@ pub struct Gpu {
     pub cores: Cores,
 }
 
-/// Returns the GPUs that `--devices` names. With `--backend sim`, a simulator for each number.
+/// Returns the GPUs that `--devices` names. A simulator is opened for each number with `--backend sim`.
 pub fn select(args: &RunArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     let environment = |error: DeviceError| Failure::environment(error.to_string());
     let target = Target::resolve(&args.target)?;
@@ -56,7 +56,7 @@ fn simulated(named: &str, devices: &[(DeviceId, DeviceInfo)]) -> Vec<(DeviceId, 
     numbers.into_iter().flat_map(each).collect()
 }
 
-/// `all`, or numbers and UUIDs between commas. Only GPUs of one model can share a matrix.
+/// Chooses devices by `all`, or by numbers and UUIDs between commas. Only GPUs of one model can share a matrix.
 fn choose(named: &str, listed: &[(DeviceId, DeviceInfo)]) -> Result<Vec<(DeviceId, DeviceInfo)>, String> {
     let find = |word: &str| {
         let is_it = |id: &DeviceId| match word.parse::<u32>() {

@@ -17,7 +17,7 @@ use crate::model::{Case, CaseJob, Environment, Event, GroupJob, GroupKey, Machin
 use crate::plan::ResolvedGroup;
 use crate::plan::link::link;
 
-/// The journals of one GPU.
+/// The journals that one GPU writes.
 pub struct Sessions<'a, 'r> {
     run: &'a Run<'r>,
     gpu: &'a Gpu,
@@ -28,7 +28,7 @@ pub struct Sessions<'a, 'r> {
 
 #[derive(Default)]
 struct State {
-    /// By the number of the experiment.
+    /// The open journals, by the number of the experiment.
     open: BTreeMap<usize, Session>,
     /// Experiments without a journal, which could not be opened.
     broken: BTreeSet<usize>,

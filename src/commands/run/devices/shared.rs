@@ -1,4 +1,4 @@
-//! What the threads of the GPUs share.
+//! Holds what the threads of the GPUs share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -52,9 +52,9 @@ impl Run<'_> {
 /// How long groups took.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// Of all groups, one after the other.
+    /// The time of all groups, as if one ran after the other.
     sum: Duration,
-    /// From the beginning of the first to the end of the last.
+    /// The time from the beginning of the first group to the end of the last.
     span: Option<(Instant, Instant)>,
 }
 
@@ -68,7 +68,7 @@ impl Times {
         took
     }
 
-    /// `40.0 s of work in 21.0 s, 1.90 at a time`; `None` without groups.
+    /// Describes the times: `40.0 s of work in 21.0 s, 1.90 at a time`; `None` without groups.
     pub fn describe(&self) -> Option<String> {
         let (first, last) = self.span?;
         let (sum, span) = (self.sum.as_secs_f64(), last.duration_since(first).as_secs_f64());

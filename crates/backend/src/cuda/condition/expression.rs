@@ -9,7 +9,7 @@ use crate::{Condition, Read};
 /// Instructions that go to the label `no_value` where the expression has no value.
 pub(super) struct Translated {
     pub text: String,
-    /// The declarations of its registers, besides `%bits`, `%address`, `%word` and `%half`.
+    /// The declarations of the registers, besides `%bits`, `%address`, `%word` and `%half`.
     pub registers: String,
     /// The predicate that holds where the condition does.
     pub holds: String,
@@ -44,7 +44,7 @@ enum Operand {
 struct Code<'a> {
     condition: &'a Condition,
     text: String,
-    /// How many of each class of [`Class`].
+    /// How many registers there are of each class of [`Class`].
     registers: [usize; 4],
     labels: usize,
 }

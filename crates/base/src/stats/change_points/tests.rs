@@ -1,4 +1,4 @@
-//! Change points compared with published series, and their properties.
+//! Compares change points with published series, and tests their properties.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -17,7 +17,7 @@ const NILE: [f64; 100] = [
     1020., 906., 901., 1170., 912., 746., 919., 718., 714., 740.,
 ];
 
-/// Logarithms without known errors.
+/// Returns the logarithms of the values as readings without known errors.
 fn logarithms(values: &[f64]) -> Vec<Reading> {
     values.iter().map(|value| Reading { value: value.ln(), error: 0.0 }).collect()
 }
@@ -26,7 +26,7 @@ fn places(readings: &[Reading]) -> Vec<usize> {
     change_points(readings, LEVEL, 0.0).iter().map(|change| change.index).collect()
 }
 
-/// Normal values of mean 0 and the deviation 1, by Box and Muller.
+/// Draws a normal value of mean 0 and deviation 1, by Box and Muller.
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / f64::from(u32::MAX);
     let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());

@@ -8,7 +8,7 @@ use crate::model::{Diagnostic, Persist};
 use crate::raw::{Expr, RawPersist};
 use crate::read::At;
 
-/// Blocks per cluster: one to three dimensions.
+/// Validates the blocks per cluster, which have one to three dimensions.
 pub fn cluster(ctx: &mut Context, place: &Place<'_>, raw: Option<&At<Vec<Expr>>>) -> Option<Vec<Expression>> {
     let dims = raw?;
     if !(1..=3).contains(&dims.value.len()) && !ctx.faulty(&dims.span) {

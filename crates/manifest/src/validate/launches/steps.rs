@@ -154,7 +154,7 @@ fn times(ctx: &mut Context, place: &Place<'_>, entry: &At<RawLaunchEntry>) -> Op
     }
 }
 
-/// A condition names buffers for their first elements, and at least one.
+/// Validates the condition of a loop, which names at least one buffer for its first element.
 fn until(ctx: &mut Context, place: &Place<'_>, condition: &Expression) {
     let mut names = place.names.clone();
     let buffers: Vec<_> = place.declared.buffers_of(place.variant).map(|buffer| buffer.name.clone()).collect();

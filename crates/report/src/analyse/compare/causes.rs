@@ -24,27 +24,27 @@ pub enum CauseKind {
     Arguments,
     /// The case is not what it was; records without hashes cannot say more.
     Fingerprint,
-    /// Launches of the case.
+    /// The number of launches that the case has.
     Launches,
-    /// Blocks per grid.
+    /// The number of blocks that a grid has.
     Grid,
-    /// Threads per block.
+    /// The number of threads that a block has.
     Block,
-    /// Dynamic shared memory, bytes per block.
+    /// The bytes of dynamic shared memory that each block has.
     SharedDynamic,
-    /// Bytes per block.
+    /// The bytes of static shared memory that each block has.
     SharedStatic,
-    /// Per thread.
+    /// The number of registers that each thread has.
     Registers,
-    /// Bytes per thread.
+    /// The bytes of local memory that each thread has.
     Local,
-    /// Registers stored to local memory, bytes per thread.
+    /// The bytes per thread that registers spill to local memory.
     SpillStores,
-    /// Registers loaded from local memory, bytes per thread.
+    /// The bytes per thread that spilled registers load from local memory.
     SpillLoads,
-    /// A fraction.
+    /// The occupancy as a fraction.
     Occupancy,
-    /// MHz, the median over the samples.
+    /// The median clock of the SMs over the samples, in MHz.
     SmClock,
 }
 

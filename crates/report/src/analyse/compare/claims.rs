@@ -1,4 +1,4 @@
-//! What the manifest of the new report claims, judged on both sides.
+//! Judges on both sides what the manifest of the new report claims.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub enum ClaimKind {
 }
 
 impl ClaimKind {
-    /// In the order of reports.
+    /// Every kind, in the order in which reports show them.
     pub const ALL: [Self; 7] = [
         Self::NewlyBroken,
         Self::StillBroken,
@@ -49,7 +49,7 @@ impl ClaimKind {
         }
     }
 
-    /// Its name for programs.
+    /// Returns the name that programs read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewlyBroken => "newly_broken",

@@ -1,5 +1,5 @@
-//! Counters, base and new. The simulator's are compared exactly, and so are the estimates from one sample of blocks;
-//! the hardware's differ by a little from run to run.
+//! Compares the counters of base and new. The simulator's are compared exactly, and so are the estimates from one
+//! sample of blocks; the hardware's differ by a little from run to run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,7 +18,7 @@ const CLOSE: f64 = 0.01;
 pub enum CountedBy {
     /// The simulator, whose counts are exact.
     Simulator,
-    /// The simulator, in the same sample of the blocks on both sides.
+    /// The simulator counted, in the same sample of the blocks on both sides.
     Sample,
     /// The profiler of the GPU.
     Hardware,
@@ -27,11 +27,11 @@ pub enum CountedBy {
 /// A counter that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterChange {
-    /// Its name in the vocabulary, or the profiler's.
+    /// The counter's name in the vocabulary, or the profiler's name for it.
     pub name: String,
     /// The count of one run of the body in the base report.
     pub base: f64,
-    /// The same in the new report.
+    /// The count of one run of the body in the new report.
     pub new: f64,
     /// Whether more of it is more work.
     pub is_cost: bool,

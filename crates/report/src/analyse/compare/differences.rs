@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Differs, Fact, Pair};
 use crate::model::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount};
 
-/// Of what kind a difference is.
+/// The property in which two sides differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
@@ -13,7 +13,7 @@ pub enum DifferenceKind {
     Backend,
     /// The model of the GPU, or the profile of the simulator.
     Device,
-    /// The driver's version.
+    /// The driver has another version.
     Driver,
     /// How times were taken: the method, and whether the clock was calibrated.
     Timing,
@@ -21,19 +21,19 @@ pub enum DifferenceKind {
     Regime,
     /// The device's clock against the host's.
     Clock,
-    /// Times against counters, or a time against an expected failure.
+    /// Times are compared with counters, or a time with an expected failure.
     Quantity,
     /// The blocks that counts are of: all, or a sample.
     Sample,
     /// The least work of the case.
     Work,
-    /// The expected result or its tolerance.
+    /// The expected result or the tolerance is another.
     Check,
     /// Buffers, their fills, or the arguments of the launches.
     Inputs,
 }
 
-/// Between two reports as a whole.
+/// Returns what differs between two reports as a whole.
 pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<DifferenceKind>> {
     let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
     if base.device.backend != new.device.backend {
@@ -59,7 +59,7 @@ fn timing(environment: &Environment) -> Fact {
     Fact::Text(format!("{method} ({calibrated})"))
 }
 
-/// Between two records of a case.
+/// Returns what differs between two records of a case.
 pub(super) fn of_case([base, new]: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
     let mut found = of_measurements([base, new]);
     found.extend(differing([
@@ -103,14 +103,15 @@ fn quantity(record: &CaseRecord) -> Fact {
     Fact::Text(name.to_owned())
 }
 
-/// `256 of 65536 blocks`. The blocks of a sample follow from the extents of the grid, of which the number is a part.
+/// Describes a sample, such as `256 of 65536 blocks`. The blocks of a sample follow from the extents of the grid, of
+/// which the number is a part.
 fn sample(record: &CaseRecord) -> Fact {
     let blocks = record.counters.as_ref().and_then(|_| record.sample());
     let extents: Vec<String> = record.launches.iter().map(|launch| launch.grid.to_string()).collect();
     blocks.map_or(Fact::Absent, |(ran, of)| Fact::Text(format!("{ran} of {of} blocks ({})", extents.join(", "))))
 }
 
-/// `4194304 bytes, 1048575 operations`.
+/// Describes an amount of work, such as `4194304 bytes, 1048575 operations`.
 fn work(work: WorkAmount) -> Fact {
     let bytes = work.bytes.map(|bytes| format!("{bytes} bytes"));
     let operations = work.flops.map(|flops| format!("{flops} operations"));
@@ -118,7 +119,7 @@ fn work(work: WorkAmount) -> Fact {
     if parts.is_empty() { Fact::Absent } else { Fact::Text(parts.join(", ")) }
 }
 
-/// Those whose sides differ.
+/// Returns the facts whose sides differ.
 pub(super) fn differing<T>(facts: impl IntoIterator<Item = (T, Fact, Fact)>) -> Vec<Differs<T>> {
     let differ = facts.into_iter().filter(|(_, base, new)| base != new);
     differ.map(|(what, base, new)| Differs { what, base, new }).collect()

@@ -1,4 +1,4 @@
-//! Which record of the base belongs to which of the new report, and what their outcomes alone say.
+//! Matches the records of the base with those of the new report, and says what their outcomes alone mean.
 
 use std::collections::HashMap;
 

@@ -45,12 +45,12 @@ pub struct Options {
     pub strict_claims: bool,
 }
 
-/// Two reports of one experiment.
+/// Two reports of one experiment, which are compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'a> {
-    /// The report before the change.
+    /// The report that was made before the change.
     pub base: &'a Records,
-    /// The report after it.
+    /// The report that was made after the change.
     pub new: &'a Records,
 }
 
@@ -58,32 +58,32 @@ pub struct Pair<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// It fails or is wrong, and was not.
+    /// The case fails or is wrong, and did neither before.
     NewlyWrong,
-    /// It takes more time, or more work by the counts that decide.
+    /// The case takes more time, or more work by the counts that decide.
     Slower,
     /// What was measured is not the same thing, or a record states no sound interval around its time.
     Incomparable,
-    /// It no longer reaches the requested precision, and its time is not decided.
+    /// The case no longer reaches the requested precision, and nothing is decided about its time.
     NewlyUnstable,
-    /// It takes less time, or less work by the counts that decide.
+    /// The case takes less time, or less work by the counts that decide.
     Faster,
-    /// It failed or was wrong, and no longer is.
+    /// The case failed or was wrong, and no longer does either.
     Fixed,
-    /// Not in the new report, or no longer measured there.
+    /// The new report does not have the case, or did not measure it.
     Gone,
-    /// Not in the base report, or not measured there.
+    /// The base report does not have the case, or did not measure it.
     New,
     /// The interval reaches from below the threshold to above it, or how much processes differ is not known.
     Ambiguous,
-    /// It fails as before.
+    /// The case fails or is wrong, as before.
     StillWrong,
     /// No change that matters.
     Same,
 }
 
 impl Kind {
-    /// In the order of reports.
+    /// Every kind, in the order in which reports show them.
     pub const ALL: [Self; 11] = [
         Self::NewlyWrong,
         Self::Slower,
@@ -98,7 +98,7 @@ impl Kind {
         Self::Same,
     ];
 
-    /// Its name for programs.
+    /// Returns the name that programs read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewlyWrong => "newly_wrong",
@@ -119,20 +119,20 @@ impl Kind {
 /// The result of comparing reports.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
-    /// One per pair, in their order.
+    /// The comparison of each pair, in the order of the pairs.
     pub reports: Vec<ReportComparison>,
     /// Times that were tested.
     pub tests: usize,
 }
 
-/// One experiment on one device.
+/// What changed in one experiment on one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportComparison {
-    /// The experiment's name.
+    /// The name that the manifest gives the experiment.
     pub experiment: String,
-    /// The experiment's title.
+    /// The title that the manifest gives the experiment.
     pub title: String,
-    /// Of the new report.
+    /// The device that the new report is about.
     pub device: String,
     /// Between the reports as a whole; they apply to every case.
     pub differences: Vec<Differs<DifferenceKind>>,
@@ -140,15 +140,16 @@ pub struct ReportComparison {
     pub causes: Vec<Differs<CauseKind>>,
     /// Whether base and new are complete, not narrowed, and have hashes.
     pub limits: [Limits; 2],
-    /// One per case and regime, in the new report's order. Cases that neither report measured are left out.
+    /// What changed in each case and regime, in the new report's order. Cases that neither report measured are left
+    /// out.
     pub changes: Vec<Change>,
-    /// What the new report's manifest claims, in its order.
+    /// What became of the claims in the new report's manifest, in the manifest's order.
     pub claims: Vec<ClaimChange>,
     /// Over all cases whose times are compared; `None` if there are none.
     pub geomean: Option<Geomean>,
     /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it was.
     pub may_be_two_gpus: bool,
-    /// Whether one run measured both, in the same rounds.
+    /// Whether one run measured base and new in the same rounds.
     pub is_paired: bool,
 }
 
@@ -157,7 +158,7 @@ pub struct ReportComparison {
 pub struct Limits {
     /// Whether the run was interrupted.
     pub is_incomplete: bool,
-    /// By which options.
+    /// The options by which the run was narrowed.
     pub narrowed: Option<String>,
     /// Cases that were measured and have no hashes.
     pub without_hashes: usize,
@@ -165,7 +166,7 @@ pub struct Limits {
     pub lacks_spread: bool,
 }
 
-/// One case in one regime.
+/// What changed in one case and regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The case, as the new report has it; as the base has it if the new one does not.
@@ -176,7 +177,7 @@ pub struct Change {
     pub kind: Kind,
     /// How the case ended in base and new; `None` where a report does not have it.
     pub outcomes: [Option<Outcome>; 2],
-    /// Of this case alone; empty where the case is compared without reservations.
+    /// What differs of this case alone; empty where the case is compared without reservations.
     pub differences: Vec<Differs<DifferenceKind>>,
     /// `None` where times are not compared.
     pub time: Option<TimeChange>,
@@ -193,13 +194,13 @@ pub struct Change {
 pub struct Differs<T> {
     /// What differs.
     pub what: T,
-    /// Its value in the base report.
+    /// What the base report has.
     pub base: Fact,
-    /// Its value in the new report.
+    /// What the new report has.
     pub new: Fact,
 }
 
-/// One side of a difference.
+/// What one side of a difference says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Fact {
@@ -211,7 +212,7 @@ pub enum Fact {
     Text(String),
     /// The hash of something too long to show.
     Hash(String),
-    /// Blocks per grid or threads per block.
+    /// A number of blocks per grid or of threads per block.
     Extent(Dim3),
 }
 
@@ -224,7 +225,7 @@ impl<T: Into<f64>> From<Option<T>> for Fact {
 /// The factor that, applied to each time of the device's clock, gives the product of all of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geomean {
-    /// New over base.
+    /// The time in the new report divided by the time in the base report.
     pub ratio: f64,
     /// The times in the product.
     pub rows: usize,
@@ -242,7 +243,7 @@ pub enum Gate {
     Regression,
     /// A case cannot be compared.
     Incomparable,
-    /// None of these.
+    /// No gate applies.
     Pass,
 }
 
@@ -419,7 +420,7 @@ fn settle(change: &mut Change, (call, interval): (Call, Option<Interval>)) {
     };
     change.kind = match call {
         _ if change.kind == Kind::Slower => Kind::Slower,
-        // A longer time.
+        // The time is longer.
         Call::Slower => Kind::Slower,
         Call::Faster => Kind::Faster,
         Call::Same | Call::Ambiguous if is_newly_unstable => Kind::NewlyUnstable,

@@ -1,4 +1,4 @@
-//! Whether a time changed: by the whole interval of the ratio of both.
+//! Decides whether a time changed, by the whole interval of the ratio of both times.
 //!
 //! The interval of a median says where the median of more samples of that process would lie, not where that of another
 //! process would. So the process-to-process spread of both sides is added, as independent errors add.
@@ -15,8 +15,8 @@ pub const LEVEL: f64 = 0.05;
 /// No change below this fraction matters, unless the caller says so.
 pub const LEAST_THRESHOLD: f64 = 0.01;
 
-/// How much the time between one launch of a body and the next differs from process to process: a standard deviation,
-/// nanoseconds.
+/// The standard deviation, in nanoseconds, by which the time between one launch of a body and the next differs from
+/// process to process.
 ///
 /// Measured on an H100 with every shipped experiment in two processes: of 385 rows of two or three launches, half
 /// differed by more than 0.33 µs and 5 of 100 by more than 1.05 µs, where rows of one launch differed by 0.06 µs. The
@@ -33,7 +33,7 @@ pub const BETWEEN_GPUS: f64 = 0.03;
 /// The time of a case, base and new.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeChange {
-    /// Each with the interval that holds within its own process; nanoseconds.
+    /// The base report's time, with the interval that holds within its process; nanoseconds.
     pub base: Estimate,
     /// The new report's, like `base`.
     pub new: Estimate,
@@ -51,18 +51,18 @@ pub struct TimeChange {
 /// The interval of a ratio of times, at the confidence that as many comparisons need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The lower end.
+    /// The value at which the interval begins.
     pub low: f64,
-    /// The upper end.
+    /// The value at which the interval ends.
     pub high: f64,
-    /// Its coverage, for example 0.999.
+    /// The confidence that the interval has, for example 0.999.
     pub confidence: f64,
 }
 
 /// What decides on a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence {
-    /// The logarithm of new over base, and its standard errors downwards and upwards.
+    /// The logarithm of the new time over the base time, and the standard errors that it has downwards and upwards.
     point: f64,
     below: f64,
     above: f64,
@@ -104,7 +104,7 @@ pub(super) fn of(pair: Pair<'_>, sides: [&CaseRecord; 2], options: &Options) -> 
     Some((change, evidence))
 }
 
-/// The same of times that were measured in the same rounds: their ratio is formed within rounds, and there is no other
+/// Compares times that were measured in the same rounds: their ratio is formed within rounds, and there is no other
 /// process that could differ.
 pub(super) fn paired(
     sides: [&CaseRecord; 2],

@@ -14,7 +14,7 @@ use crate::model::{CaseKey, Estimate, Regime};
 pub struct PairedRatio {
     /// The base's time over the case's, formed within rounds where both have them.
     pub speedup: Estimate,
-    /// What the A/A control shows, as a fraction; `None` without a control.
+    /// The difference that the A/A control shows, as a fraction; `None` without a control.
     pub noise: Option<f64>,
 }
 

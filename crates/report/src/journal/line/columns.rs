@@ -13,7 +13,7 @@ pub(in crate::journal) struct Columns {
     pub counters: Vec<String>,
     /// The cases that ratios are against; lines have their numbers in this list, from 0.
     pub against: Vec<String>,
-    /// The hashes of cases, likewise.
+    /// The name of every hash that any case has.
     pub digests: Vec<String>,
     /// For people: the program knows these.
     #[serde(default, skip_deserializing)]

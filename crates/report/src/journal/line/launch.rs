@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::number::Number;
 use crate::model::{Dim3, KernelResources, LaunchRecord, Occupancy, OccupancyLimiter};
 
-/// Label, grid, block, dynamic shared memory, resources, occupancy, stream.
+/// A launch's label, grid, block, dynamic shared memory, resources, occupancy and stream, which a line stores as a
+/// list.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LaunchLine(String, Extent, Extent, u32, Resources, Option<OccupancyLine>, u32);
 

@@ -1,20 +1,20 @@
-//! One bar per contender; on a logarithmic axis, where a bar's length means nothing, a marker.
+//! Draws one bar for each contender; on a logarithmic axis, where a bar's length means nothing, a marker.
 
 use super::scale::Scale;
 use super::style::{BAR, BEST_BAR};
 use super::{Area, BOTTOM, Drawing, Mark, TOP, disc, f, marked, rule, text, tick_text, widest};
 
-/// One bar per contender.
+/// A chart that has one bar for each contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarChart {
     pub title: String,
-    /// With its unit.
+    /// The title of the axis of values, which names their unit.
     pub x_label: String,
     pub more_is_better: bool,
     pub bars: Vec<Bar>,
 }
 
-/// A value with its interval, and as text.
+/// A value that is drawn with its interval, and as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     pub name: String,

@@ -1,4 +1,4 @@
-//! One line per contender over an axis of sizes.
+//! Draws one line for each contender over an axis of sizes.
 
 use super::scale::{Scale, Spread, spread_labels};
 use super::style::Style;
@@ -6,12 +6,12 @@ use super::{
     BOTTOM, Drawing, LEFT, Mark, Path, Rule, TOP, f, is_power_of_two, marked, rule, size_texts, text, tick_text, widest,
 };
 
-/// One line per contender.
+/// A chart that has one line for each contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineChart {
     pub title: String,
     pub x_label: String,
-    /// With its unit.
+    /// The title of the axis of values, which names their unit.
     pub y_label: String,
     pub more_is_better: bool,
     /// A level to compare with, by name.
@@ -23,28 +23,28 @@ pub struct LineChart {
 pub struct Line {
     pub name: String,
     pub is_baseline: bool,
-    /// In order of x.
+    /// The points that the line connects, in order of x.
     pub points: Vec<Point>,
 }
 
-/// A value with its interval.
+/// A value that is drawn with its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     pub x: f64,
     pub y: f64,
     pub low: f64,
     pub high: f64,
-    /// The value with its interval and unit.
+    /// The value as text, with its interval and unit.
     pub shown: String,
 }
 
-/// Of the plot, in page units.
+/// The width of the plot in page units.
 const WIDTH: f64 = 640.0;
 
-/// Between labels.
+/// The distance between labels.
 const STEP: f64 = 17.0;
 
-/// Of the part of a line that a label shows.
+/// The length of the part of a line that a label shows.
 const SWATCH: f64 = 34.0;
 
 /// An interval smaller than this cannot be seen behind its marker.
@@ -145,7 +145,7 @@ impl LineChart {
         (Scale::new(spread, ends, (across.0 + 12.0, across.1 - 12.0)), Scale::of_values((low, high), down))
     }
 
-    /// A label per line with a part of it, near its end and in the order of the ends.
+    /// Draws a label for each line with a part of it, near its end and in the order of the ends.
     fn draw_labels(&self, drawing: &mut Drawing, names: &[String], y: Scale, (right, down): (f64, (f64, f64))) {
         let ends: Vec<f64> = self.lines.iter().map(|l| l.points.last().map_or(down.1, |p| y.place(p.y))).collect();
         let places = spread_labels(&ends, STEP, down);

@@ -1,10 +1,10 @@
-//! Values over two axes as coloured cells.
+//! Draws values over two axes as coloured cells.
 
 use super::style::{heat, is_dark};
 use super::{Area, Drawing, LEFT, TOP, f, text};
 use crate::format::rough;
 
-/// Values over two axes.
+/// A chart that shows values over two axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeatMap {
     pub title: String,
@@ -23,7 +23,7 @@ pub struct HeatMap {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapCell {
     pub value: Option<f64>,
-    /// Within the cell.
+    /// The text that the cell shows.
     pub shown: String,
     /// Where there is room: with interval and unit.
     pub about: String,
@@ -91,7 +91,7 @@ impl HeatMap {
         said.join(" ")
     }
 
-    /// The colours with the values at both ends.
+    /// Draws the colours with the values at both ends.
     fn draw_legend(&self, drawing: &mut Drawing, (best, worst): (f64, f64), y: f64) {
         let last = limit(best, worst);
         let wide = LEGEND / STEPS as f64;

@@ -32,7 +32,7 @@ pub struct Drawing {
     pub width: String,
     pub height: String,
     pub title: String,
-    /// For readers who cannot see the chart.
+    /// What the chart shows, for readers who cannot see it.
     pub description: String,
     pub x_label: Option<Label>,
     pub y_label: Option<Label>,
@@ -41,7 +41,7 @@ pub struct Drawing {
     pub boxes: Vec<Area>,
     pub paths: Vec<Path>,
     pub marks: Vec<Mark>,
-    /// Before the names of the title and the description, where several charts are in one document.
+    /// What precedes the names of the title and the description, where several charts are in one document.
     pub prefix: String,
     /// Whether the document that it is in has the styles.
     pub is_part: bool,
@@ -57,7 +57,7 @@ pub struct Label {
     pub text: String,
 }
 
-/// A straight line.
+/// A straight line that is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rule {
     pub x1: String,
@@ -68,7 +68,7 @@ pub struct Rule {
     pub stroke: Option<&'static str>,
 }
 
-/// A rectangle.
+/// A rectangle that is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Area {
     pub x: String,
@@ -88,7 +88,7 @@ pub struct Path {
     pub points: String,
     pub stroke: &'static str,
     pub dash: Option<&'static str>,
-    /// Of the stroke.
+    /// The width that the stroke has.
     pub width: &'static str,
 }
 

@@ -4,9 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     Linear,
-    /// For powers of two.
+    /// Ticks are at powers of two.
     Log2,
-    /// For values over orders of magnitude.
+    /// Ticks suit values over orders of magnitude.
     Log10,
 }
 
@@ -16,13 +16,13 @@ const DECADE: f64 = 10.0;
 /// An axis with at most this many decades has ticks within them.
 const FEW_DECADES: f64 = 2.6;
 
-/// Maps values to a range of the page.
+/// A scale that maps values to a range of the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     spread: Spread,
     /// Least and greatest value, after the logarithm if there is one.
     domain: (f64, f64),
-    /// Their positions, in page units.
+    /// The positions of the domain's ends, in page units.
     range: (f64, f64),
 }
 
@@ -61,7 +61,7 @@ impl Scale {
         !matches!(self.spread, Spread::Linear)
     }
 
-    /// Round values within the domain, about `most` at most.
+    /// Returns round values within the domain, about `most` at most.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high) = self.domain;
         if self.spread == Spread::Log10 && high - low <= FEW_DECADES {
@@ -69,7 +69,7 @@ impl Scale {
         }
         let step = match self.spread {
             Spread::Linear => round_step((high - low) / most.max(1) as f64),
-            // Whole exponents, or every second, third …
+            // The ticks are whole exponents, or every second, third … of them.
             Spread::Log2 | Spread::Log10 => ((high - low) / most.max(1) as f64).ceil().max(1.0),
         };
         let first = (low / step - 1e-9).ceil() as i64;
@@ -98,7 +98,7 @@ impl Spread {
 
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// 1, 2 and 5 times the powers of ten between two decimal logarithms.
+/// Returns 1, 2 and 5 times the powers of ten between two decimal logarithms.
 fn within_decades(low: f64, high: f64) -> Vec<f64> {
     let decades = low.floor() as i32..=high.ceil() as i32;
     let all = decades.flat_map(|decade| ROUND.map(|m| m * 10_f64.powi(decade)));

@@ -7,11 +7,12 @@ use super::f;
 #[cfg(test)]
 pub const BACKGROUNDS: [&str; 2] = ["#ffffff", "#0d1117"];
 
-/// Distinct with normal and with each kind of dichromatic vision, and with a contrast of 3 or more on both backgrounds.
-/// Found by a search for the set whose closest pair is farthest apart; neighbours differ most.
+/// The colours of series, which are distinct with normal and with each kind of dichromatic vision, and have a contrast
+/// of 3 or more on both backgrounds. Found by a search for the set whose closest pair is farthest apart; neighbours
+/// differ most.
 pub const COLOURS: [&str; 8] = ["#781eff", "#969600", "#b41e87", "#1ea578", "#c378a5", "#5a6900", "#a578ff", "#0f785a"];
 
-/// The colour of bars, and of the best among them.
+/// The colour of all bars except the best.
 pub const BAR: &str = "#6e87a8";
 pub const BEST_BAR: &str = "#1a6fd4";
 
@@ -73,7 +74,7 @@ pub fn disc(x: f64, y: f64, radius: f64) -> String {
     format!("M{},{}a{r},{r} 0 1 0 {},0a{r},{r} 0 1 0 -{},0Z", f(x - radius), f(y), f(2.0 * radius), f(2.0 * radius))
 }
 
-/// From deep blue (0, best) to pale sand (1).
+/// Returns the colour of a share, from deep blue (0, best) to pale sand (1).
 pub fn heat(share: f64) -> String {
     const STOPS: [(f64, f64, f64); 3] = [(8.0, 74.0, 134.0), (102.0, 164.0, 190.0), (243.0, 228.0, 196.0)];
     let scaled = share.clamp(0.0, 1.0) * 2.0;
@@ -113,7 +114,7 @@ mod tests {
 
     use super::{BACKGROUNDS, BAR, BEST_BAR, COLOURS, Style, contrast, heat, is_dark, linear};
 
-    /// Linear RGB as seen without one kind of cone: Machado, Oliveira, Fernandes 2009, severity 1.
+    /// How linear RGB is seen without one kind of cone: Machado, Oliveira, Fernandes 2009, severity 1.
     const VISIONS: [(&str, [[f64; 3]; 3]); 4] = [
         ("normal", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
         (
@@ -142,7 +143,7 @@ mod tests {
         matrix.map(|row| row[0] * vector[0] + row[1] * vector[1] + row[2] * vector[2])
     }
 
-    /// CIE L*a*b* of linear sRGB under D65.
+    /// Converts linear sRGB under D65 to CIE L*a*b*.
     fn lab(rgb: [f64; 3]) -> [f64; 3] {
         const XYZ: [[f64; 3]; 3] = [
             [0.412_456_4, 0.357_576_1, 0.180_437_5],
@@ -179,7 +180,7 @@ mod tests {
         (lightness.powi(2) + chroma.powi(2) + hue.powi(2) + blue * chroma * hue).sqrt()
     }
 
-    /// Pairs 1, 7, 15 and 17 of the test data of Sharma, Wu and Dalal 2005.
+    /// The colours are pairs 1, 7, 15 and 17 of the test data of Sharma, Wu and Dalal 2005.
     #[test]
     fn the_colour_difference_is_that_of_the_published_test_data() {
         for (one, two, expected) in [

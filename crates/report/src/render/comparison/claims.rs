@@ -12,15 +12,15 @@ const MOST_CLAIMS: usize = 50;
 /// The claims of a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {
-    /// `1 newly broken, 3 held`.
+    /// The counts in words, which read like `1 newly broken, 3 held`.
     pub counts: String,
-    /// Those that are broken, undecided or repaired, the most important first.
+    /// The claims that are broken, undecided or repaired, the most important first.
     pub lines: Vec<Line>,
     /// How many of them are not named.
     pub left_out: usize,
 }
 
-/// One claim.
+/// What is shown of one claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Differs in shape, for those who see no colour.

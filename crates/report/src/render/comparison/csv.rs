@@ -1,4 +1,4 @@
-//! The comparison as a table for programs, in full precision: one row per case and regime.
+//! Writes the comparison as a table for programs, in full precision: one row per case and regime.
 
 use super::{Compared, words};
 use crate::analyse::compare::{Change, Interval, ReportComparison};
@@ -40,7 +40,7 @@ pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// `n=1024; type=i32`.
+/// Lists axes in one cell: `n=1024; type=i32`.
 pub fn axes(axes: &[(String, Value)]) -> String {
     axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
 }

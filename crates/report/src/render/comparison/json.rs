@@ -41,7 +41,7 @@ struct Report<'a> {
     two_gpus: bool,
     differences: Vec<Difference<'a, DifferenceKind>>,
     causes: Vec<Difference<'a, CauseKind>>,
-    /// New over base.
+    /// The times in the new report divided by those in the base report.
     geometric_mean: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     claims: Vec<Claim<'a>>,
@@ -116,7 +116,7 @@ struct Difference<'a, T> {
     new: &'a Fact,
 }
 
-/// One line of JSON.
+/// Writes the comparison as one line of JSON.
 pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
     let comparison = compared.comparison;
     let counts = comparison.counts();

@@ -8,7 +8,7 @@ use crate::analyse::compare::{Change, ClaimChange, Kind, ReportComparison};
 use crate::render::claims::detail;
 use crate::render::{RenderError, Templates, wording};
 
-/// The root element.
+/// The element that contains all others.
 #[derive(Debug, Serialize)]
 pub struct Suites {
     tests: usize,

@@ -11,7 +11,7 @@ use crate::render::terminal::draw;
 /// More rows are left to the page, and counted.
 const MOST_ROWS: usize = 200;
 
-/// The same of a kind that does not fail the gate.
+/// The largest number of rows that are shown of a kind that does not fail the gate.
 const MOST_HARMLESS: usize = 10;
 
 /// More cases with one reason are counted, not named.
@@ -23,7 +23,7 @@ const MOST_REASONS: usize = 8;
 /// Where what is left out here can be read.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
-/// Before what a line has no room for.
+/// The blanks before what a line has no room for.
 const INDENT: &str = "  ";
 
 /// Kinds that the terminal lists; the others are counted.

@@ -17,10 +17,10 @@ use crate::render::wording;
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
 const OPEN: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable];
 
-/// Of more rows than a terminal shows, reasons are not put together.
+/// The number of rows, more than a terminal shows, above which reasons are not put together.
 const MOST_WITH_REASONS: usize = 200;
 
-/// Of more pairs of reports only the folders that they are in are named.
+/// The number of pairs of reports above which only the folders that they are in are named.
 const MOST_PLACES: usize = 6;
 
 /// A comparison as a page.
@@ -34,14 +34,14 @@ pub struct View {
     /// What the new reports claim; `None` where they claim nothing.
     pub claims: Option<Claims>,
     pub sections: Vec<Section>,
-    /// One row per pair of reports, where there are several.
+    /// The table with a row for each pair of reports, where there are several.
     pub reports: Option<Table>,
     /// Where the reports are.
     pub places: Vec<String>,
     pub method: Vec<String>,
 }
 
-/// The cases of one kind.
+/// The cases that changed in one kind of way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     pub title: String,
@@ -57,12 +57,12 @@ pub struct Section {
     /// Whether its cases fail a gate.
     #[serde(skip)]
     pub is_gating: bool,
-    /// For a terminal: reasons with the cases that they are of.
+    /// The reasons for a terminal, each with the names of the cases that have it.
     #[serde(skip)]
     pub reasons: Vec<(String, Vec<String>)>,
 }
 
-/// A change with its report.
+/// A change with the report that it is in.
 type Row<'a> = (&'a ReportComparison, &'a Change);
 
 /// Returns the view with the `most` rows that matter most.
@@ -137,7 +137,7 @@ fn reasons(compared: Compared<'_>, rows: &[Row<'_>]) -> Vec<(String, Vec<String>
         }
         let name = full_name(compared, report, change);
         match reasons.iter_mut().find(|(known, _)| *known == why) {
-            // In another regime.
+            // The case is in the list already, with another regime.
             Some((_, cases)) if cases.contains(&name) => {}
             Some((_, cases)) => cases.push(name),
             None => reasons.push((why, vec![name])),
@@ -157,7 +157,7 @@ fn full_name(compared: Compared<'_>, report: &ReportComparison, change: &Change)
     if compared.comparison.reports.len() > 1 { format!("{}: {name}", report.experiment) } else { name }
 }
 
-/// One row per case.
+/// Makes a table that has one row for each case.
 fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
     let times = || rows.iter().filter_map(|(_, change)| change.time.as_ref());
     let unit = TimeUnit::of(times().map(|time| time.base.point));

@@ -1,4 +1,4 @@
-//! Verdicts, changes and causes in words.
+//! Puts verdicts, changes and causes into words.
 
 use crate::analyse::compare::{
     CauseKind, Change, ClaimKind, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Geomean,
@@ -12,7 +12,7 @@ use crate::render::wording;
 /// More counters of a theme than these that changed are counted, not named.
 const MOST_OF_THEME: usize = 3;
 
-/// Of longer values only the words that differ are shown, in bytes.
+/// The length, in bytes, above which only the words of two values that differ are shown.
 const LONGEST_FACT: usize = 60;
 
 /// The kinds that fail a gate.
@@ -62,7 +62,7 @@ pub const fn explanation(kind: Kind) -> &'static str {
     }
 }
 
-/// The explanation of incomparable cases of one run.
+/// Explains why cases of one run cannot be compared.
 pub const REFUSED: &str =
     "Buffers or checks differ from those of the base. Only cases with the same ones run side by side.";
 
@@ -138,12 +138,12 @@ pub const fn claim_mark(kind: ClaimKind) -> &'static str {
     }
 }
 
-/// `12 slower`; `None` for none.
+/// Counts the cases of a kind in words, such as `12 slower`; `None` if there is none.
 pub fn tally(kind: Kind, count: usize) -> Option<String> {
     (count > 0).then(|| format!("{count} {}", heading(kind).to_lowercase()))
 }
 
-/// `420 cases compared: 3 slower, 400 same, 17 ambiguous.`
+/// Counts the cases in words: `420 cases compared: 3 slower, 400 same, 17 ambiguous.`
 pub fn counts(comparison: &Comparison) -> String {
     let counts = comparison.counts();
     let total: usize = counts.values().sum();
@@ -154,12 +154,12 @@ pub fn counts(comparison: &Comparison) -> String {
     format!("{}: {}.", plural(total as u64, "case"), named.join(", "))
 }
 
-/// `+3.1 % ± 0.4`, of a ratio of times with its interval.
+/// Writes a ratio of times with its interval, such as `+3.1 % ± 0.4`.
 pub fn time_change(time: &TimeChange) -> String {
     change(time.ratio, time.interval)
 }
 
-/// The same of a ratio.
+/// Writes a ratio as a change in per cent, with its interval if there is one.
 pub fn change(ratio: f64, interval: Option<Interval>) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let Some(Interval { low, high, .. }) = interval else { return signed(&rough(percent.abs()), percent) };
@@ -186,7 +186,7 @@ pub fn plain_change(ratio: f64) -> String {
     signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
 }
 
-/// `+1.3 % over 420 rows`, of a mean ratio.
+/// Writes a mean ratio, such as `+1.3 % over 420 rows`.
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
     // Finer than hundredths says nothing.
@@ -275,7 +275,7 @@ fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
     (*base > 0.0 && percent.is_finite()).then(|| signed(&rough(percent.abs()), percent))
 }
 
-/// `driver 580.159.04 → 580.200.01`.
+/// Writes a difference, such as `driver 580.159.04 → 580.200.01`.
 pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> String {
     let hashed = matches!((base, new), (Fact::Hash(_), Fact::Hash(_)));
     let name = difference_name(*what);
@@ -320,7 +320,7 @@ pub const fn difference_name(what: DifferenceKind) -> &'static str {
     }
 }
 
-/// `registers 16 → 40`, `source changed`.
+/// Writes a cause, such as `registers 16 → 40` or `source changed`.
 pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
     let name = match what {
         CauseKind::Source => return "source changed".to_owned(),

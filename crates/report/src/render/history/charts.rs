@@ -17,9 +17,9 @@ const MOST_CHARTS: usize = 24;
 pub struct Chart {
     /// The case and its regime, with the report if there are several.
     pub title: String,
-    /// Its name in the folder of charts.
+    /// The name of the chart's file in the folder of charts.
     pub file: String,
-    /// The drawing.
+    /// The drawing, which is SVG.
     pub svg: String,
 }
 
@@ -28,7 +28,7 @@ pub struct Chart {
 pub struct Link {
     /// The text in place of the picture.
     pub title: String,
-    /// A path.
+    /// The path that the link leads to.
     pub target: String,
 }
 

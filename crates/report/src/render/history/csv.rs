@@ -1,4 +1,4 @@
-//! The times for programs, in full precision: one row per case, regime and revision.
+//! Writes the times for programs, in full precision: one row per case, regime and revision.
 
 use super::{ReportHistory, words};
 use crate::render::comparison::csv::{axes, full};

@@ -45,7 +45,7 @@ struct Row<'a> {
 
 #[derive(Serialize)]
 struct Point {
-    /// Index into the revisions.
+    /// The index of the revision in the list of revisions.
     revision: usize,
     time_ns: f64,
     interval_ns: [f64; 2],
@@ -54,7 +54,7 @@ struct Point {
 
 #[derive(Serialize)]
 struct Break {
-    /// The first revision after it.
+    /// The index of the first revision after the break.
     revision: usize,
     what: Vec<&'static str>,
     reasons: String,
@@ -70,7 +70,7 @@ struct Step {
     causes: String,
 }
 
-/// One line of JSON.
+/// Writes the histories as one line of JSON.
 pub fn json(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
     let page = Page { version: VERSION, reports: reports.iter().map(report).collect() };
     Ok(serde_json::to_string(&page)? + "\n")

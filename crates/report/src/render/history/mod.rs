@@ -19,10 +19,10 @@ pub use view::{markdown, terminal};
 /// The history of a report, with the revisions that its points are of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportHistory<'a> {
-    /// The report's folder.
+    /// The folder that the report is in.
     pub place: &'a str,
-    /// The oldest first.
+    /// The commits that changed the report, the oldest first.
     pub commits: Vec<Commit>,
-    /// In the order of tables.
+    /// The series of the report, in the order of tables.
     pub series: Vec<Series<'a>>,
 }

@@ -1,4 +1,4 @@
-//! The chart of a series: a point with its interval per revision, the level of each part, breaks and changes.
+//! Draws the chart of a series: a point with its interval per revision, the level of each part, breaks and changes.
 
 use super::words;
 use crate::analyse::history::{Point, Series};
@@ -12,9 +12,9 @@ use crate::render::units::TimeUnit;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
-/// Below the title and the labels of breaks.
+/// The height above the plot, which has the title and the labels of breaks.
 const TOP: f64 = 76.0;
-/// Between the names of revisions.
+/// The least distance between the names of revisions.
 const APART: f64 = 64.0;
 /// Beyond the lowest and the highest interval, of what they span.
 const MARGIN: f64 = 0.08;

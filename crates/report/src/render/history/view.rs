@@ -1,4 +1,4 @@
-//! The view model of a history, and its terminal and Markdown forms.
+//! Makes the view model of a history, and its forms for the terminal and in Markdown.
 
 use serde::Serialize;
 
@@ -48,7 +48,7 @@ pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) ->
     Templates::new()?.history(&view(reports, least, charts))
 }
 
-/// The same in the width that there is, without the revisions.
+/// Writes the page in the width that there is, without the revisions.
 pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> String {
     let view = view(reports, least, Vec::new());
     let mut lines = vec![view.headline];
@@ -78,7 +78,7 @@ fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> View {
     }
 }
 
-/// `2 slower, 1 faster in 420 cases`.
+/// Sums up the changes: `2 slower, 1 faster in 420 cases`.
 fn headline(reports: &[ReportHistory<'_>]) -> String {
     let changes = || reports.iter().flat_map(|report| &report.series).flat_map(|series| &series.changes);
     let cases: usize = reports.iter().map(|report| report.series.len()).sum();
@@ -174,7 +174,7 @@ fn breaks(report: &ReportHistory<'_>) -> Table {
     table
 }
 
-/// One row per series, with the oldest time that the newest can be compared with.
+/// Makes a table with a row for each series, with the oldest time that the newest can be compared with.
 fn cases(report: &ReportHistory<'_>) -> Table {
     let newest = |series: &Series<'_>| series.points.last().map_or(0.0, |point| point.time.point);
     let unit = TimeUnit::of(report.series.iter().map(newest));

@@ -1,4 +1,4 @@
-//! Breaks, changes and series in words.
+//! Puts breaks, changes and series into words.
 
 use crate::analyse::history::{Break, Change, Series};
 use crate::render::comparison::words;
@@ -6,7 +6,7 @@ use crate::render::comparison::words;
 /// The levels of a sparkline.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Between parts that cannot be compared.
+/// The sign between parts that cannot be compared.
 const BREAK: char = '┊';
 
 /// A sparkline spans at least this fraction of the times, so that noise is flat.
@@ -15,17 +15,17 @@ const LEAST_SPAN: f64 = 0.05;
 /// More points are left out of a sparkline, the oldest first.
 const MOST_POINTS: usize = 40;
 
-/// `+3.1 % ± 0.4`.
+/// Writes a change, such as `+3.1 % ± 0.4`.
 pub fn change(change: &Change) -> String {
     words::change(change.ratio, Some(change.interval))
 }
 
-/// `source changed; registers 16 → 40`.
+/// Writes the causes of a change, such as `source changed; registers 16 → 40`.
 pub fn causes(change: &Change) -> String {
     change.causes.iter().map(words::cause).collect::<Vec<_>>().join("; ")
 }
 
-/// `driver 580.159.04 → 580.200.01; toolkit 13.0 → 13.1`.
+/// Writes the reasons for a break, such as `driver 580.159.04 → 580.200.01; toolkit 13.0 → 13.1`.
 pub fn reasons(at: &Break) -> String {
     let differences = at.differences.iter().map(words::difference);
     differences.chain(at.toolkit.iter().map(words::cause)).collect::<Vec<_>>().join("; ")

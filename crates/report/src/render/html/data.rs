@@ -16,7 +16,7 @@ use crate::render::{bound, units};
 /// Most columns of counters: the others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
 
-/// The same where times have columns.
+/// The largest number of columns of counters that are shown where times have columns too.
 const MOST_BESIDE_TIMES: usize = 3;
 
 /// The counters that explain most differences.
@@ -31,7 +31,7 @@ const TELLING: [&str; 8] = [
     "barriers",
 ];
 
-/// The data of one report.
+/// The data that the page has of one report.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Data {
@@ -41,14 +41,14 @@ pub(super) struct Data {
     best: Vec<usize>,
     unit: Unit,
     facts: Vec<Facts>,
-    /// Names of facts.
+    /// The names that facts have.
     names: Vec<String>,
     /// Texts of facts.
     strings: Vec<String>,
     launch_titles: Vec<&'static str>,
     /// Launches as tables, each of which several cases can share.
     launches: Vec<Vec<Vec<String>>>,
-    /// Names of counters, in the order of a case's counts.
+    /// The names of counters, in the order of a case's counts.
     counters: Vec<String>,
     sources: Vec<Vec<SourceFile>>,
     no_samples: &'static str,
@@ -62,7 +62,7 @@ struct Unit {
     scale: f64,
 }
 
-/// One column. Cells are texts, or places in `texts` if that is given; `values` are for sorting.
+/// What the page needs of one column. Cells are texts, or places in `texts` if that is given; `values` are for sorting.
 #[derive(Debug, Serialize)]
 struct Column {
     key: String,
@@ -72,7 +72,7 @@ struct Column {
     texts: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<Vec<Option<f64>>>,
-    /// Of the values, in which comparisons of a filter are.
+    /// The unit of the values, in which comparisons of a filter are.
     #[serde(skip_serializing_if = "Option::is_none")]
     scale: Option<f64>,
 }

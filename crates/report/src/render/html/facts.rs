@@ -30,7 +30,7 @@ const SAME: f64 = 1e-9;
 /// The facts of one case: places in the tables that all cases share.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
-    /// Each name followed by its text.
+    /// The indices of the facts: each name is followed by its text.
     pairs: Vec<usize>,
     launches: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,14 +40,14 @@ pub(super) struct Facts {
     samples: Option<Vec<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds: Option<Vec<u32>>,
-    /// The median and the ends of its interval, nanoseconds.
+    /// The median and the ends of the interval around it, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<usize>,
 }
 
-/// Different values in the order of their first use.
+/// A list that has each different value once, in the order of their first use.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     pub list: Vec<T>,

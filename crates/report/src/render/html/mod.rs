@@ -1,5 +1,5 @@
-//! One HTML file for a report, or for several, that needs no network: the view of `report.md` with its charts, and a table
-//! of all cases to sort and filter, with what is known of each.
+//! Makes one HTML file for a report, or for several, that needs no network: the view of `report.md` with its charts,
+//! and a table of all cases to sort and filter, with what is known of each.
 //!
 //! The numbers are embedded once, as JSON, and the script sets them as text only, so that no name can become markup.
 
@@ -17,9 +17,9 @@ use crate::model::{CaseKey, Records, Regime, Round};
 /// What is beside the records of a report, as far as it was found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Beside {
-    /// From the journal, if it is of the same run.
+    /// The samples from the journal, if it is of the same run.
     pub samples: HashMap<(CaseKey, Regime), Vec<Round>>,
-    /// The files of a case's launches by their hash in the records.
+    /// The files that a case's launches were compiled from, by their hash in the records.
     pub sources: BTreeMap<String, Vec<SourceFile>>,
 }
 
@@ -28,16 +28,16 @@ pub struct Beside {
 pub struct SourceFile {
     /// As the manifest or an `#include` names it.
     pub name: String,
-    /// Its content.
+    /// The content of the file.
     pub text: String,
 }
 
 /// A report on the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Page<'a> {
-    /// Its folder.
+    /// The folder that the report is in.
     pub place: &'a str,
-    /// Its content.
+    /// The records that the page shows.
     pub records: &'a Records,
     /// What is beside them.
     pub beside: &'a Beside,
@@ -58,7 +58,7 @@ struct Section {
     place: String,
     device: String,
     view: Report,
-    /// As SVG, the most informative first.
+    /// The charts as SVG, the most informative first.
     charts: Vec<String>,
     /// JSON in which nothing ends the element that it is in.
     data: String,

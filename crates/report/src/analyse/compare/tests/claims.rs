@@ -8,7 +8,7 @@ fn claim(text: &str) -> Claim {
     Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
 }
 
-/// One case of so many nanoseconds, exactly.
+/// Returns records with one case that takes exactly so many nanoseconds.
 fn taking(nanoseconds: f64, claims: &[&str]) -> Records {
     let mut records = records(vec![timed(1, nanoseconds, 0.0)]);
     records.header.claims = claims.iter().map(|text| claim(text)).collect();
@@ -24,7 +24,7 @@ fn time_below(microseconds: f64) -> String {
     format!("time(\"v\") < {microseconds:?}")
 }
 
-/// 1000 µs in the base and 1100 µs in the new report.
+/// The case takes 1000 µs in the base and 1100 µs in the new report.
 #[test]
 fn a_claim_is_newly_broken_still_broken_or_held() {
     let claims = [time_below(1050.0), time_below(900.0), time_below(2000.0)];

@@ -1,4 +1,4 @@
-//! Times and counts, against intervals worked out by hand.
+//! Tests what is decided about times and counts, with intervals worked out by hand.
 
 use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, launch, records, timed};
 use crate::analyse::PairedRatio;
@@ -40,7 +40,7 @@ fn the_gaps_between_launches_differ_from_process_to_process() {
     close(interval.high, (Z * side * 2.0_f64.sqrt()).exp());
 }
 
-/// Half-widths of 1 % on one side alone, and 1.02 / 1.05 = 0.9714 at a threshold of 2 %.
+/// One side has a half-width of 1 %, and 1.02 / 1.05 = 0.9714 is tested at a threshold of 2 %.
 #[test]
 fn a_time_is_called_where_the_whole_interval_is_on_one_side_of_the_threshold() {
     let mut base = records(vec![timed(1, 1e6, 0.01)]);
@@ -137,7 +137,8 @@ fn the_side_of_an_interval_that_faces_no_change_decides() {
     assert_eq!(compared.changes().map(|change| change.kind).collect::<Vec<_>>(), [Kind::Slower, Kind::Slower]);
 }
 
-/// Of times in the same rounds: 3 % without doubt is a change, unless the A/A control of the run shows as much.
+/// Times of the same rounds that differ by 3 % without doubt are a change, unless the A/A control of the run shows as
+/// much.
 #[test]
 fn the_noise_of_a_run_is_a_threshold_for_times_of_its_rounds() {
     let sides = [timed(1, 1e6, 0.0), timed(1, 1.03e6, 0.0)];
@@ -276,7 +277,7 @@ fn estimates_are_compared_with_those_of_the_same_blocks_only() {
     let base = sampled(1000.0, 512);
     assert_eq!(judged(&base, &sampled(1000.0, 512)), (Kind::Same, Some(CountedBy::Sample), vec![]));
     assert_eq!(judged(&base, &sampled(1001.0, 512)), (Kind::Slower, Some(CountedBy::Sample), vec![]));
-    // The same number of blocks of another grid, and all blocks.
+    // The grid differs with the same number of blocks, and then all blocks are counted.
     let whole = simulated(&[("inst_executed", 1000.0)]);
     for other in [sampled(1000.0, 256), whole] {
         assert_eq!(judged(&base, &other), (Kind::Incomparable, None, vec![DifferenceKind::Sample]));

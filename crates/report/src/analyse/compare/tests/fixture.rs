@@ -1,4 +1,4 @@
-//! Reports of an experiment `e` with the axis `n`.
+//! Makes reports of an experiment `e` with the axis `n`.
 
 use crate::analyse::compare::{Change, Comparison, Options, Pair, compare};
 use crate::model::{

@@ -11,7 +11,7 @@ use crate::analyse::compare::{Kind, Options};
 use crate::model::{CaseRecord, Estimate, Records, Regime, Spread};
 use crate::stats;
 
-/// How processes really differ: nanoseconds, and a fraction. An H100's, by its own calibration.
+/// How processes really differ: nanoseconds, and a fraction. Both values are those of an H100, by its own calibration.
 const CONSTANT: f64 = 35.0;
 const RELATIVE: f64 = 5e-4;
 
