@@ -16,12 +16,12 @@ const VERSION: u32 = 1;
 const JOB_FILE: &str = "job.json";
 const COLLECTED: &str = "collected";
 
-/// What a job runs. Written once.
+/// What a job is to run. The file is written once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Of the format.
+    /// The version of the format.
     pub version: u32,
-    /// For people and for the scheduler's lists.
+    /// The name for people and for the scheduler's lists.
     pub name: String,
     /// The executable that tasks run.
     pub program: PathBuf,
@@ -44,7 +44,7 @@ pub struct Job {
     pub allows_host_code: bool,
     /// The name of the GPU that was planned for; `None` for the simulator.
     pub device: Option<String>,
-    /// The manifests.
+    /// The manifests that the job runs.
     pub experiments: Vec<Experiment>,
     /// How it is submitted.
     pub settings: Settings,
@@ -58,13 +58,13 @@ pub struct Experiment {
     /// The experiment's name, which is also a folder of the job.
     #[serde(deserialize_with = "experiment_name")]
     pub name: String,
-    /// Of the manifest's text.
+    /// The hash of the manifest's text.
     pub hash: String,
-    /// Estimated seconds of each shard.
+    /// The estimated seconds of each shard.
     pub seconds: Vec<f64>,
 }
 
-/// The name of a git revision in a file that others may have written.
+/// Reads the name of a git revision from a file that others may have written.
 fn revision<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let name = Option::<String>::deserialize(deserializer)?;
     match name {
@@ -76,7 +76,7 @@ fn revision<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
 }
 
 impl Experiment {
-    /// Its shards, in order.
+    /// Returns the shards of the experiment, in order.
     pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
         let of = self.seconds.len() as u32;
         (1..=of).map(move |index| Shard { index, of })
@@ -86,40 +86,40 @@ impl Experiment {
 /// A shard of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Work {
-    /// Position among the experiments of the job.
+    /// The position among the experiments of the job.
     pub experiment: usize,
-    /// The part of its groups.
+    /// The part of the experiment's groups.
     pub shard: Shard,
 }
 
 /// One `runner submit`: tasks, and the arrays that the scheduler accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// From 1.
+    /// The number of the submission; the first is 1.
     pub number: u32,
-    /// RFC 3339, UTC.
+    /// The time of the submission: RFC 3339, UTC.
     pub submitted: String,
     /// The shards that each task runs.
     pub tasks: Vec<Vec<Work>>,
-    /// In the order of their tasks.
+    /// The job arrays in the order of their tasks.
     pub arrays: Vec<Array>,
     /// The scheduler's id of the job that collects the results.
     pub collect: Option<String>,
 }
 
-/// A job array.
+/// A job array of the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Array {
-    /// The scheduler's id.
+    /// The id that the scheduler gave it.
     pub id: String,
-    /// The task that its element 0 runs.
+    /// The task that element 0 of the array runs.
     pub first: usize,
     /// How many elements it has.
     pub count: usize,
 }
 
 impl Submission {
-    /// The scheduler's name of a task, such as `1234_7`; `None` if its array was not accepted.
+    /// Returns the scheduler's name of a task, such as `1234_7`; `None` if its array was not accepted.
     pub fn id_of(&self, task: usize) -> Option<String> {
         let array =
             self.arrays.iter().find(|array| (array.first..array.first.saturating_add(array.count)).contains(&task))?;
@@ -136,15 +136,15 @@ pub enum JobError {
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file that cannot be read.
         path: PathBuf,
-        /// The system's reason.
+        /// The reason that the system gives.
         source: std::io::Error,
     },
     /// A file is damaged.
     #[error("{} is damaged: {source}", path.display())]
     Damaged {
-        /// The file.
+        /// The path of the damaged file.
         path: PathBuf,
         /// What is wrong.
         source: serde_json::Error,
@@ -152,9 +152,9 @@ pub enum JobError {
     /// Another version of the program wrote it.
     #[error("{} is of version {found}, this program reads {VERSION}: use the runner that submitted the job", path.display())]
     Version {
-        /// The file.
+        /// The path of the file that has another version.
         path: PathBuf,
-        /// Its version.
+        /// The version that the file has.
         found: u32,
     },
     /// A file cannot be written.
@@ -186,7 +186,7 @@ impl Job {
         write_json(&dir.join(JOB_FILE), self)
     }
 
-    /// Every shard of every experiment.
+    /// Returns every shard of every experiment.
     pub fn work(&self) -> impl Iterator<Item = Work> + '_ {
         let of = |(index, experiment): (usize, &Experiment)| {
             experiment.shards().map(move |shard| Work { experiment: index, shard })
@@ -194,32 +194,32 @@ impl Job {
         self.experiments.iter().enumerate().flat_map(of)
     }
 
-    /// Estimated seconds of a shard.
+    /// Returns the estimated seconds of a shard.
     pub fn seconds(&self, work: Work) -> f64 {
         let experiment = self.experiments.get(work.experiment);
         experiment.and_then(|e| e.seconds.get(work.shard.index as usize - 1)).copied().unwrap_or(0.0)
     }
 
-    /// `reduce 3/40`.
+    /// Names a shard in messages: `reduce 3/40`.
     pub fn label(&self, work: Work) -> String {
         let name = self.experiments.get(work.experiment).map_or("", |experiment| experiment.name.as_str());
         format!("{name} {}", work.shard)
     }
 
-    /// The folder with the attempts of a shard.
+    /// Returns the folder with the attempts of a shard.
     pub fn folder(&self, dir: &Path, work: Work) -> PathBuf {
         let name = self.experiments.get(work.experiment).map_or("", |experiment| experiment.name.as_str());
         shards_folder(dir).join(name).join(work.shard.folder())
     }
 }
 
-/// The folder of all shards.
+/// Returns the folder of all shards.
 pub fn shards_folder(dir: &Path) -> PathBuf {
     dir.join("shards")
 }
 
 impl Submission {
-    /// Every submission of the job in `dir`, in order.
+    /// Reads every submission of the job in `dir`, in order.
     pub fn all(dir: &Path) -> Result<Vec<Self>, JobError> {
         (1..)
             .map(|number| Self::path(dir, number))
@@ -228,7 +228,7 @@ impl Submission {
             .collect()
     }
 
-    /// One of them.
+    /// Reads the submission with this number.
     pub fn read(dir: &Path, number: u32) -> Result<Self, JobError> {
         read_json(&Self::path(dir, number))
     }
@@ -248,7 +248,7 @@ pub fn mark_collected(dir: &Path, submissions: u32) -> Result<(), WriteError> {
     atomic::write(&dir.join(COLLECTED), submissions.to_string().as_bytes())
 }
 
-/// Of how many submissions the results were collected.
+/// Returns how many submissions had their results collected.
 pub fn collected(dir: &Path) -> u32 {
     fs::read_to_string(dir.join(COLLECTED)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -16,7 +16,7 @@ use crate::regular;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TaskEvent {
-    /// It began.
+    /// The task began.
     Started {
         /// The scheduler's name of the task.
         id: String,
@@ -27,14 +27,14 @@ pub enum TaskEvent {
     },
     /// The node is not as expected; no case ran.
     Refused {
-        /// The node.
+        /// The node that the task was on.
         node: String,
-        /// Why, in words.
+        /// The reason in words.
         why: String,
     },
     /// Something ended it before its shards were done.
     Stopped {
-        /// Why, in words.
+        /// The reason in words.
         why: String,
     },
     /// The scheduler was asked to start it again.
@@ -49,21 +49,21 @@ pub enum TaskEvent {
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// When, RFC 3339, UTC.
+    /// The time at which it happened: RFC 3339, UTC.
     pub at: String,
     /// What happened.
     #[serde(flatten)]
     pub event: TaskEvent,
 }
 
-/// The log of one task.
+/// The log that one task writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLog {
     path: PathBuf,
 }
 
 impl TaskLog {
-    /// Of a task of a submission of the job in `dir`.
+    /// Returns the log of a task of a submission of the job in `dir`.
     pub fn of(dir: &Path, submission: u32, task: usize) -> Self {
         Self { path: dir.join("tasks").join(format!("{submission}-{task}.jsonl")) }
     }
@@ -80,7 +80,7 @@ impl TaskLog {
         file.sync_all()
     }
 
-    /// Every whole line. A task that never began has none.
+    /// Reads every whole line of the log. A task that never began has none.
     pub fn read(&self) -> Vec<Attempt> {
         let text = regular::read_text(&self.path).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

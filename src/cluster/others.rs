@@ -11,11 +11,11 @@ use super::{Job, Scheduler};
 /// A script, and the command that submits it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// The name of its file.
+    /// The name of the script's file.
     pub file: String,
-    /// Its content.
+    /// The content of the script.
     pub text: String,
-    /// For a shell.
+    /// The command that submits the script, for a shell.
     pub command: String,
 }
 
@@ -24,11 +24,11 @@ pub struct Rendered {
 pub struct Part {
     /// The number of the submission.
     pub number: u32,
-    /// Its first task.
+    /// The number of the first task.
     pub first: usize,
-    /// How many tasks.
+    /// The number of tasks.
     pub count: usize,
-    /// Estimated seconds of the longest task.
+    /// The estimated seconds of the longest task.
     pub seconds: f64,
 }
 
@@ -65,7 +65,7 @@ struct View<'a> {
     json_script: String,
 }
 
-/// The script for a part of a submission of the job in `folder`.
+/// Returns the script for a part of a submission of the job in `folder`.
 pub fn render(job: &Job, folder: &Path, part: Part) -> Result<Rendered, ScriptError> {
     let (extension, template) = match job.settings.scheduler {
         Scheduler::Slurm | Scheduler::Pbs => ("sh", include_str!("templates/pbs.sh.tera")),
@@ -147,12 +147,12 @@ fn command(job: &Job, view: &View<'_>, path: &str) -> String {
     }
 }
 
-/// A JSON string, which is a string in YAML, too.
+/// Returns a JSON string, which is a string in YAML, too.
 fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A name as Kubernetes wants it: at most 63 lower-case letters, digits and dashes.
+/// Returns a name as Kubernetes wants it: at most 63 lower-case letters, digits and dashes.
 fn label(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let text: String = name.chars().map(plain).collect();

@@ -7,8 +7,8 @@ use crate::model::ThrottleReason;
 /// The share of a GPU's memory that must be free.
 const LEAST_FREE: f64 = 0.9;
 
-/// What is wrong with a GPU that was expected to have this name and, if it is given, a driver whose version begins so.
-/// What NVML does not know is not wrong.
+/// Returns what is wrong with a GPU that was expected to have this name and, if it is given, a driver whose version
+/// begins so. What NVML does not know is not wrong.
 pub fn faults(health: &Health, name: &str, driver: Option<&str>) -> Vec<String> {
     let mut faults = Vec::new();
     if health.name != name {

@@ -39,7 +39,7 @@ pub enum ScriptError {
 #[derive(Serialize)]
 struct View {
     name: String,
-    /// Minutes.
+    /// The time limit in minutes.
     time: u64,
     warning: u64,
     options: Vec<String>,
@@ -54,7 +54,7 @@ struct View {
 }
 
 impl Scripts {
-    /// Those of the job in `folder`, for tasks of at most `seconds` by the estimate.
+    /// Returns the scripts of the job in `folder`, for tasks of at most `seconds` by the estimate.
     pub fn render(job: &Job, folder: &Path, seconds: f64) -> Result<Self, ScriptError> {
         let settings = &job.settings;
         let time = limit_seconds(job, seconds);
@@ -81,23 +81,23 @@ impl Scripts {
     }
 }
 
-/// The name of a job in the scheduler's lists.
+/// Returns the name of a job in the scheduler's lists.
 pub(super) fn slug_name(job: &Job) -> String {
     format!("runner-{}", crate::format::slug(&job.name))
 }
 
-/// The time limit of tasks of at most `estimate` seconds.
+/// Returns the time limit of tasks of at most `estimate` seconds.
 pub(super) fn limit_seconds(job: &Job, estimate: f64) -> u64 {
     job.settings.time.unwrap_or((estimate * MARGIN + STARTUP).ceil() as u64)
 }
 
-/// Options of every job.
+/// Returns the options of every job.
 fn shared_options(settings: &Settings) -> Vec<String> {
     let named = [("partition", &settings.partition), ("account", &settings.account), ("qos", &settings.qos)];
     named.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("--{name}={value}"))).collect()
 }
 
-/// Options of a task.
+/// Returns the options of a task.
 fn options(settings: &Settings) -> Vec<String> {
     let mut options = shared_options(settings);
     let cpus = settings.cpus.map(|cpus| cpus.to_string());

@@ -14,7 +14,7 @@ use crate::regular;
 /// The name of the file, in the project and in the user's configuration folder.
 pub const SETTINGS_FILE: &str = "cluster.toml";
 
-/// Characters of values besides letters and digits.
+/// The characters that values may have besides letters and digits.
 const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
 
 /// What distributes the tasks.
@@ -24,11 +24,11 @@ pub enum Scheduler {
     /// Slurm: tasks are submitted and asked for.
     #[default]
     Slurm,
-    /// PBS Pro and `OpenPBS`. For this and those below, scripts are written, and the user submits them.
+    /// The scheduler is PBS Pro or `OpenPBS`. For this and those below, scripts are written, and the user submits them.
     Pbs,
-    /// LSF.
+    /// The scheduler is LSF.
     Lsf,
-    /// Flux.
+    /// The scheduler is Flux.
     Flux,
     /// Kubernetes: an indexed Job.
     Kubernetes,
@@ -46,37 +46,37 @@ pub struct Layer {
     pub claim: Option<String>,
     /// Kubernetes: where the shared volume is mounted. The job's folder, the cache and the program are in it.
     pub mount: Option<String>,
-    /// Slurm's `--partition`; the queue of other schedulers.
+    /// The value of Slurm's `--partition`; the queue of other schedulers.
     pub partition: Option<String>,
     /// The account that is charged.
     pub account: Option<String>,
     /// The quality of service.
     pub qos: Option<String>,
-    /// Generic resources of a task, as in `gpu:h100:1`.
+    /// The generic resources that a task gets, as in `gpu:h100:1`.
     pub gres: Option<String>,
-    /// GPUs of a task, as in `1` or `h100:1`.
+    /// The GPUs that a task gets, as in `1` or `h100:1`.
     pub gpus: Option<String>,
     /// Features that a node must have.
     pub constraint: Option<String>,
     /// What the version of the driver on the nodes begins with, as in `580`.
     pub driver: Option<String>,
-    /// Memory of a task, as in `32G`.
+    /// The memory that a task gets, as in `32G`.
     pub memory: Option<String>,
-    /// CPU cores of a task.
+    /// The CPU cores that a task gets.
     pub cpus: Option<u32>,
-    /// Time limit of a task, as in `2h`. Otherwise it is made from the estimate.
+    /// The time limit that a task has, as in `2h`. Otherwise it is made from the estimate.
     pub time: Option<String>,
     /// Environment modules to load.
     pub modules: Option<Vec<String>>,
-    /// Further options of the scheduler, as in `--exclusive`.
+    /// The further options that the scheduler gets, as in `--exclusive`.
     pub extra: Option<Vec<String>>,
     /// Lines of shell that run before a task.
     pub setup: Option<Vec<String>>,
     /// Most tasks that run at a time.
     pub throttle: Option<u32>,
-    /// Most elements of an array.
+    /// The largest number of elements that an array may have.
     pub max_array: Option<u32>,
-    /// Least estimated work of a task, as in `10min`.
+    /// The least estimated work that a task has, as in `10min`.
     pub min_task_time: Option<String>,
     /// How often a task may ask to be started again.
     pub requeues: Option<u32>,
@@ -135,11 +135,11 @@ pub struct Settings {
     pub throttle: Option<u32>,
     /// See [`Layer::max_array`]; `None` for the scheduler's own limit.
     pub max_array: Option<u32>,
-    /// Seconds.
+    /// The least estimated work of a task, in seconds.
     pub min_task_time: u64,
     /// See [`Layer::requeues`].
     pub requeues: u32,
-    /// Seconds.
+    /// The time between the warning and the end of a task, in seconds.
     pub warning: u64,
 }
 
@@ -154,15 +154,15 @@ impl Layer {
         toml::from_str(&text).map_err(|error| SettingsError(format!("{}: {error}", path.display())))
     }
 
-    /// What a batch script of these settings runs besides this program: lines of shell, environment modules, containers
-    /// and options of the scheduler, which can name programs.
+    /// Returns what a batch script of these settings runs besides this program: lines of shell, environment modules,
+    /// containers and options of the scheduler, which can name programs.
     pub fn code(&self) -> Option<String> {
         let lists = [&self.setup, &self.modules, &self.extra].map(|list| list.clone().unwrap_or_default());
         let has_code = self.image.is_some() || lists.iter().any(|list| !list.is_empty());
         has_code.then(|| format!("{lists:?} {:?}", self.image))
     }
 
-    /// These settings, and those of `lower` where this layer makes none.
+    /// Merges two layers; this layer wins.
     #[must_use]
     pub fn over(self, lower: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The attempts at a shard: one folder with a journal for each.
+//! Manages the attempts at a shard, each of which has a folder with a journal.
 //!
 //! An attempt never writes to the journal of another. A task that the scheduler has started again may still run on a
 //! node that it lost sight of, and file locks do not work on every shared file system. An attempt begins with a copy of
@@ -19,7 +19,7 @@ pub fn is_done(folder: &Path) -> bool {
     finished_journal(folder).is_some()
 }
 
-/// The journal of the last such attempt.
+/// Returns the journal of the last attempt that ended with every case run, and whose results still apply.
 pub fn finished_journal(folder: &Path) -> Option<PathBuf> {
     let applies = attempts(folder).into_iter().rev().filter(|attempt| !attempt.join(OUTDATED).exists());
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| journal::is_complete(journal))
@@ -30,13 +30,13 @@ pub fn mark_outdated(journal: &Path, submissions: u32) -> Result<(), WriteError>
     atomic::write(&journal.with_file_name(OUTDATED), submissions.to_string().as_bytes())
 }
 
-/// How many submissions there were when the last results of a shard were found not to apply any more.
+/// Returns how many submissions there were when the last results of a shard were found not to apply any more.
 pub fn outdated_by(folder: &Path) -> Option<u32> {
     let last = attempts(folder).pop()?;
     fs::read_to_string(last.join(OUTDATED)).ok()?.parse().ok()
 }
 
-/// The folder of a new attempt, with a copy of the last journal.
+/// Creates the folder of a new attempt, with a copy of the last journal.
 pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let earlier = attempts(folder);
@@ -56,7 +56,7 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     Ok(attempt)
 }
 
-/// The folders of the attempts, in order.
+/// Returns the folders of the attempts, in order.
 fn attempts(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();

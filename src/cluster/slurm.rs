@@ -1,4 +1,4 @@
-//! Slurm's commands: submitting, asking, requeueing.
+//! Runs Slurm's commands, which submit, ask and requeue.
 //!
 //! Arguments are passed as they are, never through a shell.
 
@@ -18,17 +18,17 @@ pub enum SlurmError {
     /// The command cannot be started.
     #[error("cannot run {program}: {why}; run this where Slurm's commands are, on a login node")]
     Missing {
-        /// The command.
+        /// The command that was run.
         program: &'static str,
-        /// The system's reason.
+        /// The reason that the system gives.
         why: String,
     },
     /// The command failed.
     #[error("{program} failed: {why}")]
     Failed {
-        /// The command.
+        /// The command that was run.
         program: &'static str,
-        /// Its last words.
+        /// The last words of the command.
         why: String,
     },
 }
@@ -36,7 +36,7 @@ pub enum SlurmError {
 /// A task as the scheduler knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// `PENDING`, `RUNNING`, `COMPLETED`, `TIMEOUT`, …
+    /// The state in Slurm's words: `PENDING`, `RUNNING`, `COMPLETED`, `TIMEOUT`, …
     pub state: String,
     /// Why it waits or ended, if the scheduler says.
     pub reason: String,
@@ -44,7 +44,7 @@ pub struct Seen {
     pub nodes: String,
 }
 
-/// The most elements that an array may have.
+/// Returns the most elements that an array may have.
 pub fn max_array() -> Result<u32, SlurmError> {
     let said = run("scontrol", &["show".into(), "config".into()])?;
     let value = said.lines().find_map(|line| line.trim().strip_prefix("MaxArraySize")?.split('=').nth(1));
@@ -58,8 +58,8 @@ pub fn submit(arguments: &[OsString]) -> Result<String, SlurmError> {
     Ok(said.trim().split(';').next().unwrap_or_default().to_owned())
 }
 
-/// What Slurm knows of the tasks of these jobs, by their names. Jobs that ended some time ago are missing if it keeps
-/// no accounts.
+/// Returns what Slurm knows of the tasks of these jobs, by their names. Jobs that ended some time ago are missing if it
+/// keeps no accounts.
 pub fn ask(jobs: &[String]) -> Result<BTreeMap<String, Seen>, SlurmError> {
     let arguments = ["--noheader", "--array", "--me", "--states=all", "--format=%i|%T|%N|%r"];
     let said = run("squeue", &arguments.map(OsString::from))?;
@@ -109,7 +109,7 @@ fn run_named(program: &'static str, file: &Path, arguments: &[OsString]) -> Resu
     Err(SlurmError::Failed { program, why })
 }
 
-/// The rows of the given jobs, each `ID|STATE|NODES|REASON`.
+/// Returns the rows of the given jobs, each of which is `ID|STATE|NODES|REASON`.
 fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
     let is_ours = |id: &str| jobs.iter().any(|job| id.split('_').next() == Some(job));
     let row = |line: &str| {

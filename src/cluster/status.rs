@@ -22,14 +22,14 @@ const LOST_AFTER: u64 = 600;
 pub struct Known {
     /// When it was asked, seconds since 1970.
     pub at: u64,
-    /// By the scheduler's names. A task that it has forgotten stays as it was seen last.
+    /// What was seen of each task, by the scheduler's names. A task that it has forgotten stays as it was seen last.
     pub tasks: BTreeMap<String, Sighting>,
 }
 
 /// A task as it was seen last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
-    /// When, seconds since 1970.
+    /// The time in seconds since 1970.
     pub at: u64,
     /// What the scheduler said.
     #[serde(flatten)]
@@ -41,17 +41,17 @@ pub struct Sighting {
 pub enum State {
     /// Every case was run; it has results, right or wrong.
     Done,
-    /// Its task runs.
+    /// The shard's task runs.
     Running,
-    /// Its task waits.
+    /// The shard's task waits.
     Queued,
-    /// Its task ended without all results.
+    /// The shard's task ended without all results.
     Failed,
-    /// Its task is known to no one.
+    /// The scheduler does not know the shard's task.
     Lost,
-    /// Its results no longer apply: a source, an option or an input has changed.
+    /// The shard's results no longer apply: a source, an option or an input has changed.
     Outdated,
-    /// It is in no task that the scheduler accepted.
+    /// The shard is in no task that the scheduler accepted.
     Unsubmitted,
 }
 
@@ -79,18 +79,18 @@ impl State {
 /// A shard and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardStatus {
-    /// The shard.
+    /// The shard that this is about.
     pub work: Work,
     /// Where it is.
     pub state: State,
-    /// The scheduler's name of its last task.
+    /// The scheduler's name of the shard's last task.
     pub task: Option<String>,
     /// Why, in words; may be empty.
     pub why: String,
 }
 
 impl Known {
-    /// What the scheduler said last about the job in `dir`.
+    /// Returns what the scheduler said last about the job in `dir`.
     pub fn read(dir: &Path) -> Self {
         read_json(&Self::path(dir)).unwrap_or_default()
     }
@@ -117,7 +117,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The state of every shard of the job in `dir`.
+/// Returns the state of every shard of the job in `dir`.
 pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) -> Vec<ShardStatus> {
     // Later submissions replace earlier ones.
     let mut tasks: BTreeMap<Work, (&Submission, usize)> = BTreeMap::new();
@@ -155,7 +155,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
     job.work().map(of).collect()
 }
 
-/// The state of a task whose shards have no results.
+/// Returns the state of a task whose shards have no results.
 fn explain(known: &Known, id: &str, submitted: &str, log: &TaskLog, now: u64) -> (State, String) {
     let said = last_words(log);
     let joined = |parts: [String; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
@@ -184,7 +184,7 @@ fn explain(known: &Known, id: &str, submitted: &str, log: &TaskLog, now: u64) ->
     }
 }
 
-/// The same for a scheduler that is not asked.
+/// Explains the state of a shard by its log, for a scheduler that is not asked.
 fn explain_by_log(log: &TaskLog) -> (State, String) {
     match log.read().pop().map(|attempt| attempt.event) {
         None => (State::Queued, "it has not begun".to_owned()),
@@ -208,7 +208,7 @@ enum Outcome {
     Ended(String),
 }
 
-/// Slurm's state in words. How a task ended is no failure of a case.
+/// Puts Slurm's state into words. How a task ended is no failure of a case.
 fn outcome(state: &str) -> Outcome {
     let ended = |word: &str| Outcome::Ended(word.to_owned());
     match state {
@@ -229,7 +229,7 @@ fn outcome(state: &str) -> Outcome {
     }
 }
 
-/// What the task wrote last about its trouble.
+/// Returns what the task wrote last about its trouble.
 fn last_words(log: &TaskLog) -> String {
     let words = |event: TaskEvent| match event {
         TaskEvent::Refused { node, why } => Some(format!("{node}: {why}")),
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     const SUBMITTED: &str = "2026-01-01T00:00:00Z";
-    /// Seconds since 1970.
+    /// A moment in seconds since 1970.
     const THEN: u64 = 1_767_225_600;
 
     fn seen(state: &str, reason: &str, nodes: &str) -> Known {

@@ -17,7 +17,7 @@ impl Diagnostics {
         self.render_within(color, None)
     }
 
-    /// The same, with quoted lines shortened to the width of the terminal.
+    /// Renders the errors with quoted lines shortened to the width of the terminal.
     pub fn render_within(&self, color: bool, width: Option<usize>) -> String {
         let mut renderer = if color { Renderer::styled() } else { Renderer::plain() };
         if let Some(width) = width {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// Ratios of counts that are closer to one than this are shown with four decimals.
 const CLOSE_RATIO: f64 = 0.02;
 
-/// Longest file name without its extension, in bytes.
+/// The largest length of a file name without its extension, in bytes.
 const LONGEST_SLUG: usize = 80;
 
 /// `1 line`, `2 lines`: a count with a noun whose plural takes an s.
@@ -15,7 +15,7 @@ pub fn plural(count: impl Into<u64>, noun: &str) -> String {
     plural_of(count, noun, &format!("{noun}s"))
 }
 
-/// `1 process`, `2 processes`: a count with either form of a noun.
+/// Writes a count with either form of a noun: `1 process`, `2 processes`.
 pub fn plural_of(count: impl Into<u64>, one: &str, many: &str) -> String {
     match count.into() {
         1 => format!("1 {one}"),
@@ -23,7 +23,7 @@ pub fn plural_of(count: impl Into<u64>, one: &str, many: &str) -> String {
     }
 }
 
-/// `79.6 GiB`, `512 B`: three digits, powers of 1024.
+/// Writes a number of bytes with three digits and powers of 1024: `79.6 GiB`, `512 B`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if count < 1024 {
@@ -62,7 +62,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     visible_except(text, &[])
 }
 
-/// The same for a text of several lines, with tabs.
+/// Makes a text of several lines, with tabs, visible like [`visible`] does one line.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     visible_except(text, &['\n', '\t'])
 }
@@ -112,7 +112,7 @@ pub fn count(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// `value` rounded to a multiple of `10^place`.
+/// Writes `value` rounded to a multiple of `10^place`.
 pub fn at_place(value: f64, place: i32) -> String {
     if place <= 0 {
         return format!("{value:.*}", place.unsigned_abs() as usize);
@@ -126,7 +126,8 @@ pub fn magnitude(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 }
 }
 
-/// Returns a name for a file or folder: lower-case letters and digits, joined by hyphens. `nvidia-h100-80gb-hbm3`.
+/// Returns a name for a file or folder: lower-case letters and digits, joined by hyphens. The result looks like
+/// `nvidia-h100-80gb-hbm3`.
 pub fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars() {

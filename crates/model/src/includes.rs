@@ -20,7 +20,7 @@ use crate::regular;
 pub struct Inputs {
     /// The source's own text.
     pub source: Arc<str>,
-    /// In the order of discovery, the source first.
+    /// The files in the order of discovery, the source first.
     pub files: Vec<Input>,
     /// False if an include names a macro of unknown value.
     pub whole: bool,
@@ -31,7 +31,7 @@ pub struct Inputs {
 /// One file that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// As written in the `#include`; empty for the source itself.
+    /// The name as the `#include` has it; empty for the source itself.
     pub name: String,
     /// Whether it is included as `<name>`, which may be a header of the toolkit.
     pub angled: bool,
@@ -42,9 +42,9 @@ pub struct Input {
 /// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// SHA-256 of the bytes.
+    /// The SHA-256 of the bytes.
     pub digest: [u8; 32],
-    /// The text. Bytes that are not UTF-8 are replaced, as for NVRTC.
+    /// The text of the file. Bytes that are not UTF-8 are replaced, as for NVRTC.
     pub text: Arc<str>,
 }
 
@@ -55,23 +55,23 @@ pub struct Scanner {
     files: Mutex<HashMap<PathBuf, Arc<Scanned>>>,
 }
 
-/// The scan of one file.
+/// What the scan of one file found.
 #[derive(Debug)]
 struct Scanned {
     content: Content,
-    /// In the order of the text, each once.
+    /// The includes in the order of the text, each once.
     includes: Vec<Include>,
     known: BTreeSet<Include>,
     /// Macros whose value is a header's name: `#define HEADER "a.cuh"`.
     header_macros: Vec<(String, Include)>,
 }
 
-/// One `#include` or `__has_include`.
+/// An `#include` or a `__has_include`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Include {
     Quoted(String),
     Angled(String),
-    /// The next file with this name in the search path.
+    /// The header is the next file with this name in the search path.
     Next(String),
     Macro(String),
 }
@@ -99,10 +99,10 @@ const LINE_ENDS: [char; 2] = ['\n', '\r'];
 /// Directives that read a file; the second is an extension of GNU, the third is C++26.
 const INCLUDING: [&str; 3] = ["include", "import", "embed"];
 
-/// Longest name of a header, bytes. A longer one is no path.
+/// The largest length of a header's name in bytes. A longer one is no path.
 const LONGEST_NAME: usize = 4096;
 
-/// Macros defined by options: `NAME=VALUE`.
+/// The macros that options define: `NAME=VALUE`.
 pub type Macros<'a> = &'a [String];
 
 impl Scanner {
@@ -327,7 +327,7 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// `"name"` or `<name>` at the beginning of the text.
+/// Parses `"name"` or `<name>` at the beginning of the text.
 fn header_name(text: &str) -> Option<Include> {
     let text = text.trim_start();
     let (rest, end, make): (&str, u8, fn(String) -> Include) = match text.strip_prefix('"') {
@@ -387,8 +387,8 @@ pub fn without_comments(text: &str) -> String {
     out
 }
 
-/// Returns the length of the literal or single character at the beginning of the text. A literal ends at the end of its
-/// line.
+/// Returns the length of the literal or single character at the beginning of the text. A literal ends where its line
+/// ends.
 pub fn literal_length(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, quote @ ('"' | '\''))) = chars.next() else { return 1 };

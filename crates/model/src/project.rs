@@ -23,7 +23,7 @@ impl Default for Project {
 }
 
 impl Project {
-    /// No limit.
+    /// Returns a project without limit.
     pub const fn everywhere() -> Self {
         Self { roots: None }
     }

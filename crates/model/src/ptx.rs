@@ -1,11 +1,11 @@
-//! The kernels of a PTX module: their names and parameters, without reading their instructions.
+//! Reads the kernels of a PTX module: their names and parameters, without their instructions.
 
 /// A kernel of a PTX module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, as launches use it.
+    /// The kernel's name, as launches use it.
     pub name: String,
-    /// In their order.
+    /// The parameters in their order.
     pub parameters: Vec<Parameter>,
     /// Threads per block that it requires (`.reqntid`), along x, y and z.
     pub threads: Option<[u32; 3]>,
@@ -14,9 +14,9 @@ pub struct Entry {
 /// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name in the module.
+    /// The parameter's name in the module.
     pub name: String,
-    /// `u32`, `f64`, `b8`.
+    /// The kind of the parameter, such as `u32`, `f64` or `b8`.
     pub kind: String,
     /// Whether the module says that it is a pointer (`.ptr`).
     pub is_pointer: bool,
@@ -48,7 +48,7 @@ fn entry(head: &str) -> Option<Entry> {
     (!name.is_empty()).then(|| Entry { name: name.to_owned(), parameters, threads })
 }
 
-/// `.param .u64 .ptr .global .align 1 name`, `.param .align 8 .b8 name[16]`.
+/// Parses `.param .u64 .ptr .global .align 1 name` or `.param .align 8 .b8 name[16]`.
 fn parameter(text: &str) -> Option<Parameter> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (name, count) = match words.last()?.split_once('[') {

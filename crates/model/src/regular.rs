@@ -39,7 +39,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// As [`open`], or if the file is longer.
+/// The error is that of [`open`], or the file is longer.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_up_to(path, LONGEST_TEXT)
 }
@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// As [`open`], or if the file is longer.
+/// The error is that of [`open`], or the file is longer.
 pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let mut bytes = Vec::with_capacity(file.metadata()?.len().min(most) as usize + 1);
@@ -81,7 +81,7 @@ pub fn longest(most: u64) -> io::Result<u64> {
 ///
 /// # Errors
 ///
-/// As [`open`], or if the file is longer.
+/// The error is that of [`open`], or the file is longer.
 pub fn open_data(path: &Path, most: u64) -> io::Result<File> {
     let (file, most) = (open(path)?, longest(most)?);
     if file.metadata()?.len() > most {
@@ -95,7 +95,7 @@ pub fn open_data(path: &Path, most: u64) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// As [`open_data`].
+/// The error is that of [`open_data`].
 pub fn read_data(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_data(path, most)?;
     let length = file.metadata()?.len();
@@ -109,7 +109,7 @@ pub fn read_data(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// As [`read`], or if it is not UTF-8.
+/// The error is that of [`read`], or the file is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|error| {
         let place = error.utf8_error().valid_up_to();

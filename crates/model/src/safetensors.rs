@@ -24,9 +24,9 @@ const METADATA: &str = "__metadata__";
 /// A tensor of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// Its type as the format names it: `F32`.
+    /// The type as the format names it: `F32`.
     dtype: String,
-    /// Elements along each dimension.
+    /// The number of elements along each dimension.
     pub shape: Vec<u64>,
     /// Where its bytes begin in the file.
     pub offset: u64,
@@ -93,7 +93,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// Another type or another number of elements.
+    /// The tensor has another type or another number of elements.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if self.element() != Some(element) {
             return Err(format!("holds {}, the buffer is {element}: convert it", self.dtype));

@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 /// The target of files that name no other.
 const TARGET: &str = "sm_90";
 
-/// One file.
+/// A test file for one operation.
 #[derive(Debug, Clone)]
 pub struct OpFile {
-    /// The name of the file, without its extension.
+    /// The name of the file, without the extension.
     pub name: String,
     /// The module: a header for `sm_90` or the target in `needs`, followed by the text of the file.
     pub ptx: String,
-    /// Bytes per result of a lane.
+    /// The number of bytes that each result of a lane has.
     pub width: usize,
     lanes: BTreeMap<usize, u64>,
-    /// Words in the message of the expected trap.
+    /// Words that the message of the expected trap contains.
     pub fails: Option<String>,
     /// Words in the message with which the simulator refuses the file.
     pub refused: Option<String>,

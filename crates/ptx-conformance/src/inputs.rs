@@ -5,37 +5,37 @@
 pub enum Class {
     /// A predicate: 0 or 1.
     Pred,
-    /// Integers or bits of this width.
+    /// The values are integers or bits of this width.
     Bits(u32),
-    /// Bits of an IEEE 754 binary16.
+    /// The values are bits of an IEEE 754 binary16.
     F16,
-    /// Bits of a bfloat16.
+    /// The values are bits of a bfloat16.
     Bf16,
-    /// Bits of an IEEE 754 binary32.
+    /// The values are bits of an IEEE 754 binary32.
     F32,
     /// `f32` values that are NaN.
     Nan,
-    /// Bits of an IEEE 754 binary64.
+    /// The values are bits of an IEEE 754 binary64.
     F64,
-    /// Two `f16` values in 32 bits.
+    /// The values are two `f16` values in 32 bits.
     F16x2,
-    /// Two `bf16` values in 32 bits.
+    /// The values are two `bf16` values in 32 bits.
     Bf16x2,
-    /// Bit counts, including values above 32 and 64.
+    /// The values are bit counts, including values above 32 and 64.
     Amount,
-    /// Lane numbers.
+    /// The values are numbers of lanes.
     Lane,
     /// The clamp and segment-mask operand of a shuffle.
     Segment,
-    /// Small signed numbers.
+    /// The values are small signed numbers.
     Small,
     /// One of three values, so that lanes often have equal ones.
     Few,
-    /// `f32` values from −2π to 2π.
+    /// The values are `f32` from −2π to 2π.
     Angle,
-    /// `f32` values from −130 to 130.
+    /// The values are `f32` from −130 to 130.
     Exponent,
-    /// `f32` values of moderate magnitude.
+    /// The values are `f32` of moderate magnitude.
     Moderate,
 }
 
@@ -98,7 +98,7 @@ impl Class {
     }
 }
 
-/// Edge values of integers, truncated to the width. The first ones are the core.
+/// The edge values of integers, truncated to the width. The first ones are the core.
 const INTEGERS: [u64; 24] = [
     0,
     1,

@@ -9,7 +9,7 @@ use super::inputs::Class;
 /// The allowed difference of two results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
-    /// The same bits.
+    /// The bits must be the same.
     Exact,
     /// Units in the last place.
     Ulp(f64),

@@ -1,4 +1,4 @@
-//! The catalogue of instruction forms that the simulator and the hardware execute with the same inputs, and the
+//! Holds the catalogue of instruction forms that the simulator and the hardware execute with the same inputs, and the
 //! recorded results.
 //!
 //! `forms.txt` lists the forms; [`inputs`] generates their inputs, which are the same everywhere; a [`Record`] has the
@@ -27,7 +27,7 @@ pub const CASES: usize = 256;
 /// Names of the sources in a form's text.
 const SOURCES: [&str; 5] = ["a", "b", "c", "e", "f"];
 
-/// One form with the classes of its operands.
+/// A form of an instruction, with the classes of its operands.
 #[derive(Debug, Clone)]
 pub struct Form {
     /// The opcode, which is also the name of the record's file.
@@ -35,9 +35,9 @@ pub struct Form {
     /// The form's name in the record: its text, followed by the classes if another form has the same text.
     pub name: String,
     text: String,
-    /// The values of its result.
+    /// The class of the values that the result has.
     pub result: Class,
-    /// The values of its source operands, in order.
+    /// The classes of the values that the source operands get, in order.
     pub sources: Vec<Class>,
     /// How far two devices' results may differ.
     pub bound: Bound,
@@ -157,7 +157,7 @@ impl Form {
     }
 }
 
-/// The results of a device for the forms of one opcode.
+/// The results that a device gave for the forms of one opcode.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Record {
     /// The opcode of the forms, which is also the file's name.

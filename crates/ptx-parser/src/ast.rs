@@ -1,17 +1,17 @@
-//! The syntax tree. Names are slices of the module's text.
+//! Defines the syntax tree. Names are slices of the module's text.
 
 /// A state space of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// Registers.
+    /// The variable is in registers.
     Reg,
-    /// Global memory.
+    /// The variable is in global memory.
     Global,
-    /// Constant memory.
+    /// The variable is in constant memory.
     Const,
-    /// Shared memory of a block.
+    /// The variable is in the shared memory of a block.
     Shared,
-    /// Local memory of a thread.
+    /// The variable is in the local memory of a thread.
     Local,
     /// Parameters of kernels, functions and calls.
     Param,
@@ -20,49 +20,49 @@ pub enum Space {
 /// A fundamental type of PTX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScalarType {
-    /// A predicate.
+    /// `.pred` is a predicate.
     Pred,
-    /// `.b8`: 8 bits without a type.
+    /// `.b8` has 8 bits without a type.
     B8,
-    /// `.b16`: 16 bits without a type.
+    /// `.b16` has 16 bits without a type.
     B16,
-    /// `.b32`: 32 bits without a type.
+    /// `.b32` has 32 bits without a type.
     B32,
-    /// `.b64`: 64 bits without a type.
+    /// `.b64` has 64 bits without a type.
     B64,
-    /// `.b128`: 128 bits without a type.
+    /// `.b128` has 128 bits without a type.
     B128,
-    /// `.u8`: unsigned, 8 bits.
+    /// `.u8` is unsigned and has 8 bits.
     U8,
-    /// `.u16`: unsigned, 16 bits.
+    /// `.u16` is unsigned and has 16 bits.
     U16,
-    /// `.u16x2`: two of `.u16`.
+    /// `.u16x2` has two of `.u16`.
     U16x2,
-    /// `.u32`: unsigned, 32 bits.
+    /// `.u32` is unsigned and has 32 bits.
     U32,
-    /// `.u64`: unsigned, 64 bits.
+    /// `.u64` is unsigned and has 64 bits.
     U64,
-    /// `.s8`: signed, 8 bits.
+    /// `.s8` is signed and has 8 bits.
     S8,
-    /// `.s16`: signed, 16 bits.
+    /// `.s16` is signed and has 16 bits.
     S16,
-    /// `.s16x2`: two of `.s16`.
+    /// `.s16x2` has two of `.s16`.
     S16x2,
-    /// `.s32`: signed, 32 bits.
+    /// `.s32` is signed and has 32 bits.
     S32,
-    /// `.s64`: signed, 64 bits.
+    /// `.s64` is signed and has 64 bits.
     S64,
-    /// `.f16`: half precision.
+    /// `.f16` has half precision.
     F16,
-    /// `.f16x2`: two of `.f16`.
+    /// `.f16x2` has two of `.f16`.
     F16x2,
-    /// `.bf16`: bfloat16.
+    /// `.bf16` is bfloat16.
     Bf16,
-    /// `.bf16x2`: two of `.bf16`.
+    /// `.bf16x2` has two of `.bf16`.
     Bf16x2,
-    /// `.f32`: single precision.
+    /// `.f32` has single precision.
     F32,
-    /// `.f64`: double precision.
+    /// `.f64` has double precision.
     F64,
 }
 
@@ -118,14 +118,14 @@ impl ScalarType {
     }
 }
 
-/// A whole module.
+/// What a PTX module contains.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Module<'a> {
-    /// PTX ISA version, for example `(9, 0)`.
+    /// The version of the PTX ISA, for example `(9, 0)`.
     pub version: (u32, u32),
     /// The first word of `.target`, for example `sm_90`.
     pub target: &'a str,
-    /// The `.file` directives.
+    /// The files that `.file` directives name.
     pub files: Vec<SourceFile<'a>>,
     /// The variables outside of functions.
     pub variables: Vec<Variable<'a>>,
@@ -133,7 +133,7 @@ pub struct Module<'a> {
     pub functions: Vec<Function<'a>>,
 }
 
-/// A `.file` directive.
+/// What a `.file` directive says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile<'a> {
     /// The index that `.loc` uses.
@@ -145,16 +145,16 @@ pub struct SourceFile<'a> {
 /// The linkage of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
-    /// None: the symbol is known in its module only.
+    /// No linkage is given: the symbol is known in its module only.
     #[default]
     Private,
-    /// `.visible`
+    /// The symbol is `.visible`.
     Visible,
-    /// `.extern`
+    /// The symbol is `.extern`.
     Extern,
-    /// `.weak`
+    /// The symbol is `.weak`.
     Weak,
-    /// `.common`
+    /// The symbol is `.common`.
     Common,
 }
 
@@ -163,17 +163,17 @@ pub enum Linkage {
 pub struct Variable<'a> {
     /// The name as written; of a range of registers without the number.
     pub name: &'a str,
-    /// Line of the PTX text.
+    /// The line of the PTX text.
     pub line: u32,
     /// The linkage of a variable of the module.
     pub linkage: Linkage,
-    /// The state space.
+    /// The state space that the variable is in.
     pub space: Space,
-    /// Alignment in bytes: as declared, or else the type's.
+    /// The alignment in bytes: as declared, or else the type's.
     pub align: u32,
     /// The type of an element.
     pub ty: ScalarType,
-    /// Number of elements: of the vector times all dimensions; zero for an array without a length.
+    /// The number of elements, which is that of the vector times all dimensions; zero for an array without a length.
     pub count: u64,
     /// `%r<17>` declares `%r0` to `%r16`.
     pub range: Option<u32>,
@@ -182,16 +182,16 @@ pub struct Variable<'a> {
 }
 
 impl Variable<'_> {
-    /// Size of the whole variable in bytes; saturates.
+    /// Returns the size of the whole variable in bytes; it saturates.
     pub fn size(&self) -> u64 {
         self.count.saturating_mul(u64::from(self.ty.size()))
     }
 }
 
-/// One element of an initialiser.
+/// An element that an initialiser gives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Initializer<'a> {
-    /// The element's bits.
+    /// The bits of the element.
     Int(u64),
     /// A float whose bits depend on the variable's type.
     Float(f64),
@@ -211,61 +211,61 @@ pub enum Initializer<'a> {
 pub struct Function<'a> {
     /// The name as written.
     pub name: &'a str,
-    /// Line of the PTX text.
+    /// The line of the PTX text.
     pub line: u32,
-    /// The linkage.
+    /// The linkage that is declared.
     pub linkage: Linkage,
     /// Whether it is a kernel.
     pub entry: bool,
     /// The return parameters of a device function.
     pub returns: Vec<Variable<'a>>,
-    /// The parameters.
+    /// The parameters in their order.
     pub params: Vec<Variable<'a>>,
-    /// `.maxntid` and similar directives: name without the dot, numbers.
+    /// The directives such as `.maxntid`: their name without the dot, and their numbers.
     pub directives: Vec<(&'a str, Vec<u32>)>,
-    /// `None` for a declaration.
+    /// The statements of the body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
 }
 
 /// A position in a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Index of the `.file`.
+    /// The index that the `.file` directive gives.
     pub file: u32,
-    /// The line, from one.
+    /// The line, which counts from one.
     pub line: u32,
-    /// The column, from one.
+    /// The column, which counts from one.
     pub column: u32,
 }
 
-/// One statement of a body.
+/// A statement of a function's body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement<'a> {
-    /// `name:`
+    /// The statement is a label: `name:`.
     Label(&'a str),
-    /// A declaration.
+    /// The statement declares a variable.
     Variable(Variable<'a>),
-    /// An instruction.
+    /// The statement is an instruction.
     Instruction(Instruction<'a>),
     /// `.loc`: the source position of the statements that follow and, for inlined code, the position of the call.
     Location {
-        /// The source position.
+        /// The position in the source.
         place: Place,
         /// The position of the call, for inlined code.
         inlined_at: Option<Place>,
     },
-    /// A scope with its own names.
+    /// The statement is a scope with its own names.
     Block(Vec<Statement<'a>>),
-    /// `name: .callprototype …` or `name: .calltargets …`.
+    /// The statement is `name: .callprototype …` or `name: .calltargets …`.
     Prototype {
         /// The name that calls use.
         name: &'a str,
-        /// The return parameters.
+        /// The parameters that return values.
         returns: Vec<Variable<'a>>,
-        /// The parameters.
+        /// The parameters in their order.
         params: Vec<Variable<'a>>,
     },
-    /// `name: .branchtargets a, b;`
+    /// The statement is `name: .branchtargets a, b;`.
     BranchTargets {
         /// The name that branches use.
         name: &'a str,
@@ -274,7 +274,7 @@ pub enum Statement<'a> {
     },
 }
 
-/// `@p` or `@!p`.
+/// The guard `@p` or `@!p` of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard<'a> {
     /// The name of the predicate register.
@@ -283,14 +283,14 @@ pub struct Guard<'a> {
     pub negated: bool,
 }
 
-/// `[@guard] opcode operands;`
+/// An instruction as in `[@guard] opcode operands;`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instruction<'a> {
-    /// Line of the PTX text.
+    /// The line of the PTX text.
     pub line: u32,
     /// The predicate that guards it.
     pub guard: Option<Guard<'a>>,
-    /// With all modifiers, for example `ld.global.nc.v4.u32`.
+    /// The opcode with all modifiers, for example `ld.global.nc.v4.u32`.
     pub opcode: &'a str,
     /// The operands as written, destinations first; none for a `call`.
     pub operands: Vec<Operand<'a>>,
@@ -305,42 +305,42 @@ pub struct Call<'a> {
     pub target: &'a str,
     /// Where the results go.
     pub returns: Vec<Operand<'a>>,
-    /// The arguments.
+    /// The arguments of the call.
     pub args: Vec<Operand<'a>>,
     /// The prototype of an indirect call.
     pub prototype: Option<&'a str>,
 }
 
-/// An operand.
+/// An operand of an instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand<'a> {
     /// A register, a variable, a function or a label.
     Name(&'a str),
-    /// `!p`
+    /// The operand is `!p`.
     Not(&'a str),
-    /// `-r`
+    /// The operand is `-r`.
     Negative(&'a str),
-    /// An integer literal; negative ones in two's complement.
+    /// The operand is an integer literal; negative ones are in two's complement.
     Int(u64),
-    /// `0fXXXXXXXX`
+    /// The operand is written as `0fXXXXXXXX`.
     F32(u32),
-    /// `0dXXXXXXXXXXXXXXXX` or a decimal literal
+    /// The operand is written as `0dXXXXXXXXXXXXXXXX` or as a decimal literal.
     F64(u64),
-    /// `[name + offset]`; no name for an absolute address.
+    /// The operand is `[name + offset]`; an absolute address has no name.
     Address {
         /// A register or a variable.
         base: Option<&'a str>,
         /// Bytes added to it.
         offset: i64,
     },
-    /// `[name, {a, b}]`: an element of a tensor or a texture.
+    /// The operand is `[name, {a, b}]`, an element of a tensor or a texture.
     Element(Vec<Operand<'a>>),
-    /// `{a, b}`
+    /// The operand is `{a, b}`.
     Vector(Vec<Operand<'a>>),
-    /// `p | q`
+    /// The operand is `p | q`.
     Pair(&'a str, &'a str),
-    /// `name + offset` outside brackets
+    /// The operand is `name + offset` outside brackets.
     Offset(&'a str, i64),
-    /// `_`
+    /// The operand is `_`.
     Sink,
 }

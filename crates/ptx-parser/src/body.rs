@@ -1,4 +1,4 @@
-//! Function bodies: statements, labels, scopes.
+//! Parses the bodies of functions: statements, labels, scopes.
 
 use super::ParseError;
 use super::ast::{Guard, Instruction, Place, Statement};
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `, function_name $L__info_string0, inlined_at 1 6 28` after a `.loc`.
+    /// Parses `, function_name $L__info_string0, inlined_at 1 6 28` after a `.loc`.
     fn inlining(&mut self) -> Result<Option<Place>, ParseError> {
         let mut place = None;
         while self.eat(b',')? {

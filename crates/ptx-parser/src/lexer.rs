@@ -2,16 +2,16 @@
 
 use super::ParseError;
 
-/// A token.
+/// A token of the PTX text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
     /// A name, directive, register or opcode. Dots belong to it (`%tid.x`, `ld.global.u32`), but a word that starts
     /// with a dot ends at the next one (`.reg.b32` is two words).
     Word(&'a str),
     Int(u64),
-    /// `0f…`
+    /// The token is written as `0f…`.
     F32(u32),
-    /// `0d…` or decimal
+    /// The token is written as `0d…` or as a decimal number.
     F64(u64),
     Text(&'a str),
     Punct(u8),

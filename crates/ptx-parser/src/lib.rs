@@ -12,11 +12,11 @@ pub use ast::{
 };
 pub use parser::parse;
 
-/// A syntax error.
+/// An error in the syntax of a module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct ParseError {
-    /// Line of the PTX text, from one.
+    /// The line of the PTX text, which counts from one.
     pub line: u32,
     /// What was expected and what was found.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Operands and initialisers.
+//! Parses operands and initialisers.
 
 use super::ParseError;
 use super::ast::{Call, Initializer, Operand};
@@ -66,7 +66,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `[base + offset]`, `[base]`, `[absolute]`, `[name, {place}]`.
+    /// Parses `[base + offset]`, `[base]`, `[absolute]` or `[name, {place}]`.
     fn address(&mut self) -> Result<Operand<'a>, ParseError> {
         self.expect(b'[')?;
         let base = match self.peek()? {
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         Ok(Operand::Address { base, offset })
     }
 
-    /// `+ 4`, `- 4`, `+-4`, `4`.
+    /// Parses `+ 4`, `- 4`, `+-4` or `4`.
     fn offset(&mut self) -> Result<i64, ParseError> {
         let mut negative = false;
         loop {

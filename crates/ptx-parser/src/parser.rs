@@ -1,4 +1,4 @@
-//! Modules: directives, variables, function headers.
+//! Parses modules: directives, variables, headers of functions.
 
 use super::ParseError;
 use super::ast::{Function, Linkage, Module, ScalarType, SourceFile, Space, Variable};
@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `(.param .b32 a, .reg .u32 b)`
+    /// Parses `(.param .b32 a, .reg .u32 b)`.
     pub(super) fn parameters(&mut self) -> Result<Vec<Variable<'a>>, ParseError> {
         self.expect(b'(')?;
         let mut params = Vec::new();
@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `.align 4 .v2 .b8` and, in parameters of kernels, `.ptr .global .align 8`.
+    /// Parses `.align 4 .v2 .b8` and, in parameters of kernels, `.ptr .global .align 8`.
     fn header(&mut self, space: &str) -> Result<Header, ParseError> {
         let space = match space {
             ".reg" => Space::Reg,
@@ -320,7 +320,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The parts of a declaration before the name.
+/// The parts of a declaration that precede the name.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     space: Space,

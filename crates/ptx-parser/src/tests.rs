@@ -126,7 +126,7 @@ proptest::proptest! {
     }
 }
 
-/// PTX from a compiler, and a call of a function with a structure.
+/// PTX that a compiler wrote, and a call of a function with a structure.
 const REAL: [&str; 3] = [
     include_str!("../../simt/tests/ptx/kernels/features.ptx"),
     include_str!("../../simt/tests/ptx/kernels/ladder.ptx"),

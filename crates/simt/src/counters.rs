@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 /// and the next handler one by one, and the host's store forwarding would stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Instructions executed per warp, independent of the number of active lanes.
+    /// The number of instructions that warps executed, independent of the number of active lanes.
     pub warp_instructions: u64,
     /// Branches that some active lanes of a warp took and others did not.
     pub divergent_branches: u64,
-    /// Instructions executed per thread: warp instructions times active lanes.
+    /// The number of instructions that threads executed: warp instructions times active lanes.
     pub thread_instructions: u64,
-    /// Warps of all blocks.
+    /// The number of warps that all blocks had.
     pub warps: u64,
     /// Branches executed per warp.
     pub branches: u64,
-    /// Blocks.
+    /// The number of blocks that ran.
     pub blocks: u64,
     /// Loads of global memory.
     pub global_load: Traffic,
@@ -33,9 +33,9 @@ pub struct Counters {
     pub local_load_requests: u64,
     /// Warp instructions that store to local memory.
     pub local_store_requests: u64,
-    /// Atomic warp instructions on global memory.
+    /// The number of atomic warp instructions on global memory.
     pub global_atomics: u64,
-    /// Atomic warp instructions on shared memory.
+    /// The number of atomic warp instructions on shared memory.
     pub shared_atomics: u64,
     /// Arrivals of warps at barriers of their block.
     pub barriers: u64,
@@ -46,20 +46,20 @@ pub struct Counters {
 /// Accesses to global memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Warp instructions.
+    /// The number of warp instructions that accessed the memory.
     pub requests: u64,
-    /// Distinct 32-byte sectors, summed over requests.
+    /// The number of distinct 32-byte sectors, summed over requests.
     pub sectors: u64,
-    /// Distinct 128-byte lines, summed over requests.
+    /// The number of distinct 128-byte lines, summed over requests.
     pub lines: u64,
-    /// Distinct bytes requested by active lanes, summed over requests.
+    /// The number of distinct bytes that active lanes requested, summed over requests.
     pub bytes: u64,
 }
 
 /// Accesses to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharedTraffic {
-    /// Warp instructions.
+    /// The number of warp instructions that accessed shared memory.
     pub requests: u64,
     /// Additional passes due to bank conflicts.
     pub conflicts: u64,
@@ -79,7 +79,7 @@ impl Traffic {
     }
 }
 
-/// `part` of `whole` in percent.
+/// Returns `part` of `whole` in percent.
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
 }
@@ -119,7 +119,7 @@ impl Counters {
         ratio(self.branches - self.divergent_branches, self.branches)
     }
 
-    /// Active lanes of an average instruction over 32, in percent.
+    /// Returns the active lanes of an average instruction over 32, in percent.
     pub fn warp_execution_efficiency(&self) -> Option<f64> {
         ratio(self.thread_instructions, self.warp_instructions * 32)
     }

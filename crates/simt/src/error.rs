@@ -14,7 +14,7 @@ pub enum SimError {
     Load {
         /// The kernel, or the variable whose initial value is wrong.
         kernel: String,
-        /// `file:line` of the source, or the line of the PTX.
+        /// The `file:line` of the source, or the line of the PTX.
         place: String,
         /// What is wrong.
         message: String,
@@ -33,13 +33,13 @@ pub enum SimError {
     Address {
         /// The start of the range.
         address: u64,
-        /// Its size.
+        /// The size of the access.
         bytes: u64,
     },
     /// The device has not enough free memory.
     #[error("{needed} bytes are needed, {available} are free on the simulated device")]
     OutOfMemory {
-        /// The requested bytes.
+        /// The number of bytes that were requested.
         needed: u64,
         /// The free bytes, which may not be contiguous.
         available: u64,
@@ -60,7 +60,7 @@ pub enum SimError {
 pub struct Trap {
     /// The name of the kernel.
     pub kernel: String,
-    /// `file:line` of the source, or the line of the PTX.
+    /// The `file:line` of the source, or the line of the PTX.
     pub place: String,
     /// The index of the block.
     pub block: [u32; 3],
@@ -72,20 +72,20 @@ pub struct Trap {
     pub message: String,
     /// The launch in a parent kernel that started the grid, if a kernel did.
     pub launched_by: Option<String>,
-    /// The memory concerned.
+    /// The memory that the trap is about.
     pub site: Option<Site>,
-    /// The output of `printf` up to then: of all blocks before the faulting one, and of that block.
+    /// What `printf` wrote up to then: the output of all blocks before the faulting one, and of that block.
     pub printed: String,
 }
 
 /// A place in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The address; in shared and local memory the offset from their start.
+    /// The address; in shared and local memory the offset from where they begin.
     pub address: u64,
     /// The allocation that contains the address; outside of every allocation, the nearest one.
     pub allocation: String,
-    /// Bytes from the start of the allocation; negative before it.
+    /// The bytes from the start of the allocation; negative if the address is before the allocation.
     pub offset: i64,
 }
 
@@ -117,7 +117,7 @@ pub enum TrapKind {
     Uninitialised,
     /// Two accesses that nothing orders.
     Race,
-    /// A misused barrier.
+    /// A barrier was misused.
     Barrier,
     /// A warp operation with lanes that do not take part.
     Shuffle,
@@ -127,15 +127,15 @@ pub enum TrapKind {
     Watchdog,
     /// The time limit of the launch was exceeded.
     Deadline(Duration),
-    /// A failed `assert`.
+    /// An `assert` failed.
     Assert,
-    /// A `trap` or `brkpt` instruction.
+    /// The kernel executed `trap` or `brkpt`.
     Trap,
     /// Nested calls need more local memory than `Options::stack`.
     StackOverflow,
     /// An indirect call to an address that is not a function.
     BadCall,
-    /// An invalid `free`.
+    /// A `free` was invalid.
     Heap,
     /// An instruction that a GPU does not execute in such a launch.
     Illegal,

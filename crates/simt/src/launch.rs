@@ -1,4 +1,4 @@
-//! A launch from the host with all launches from its kernels.
+//! Runs a launch from the host with all launches from its kernels.
 //!
 //! The blocks of a grid run first, then the work that they queued, in the order of the calls and each with its own
 //! launches, then the tail stream. CUDA allows this order, and it is the same in every run. A child grid never runs at
@@ -25,19 +25,20 @@ use crate::schedule::grid;
 /// How a machine runs kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Detects races, uninitialised reads and misuse of barriers, in addition to accesses out of bounds.
+    /// Whether to detect races, uninitialised reads and misuse of barriers, in addition to accesses out of bounds.
     pub sanitize: bool,
     /// Findings that are not reported all the same.
     pub ignored: Ignored,
-    /// Host threads; `None` for one per core.
+    /// The number of host threads; `None` for one per core.
     pub threads: Option<usize>,
     /// Warp instructions per block, beyond which the launch ends as one that never terminates.
     pub watchdog: u64,
-    /// Size of the heap of device `malloc` in bytes.
+    /// The size of the heap of device `malloc` in bytes.
     pub heap: u64,
-    /// Most bytes of buffers and variables together; `None` for the memory of the profile. The host needs as much.
+    /// The largest number of bytes that buffers and variables may have together; `None` for the memory of the profile.
+    /// The host needs as much.
     pub memory: Option<u64>,
-    /// Local memory per thread in bytes, for all nested calls together.
+    /// The bytes of local memory that each thread has for all nested calls together.
     pub stack: u32,
 }
 
@@ -95,7 +96,7 @@ pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 
     u64::from(profile.sm_count) * u64::from(facts.blocks_per_sm)
 }
 
-/// State shared by all grids of one launch from the host.
+/// The state that all grids of one launch from the host share.
 #[derive(Debug)]
 pub struct Tree<'m> {
     pub options: Options,
@@ -270,7 +271,7 @@ fn note(report: &mut LaunchReport, applies: bool, text: impl Fn() -> String) {
     }
 }
 
-/// Thread indices of every warp of a block.
+/// Returns the thread indices of every warp of a block.
 fn warp_rows([x, y, z]: [u32; 3]) -> Vec<WarpRows> {
     (0..(x * y * z).div_ceil(32))
         .map(|warp| {

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::SimError;
 use ptx_parser::{Function, Linkage, Module, Space, Statement, Variable};
 
-/// The PTX of one file.
+/// The PTX that one file has.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'p> {
     /// The name of the file, for messages.
     pub name: &'p str,
-    /// Its text.
+    /// The text of the file.
     pub ptx: &'p str,
 }
 
@@ -126,7 +126,7 @@ fn move_places(body: &mut [Statement<'_>], shift: u32) {
     }
 }
 
-/// Functions or variables of all files, in order.
+/// The functions or variables of all files, in order.
 #[derive(Debug)]
 struct Definitions<'p, 't, T> {
     found: Vec<Found<'p, 't, T>>,

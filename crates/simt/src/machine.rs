@@ -21,7 +21,7 @@ use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
 use crate::sanitize::Ignored;
 use ptx_parser::Module;
 
-/// A loaded module.
+/// A module that is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(u32);
 
@@ -30,11 +30,11 @@ pub struct ModuleId(u32);
 pub struct LaunchSpec<'s> {
     /// The name of the kernel.
     pub kernel: &'s str,
-    /// Blocks of the grid along each axis.
+    /// The number of blocks that the grid has along each axis.
     pub grid: [u32; 3],
-    /// Threads per block along each axis.
+    /// The number of threads that each block has along each axis.
     pub block: [u32; 3],
-    /// Dynamic shared memory per block, in bytes.
+    /// The bytes of dynamic shared memory that each block has.
     pub shared: u32,
     /// Whether all blocks must reside on the device at once, as for a barrier of the grid.
     pub cooperative: bool,
@@ -49,9 +49,9 @@ pub struct LaunchSpec<'s> {
 pub struct KernelFacts {
     /// Static shared memory per block, in bytes.
     pub shared: u32,
-    /// Local memory of the kernel's own frame per thread, in bytes.
+    /// The bytes of local memory per thread that the kernel's own frame takes.
     pub local: u32,
-    /// `.maxntid` as a number of threads.
+    /// The number of threads that `.maxntid` allows.
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
@@ -63,7 +63,7 @@ struct Loaded {
     variables: BTreeMap<String, (u64, u64)>,
 }
 
-/// A simulated device.
+/// A device that is simulated.
 #[derive(Debug)]
 pub struct Machine {
     profile: DeviceProfile,

@@ -20,9 +20,9 @@ use gaps::Gaps;
 
 /// The address of the first byte of device memory.
 pub const GLOBAL_BASE: u64 = 0x7_0000_0000;
-/// Where generic addresses of shared memory start.
+/// The address at which the generic addresses of shared memory start.
 pub const SHARED_WINDOW: u64 = 0x1_0000_0000;
-/// Where generic addresses of local memory start.
+/// The address at which the generic addresses of local memory start.
 pub const LOCAL_WINDOW: u64 = 0x2_0000_0000;
 /// Where generic addresses of kernel parameters start.
 pub const PARAM_WINDOW: u64 = 0x3_0000_0000;
@@ -42,7 +42,7 @@ const HUGE_PAGE: usize = 2 << 20;
 pub struct Allocation {
     pub start: u64,
     pub bytes: u64,
-    /// For messages, for example `buffer 3` or ``variable `table` ``.
+    /// The name in messages, for example `buffer 3` or ``variable `table` ``.
     pub name: String,
     /// Stores to it trap.
     pub constant: bool,
@@ -53,11 +53,11 @@ pub struct Allocation {
 /// The purpose of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Data of the program, writable.
+    /// The allocation holds data of the program, which may be written.
     Data,
     /// Data of the program, read-only.
     Constant,
-    /// Data of the compiler or the device runtime.
+    /// The allocation holds data of the compiler or the device runtime.
     Internal,
     InternalConstant,
 }
@@ -84,7 +84,7 @@ impl Extent {
     }
 }
 
-/// An anonymous mapping.
+/// A mapping of memory that belongs to no file.
 #[derive(Debug)]
 struct Mapping {
     at: NonNull<u8>,
@@ -144,7 +144,7 @@ pub struct Memory {
     /// One bit per byte of data: it was written.
     written: Mapping,
     capacity: u64,
-    /// Most bytes of all allocations together.
+    /// The largest number of bytes that all allocations may have together.
     limit: u64,
     table: RwLock<Table>,
 }

@@ -11,21 +11,21 @@ use serde::Deserialize;
 pub struct DeviceProfile {
     /// The name on the command line, for example `h100`.
     pub id: String,
-    /// Marketing name.
+    /// The name under which the device is sold.
     pub name: String,
-    /// Compute capability.
+    /// The compute capability: major and minor version.
     pub capability: (u32, u32),
-    /// Streaming multiprocessors.
+    /// The number of streaming multiprocessors.
     pub sm_count: u32,
-    /// CUDA cores per SM.
+    /// The number of CUDA cores that an SM has.
     pub cores_per_sm: u32,
-    /// Maximum of resident warps per SM.
+    /// The largest number of warps that are resident on an SM.
     pub max_warps_per_sm: u32,
-    /// Maximum of resident blocks per SM.
+    /// The largest number of blocks that are resident on an SM.
     pub max_blocks_per_sm: u32,
-    /// Registers per SM.
+    /// The number of registers that an SM has.
     pub registers_per_sm: u32,
-    /// Maximum of registers per block.
+    /// The largest number of registers that a block may have.
     pub registers_per_block: u32,
     /// Registers are allocated to a warp in multiples of this number.
     pub register_unit: u32,
@@ -33,21 +33,21 @@ pub struct DeviceProfile {
     pub registers_per_thread: u32,
     /// Registers are allocated for a multiple of this number of warps per block.
     pub warp_unit: u32,
-    /// Shared memory per SM in bytes.
+    /// The bytes of shared memory that an SM has.
     pub shared_per_sm: u32,
-    /// Maximum shared memory per block without opt-in, in bytes.
+    /// The largest number of bytes of shared memory that a block may have without opt-in.
     pub shared_per_block: u32,
-    /// Maximum shared memory per block with opt-in, in bytes.
+    /// The largest number of bytes of shared memory that a block may have with opt-in.
     pub shared_per_block_optin: u32,
-    /// Shared memory reserved by the system per block, in bytes.
+    /// The bytes of shared memory that the system reserves in each block.
     pub shared_reserved: u32,
     /// Shared memory is allocated in multiples of this number of bytes.
     pub shared_unit: u32,
-    /// L2 cache in bytes.
+    /// The size of the L2 cache in bytes.
     pub l2: u64,
-    /// Global memory in bytes.
+    /// The size of global memory in bytes.
     pub memory: u64,
-    /// Width of the memory bus in bits.
+    /// The width of the memory bus in bits.
     pub memory_bus_bits: u32,
 }
 
@@ -74,10 +74,10 @@ pub enum Limiter {
     Shared,
 }
 
-/// Theoretical occupancy.
+/// The theoretical occupancy of a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OccupancyFacts {
-    /// Resident blocks per SM; zero if not even one fits.
+    /// The number of blocks that are resident on an SM; zero if not even one fits.
     pub blocks_per_sm: u32,
     /// Resident warps over the maximum per SM, 0 to 1.
     pub fraction: f64,
@@ -86,8 +86,8 @@ pub struct OccupancyFacts {
 }
 
 impl DeviceProfile {
-    /// Occupancy with `threads` threads per block, `registers` per thread (zero if unknown) and `shared` bytes of
-    /// shared memory per block.
+    /// Returns the occupancy with `threads` threads per block, `registers` per thread (zero if unknown) and `shared`
+    /// bytes of shared memory per block.
     pub fn occupancy(&self, threads: u32, registers: u32, shared: u32) -> OccupancyFacts {
         let warps = threads.div_ceil(32).max(1);
         let by_registers = self.by_registers(warps, registers);
@@ -105,8 +105,9 @@ impl DeviceProfile {
         OccupancyFacts { blocks_per_sm: blocks, fraction, limiter }
     }
 
-    /// Blocks per SM as limited by registers, which each partition of an SM allocates per warp. Whether one block fits
-    /// is checked as if its warps filled all partitions evenly. The driver of an H100 reports the same for every block.
+    /// Returns the blocks per SM as limited by registers, which each partition of an SM allocates per warp. Whether one
+    /// block fits is checked as if its warps filled all partitions evenly. The driver of an H100 reports the same for
+    /// every block.
     fn by_registers(&self, warps: u32, registers: u32) -> u32 {
         if registers == 0 {
             return u32::MAX;
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!((shared.blocks_per_sm, shared.limiter), (4, Some(Limiter::Shared)));
         let blocks = h100.occupancy(32, 16, 0);
         assert_eq!((blocks.blocks_per_sm, blocks.fraction, blocks.limiter), (32, 0.5, Some(Limiter::Blocks)));
-        // As the driver of an H100 reports for one warp with 32 registers per thread, and for five with 40.
+        // The driver of an H100 reports these for one warp with 32 registers per thread, and for five with 40.
         assert_eq!(h100.occupancy(1, 32, 0).blocks_per_sm, 32);
         assert_eq!(h100.occupancy(160, 40, 0).blocks_per_sm, 9);
         assert_eq!(h100.occupancy(1024, 65, 0).blocks_per_sm, 0);

@@ -12,7 +12,7 @@ const EDGE: u64 = 2;
 /// A block of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chosen {
-    /// The number of the block in its grid.
+    /// The number that the block has in the grid.
     pub linear: u64,
     /// The number of blocks that it represents, itself included.
     pub weight: u64,
@@ -52,7 +52,7 @@ fn positions(grid: [u64; 3]) -> [u64; 3] {
     wanted
 }
 
-/// One position of each stratum of an axis.
+/// Chooses one position of each stratum of an axis.
 fn along(axis: u64, extent: u64, wanted: u64) -> Vec<Chosen> {
     if wanted >= extent {
         return (0..extent).map(|linear| Chosen { linear, weight: 1 }).collect();
@@ -63,7 +63,7 @@ fn along(axis: u64, extent: u64, wanted: u64) -> Vec<Chosen> {
     let between = (0..strata).map(|stratum| {
         let (begin, end) = (stratum * inside / strata, (stratum + 1) * inside / strata);
         let weight = end - begin;
-        // Not the same place in every stratum: kernels treat, say, every second block in another way.
+        // The place differs from stratum to stratum: kernels treat, say, every second block in another way.
         Chosen { linear: edge + begin + scattered(axis << 32 | stratum) % weight, weight }
     });
     (0..edge).map(alone).chain(between).chain((extent - edge..extent).map(alone)).collect()

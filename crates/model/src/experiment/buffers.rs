@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use super::{Expression, Template};
 use crate::model::{Access, Allocation, Vary};
 
-/// One buffer of device memory.
+/// A buffer of device memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferSpec {
     /// The name that arguments and checks use.
     pub name: String,
     /// Evaluates to an element type's name.
     pub element: Template,
-    /// Elements. Names [`BufferSpec::length_name`] if the file of its fill determines them.
+    /// The number of elements. Names [`BufferSpec::length_name`] if the file of its fill determines them.
     pub len: Expression,
-    /// `None` for `out` and `scratch`.
+    /// What the buffer is filled with; `None` for `out` and `scratch`.
     pub fill: Option<FillSpec>,
     /// What happens to it before every launch.
     pub access: Access,
@@ -56,51 +56,51 @@ impl BufferSpec {
 pub enum FillSpec {
     /// Every element has this value.
     Constant(Expression),
-    /// `start + step × index`.
+    /// The elements are `start + step × index`.
     Iota {
-        /// The first element.
+        /// The element with the index 0.
         start: Expression,
         /// The difference of two neighbours.
         step: Expression,
     },
-    /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
+    /// The elements are uniform on `[low, high]`: inclusive for integers, half-open for floats.
     Uniform {
-        /// The lower bound.
+        /// The bound below which no element is.
         low: Expression,
-        /// The upper bound.
+        /// The bound above which no element is.
         high: Expression,
-        /// Seed of the random numbers.
+        /// The seed of the random numbers.
         seed: u64,
     },
     /// Normally distributed; floats only.
     Normal {
         /// The mean of the distribution.
         mean: Expression,
-        /// The standard deviation.
+        /// The standard deviation of the elements.
         deviation: Expression,
-        /// Seed of the random numbers.
+        /// The seed of the random numbers.
         seed: u64,
     },
-    /// An `.npy` file.
+    /// The elements are in an `.npy` file.
     Npy(FileSpec),
     /// A file of little-endian elements.
     Raw(FileSpec),
     /// A tensor of a safetensors file.
     Tensor(TensorSpec),
-    /// These elements.
+    /// The elements are these.
     List(Vec<Expression>),
     /// The content of another buffer.
     Like {
         /// The name of that buffer.
         buffer: String,
-        /// Its fill.
+        /// What the other buffer is filled with.
         fill: Box<Self>,
     },
-    /// Random, with a structure.
+    /// The elements are random, with a structure.
     Structured {
         /// What the elements are.
         structure: StructureSpec,
-        /// Seed of the random numbers.
+        /// The seed of the random numbers.
         seed: u64,
     },
 }
@@ -108,16 +108,16 @@ pub enum FillSpec {
 /// A file beside the manifest whose name may have placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSpec {
-    /// The manifest's folder.
+    /// The folder that the manifest is in.
     pub folder: PathBuf,
-    /// Its name, relative to that folder.
+    /// The file's name, relative to that folder.
     pub name: Template,
 }
 
 /// A tensor of a safetensors file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorSpec {
-    /// The file.
+    /// The file that has the tensor.
     pub file: FileSpec,
     /// The name of the tensor.
     pub tensor: Template,
@@ -126,20 +126,20 @@ pub struct TensorSpec {
 /// What a structured fill consists of, before its numbers are evaluated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StructureSpec {
-    /// Ascending from `low` to `high`.
+    /// The elements ascend from `low` to `high`.
     Sorted {
-        /// The lower bound.
+        /// The bound below which no element is.
         low: Expression,
-        /// The upper bound.
+        /// The bound above which no element is.
         high: Expression,
     },
-    /// Each of 0, 1, …, length - 1 once.
+    /// The elements are 0, 1, …, length - 1, each once.
     Permutation,
-    /// Rows of this many elements with a single 1.
+    /// Each row has this many elements and a single 1.
     OneHot(Expression),
-    /// The unit matrix with this many columns.
+    /// The elements form the unit matrix with this many columns.
     Identity(Expression),
-    /// A random, diagonally dominant matrix with this many columns.
+    /// The elements form a random, diagonally dominant matrix with this many columns.
     Dominant(Expression),
     /// Ranks that follow Zipf's law.
     Zipf {
@@ -148,7 +148,7 @@ pub enum StructureSpec {
         /// How fast probabilities fall.
         exponent: Expression,
     },
-    /// Where the rows of a sparse matrix begin.
+    /// The elements say where the rows of a sparse matrix begin.
     CsrRows {
         /// Elements that are stored.
         nonzeros: Expression,
@@ -159,7 +159,7 @@ pub enum StructureSpec {
     CsrColumns {
         /// The name of the buffer with the beginnings of rows.
         rows: String,
-        /// The length of that buffer: one more than rows.
+        /// The length of the buffer that says where rows begin: one more than there are rows.
         begins: Expression,
         /// Elements that are stored.
         nonzeros: Expression,

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use super::{Expression, FileSpec, FunctionSpec, Reference, Template, TensorSpec};
 use crate::model::Span;
 
-/// A comparison of a result with its expected value.
+/// A comparison of a result with the value that is expected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckSpec {
     /// What the launches computed.
     pub actual: Reference,
     /// What it is compared with.
     pub expect: Expectation,
-    /// The allowed difference.
+    /// The difference that is allowed.
     pub tolerance: ToleranceSpec,
     /// Whether the report shows the greatest error.
     pub error: bool,
@@ -21,9 +21,9 @@ pub struct CheckSpec {
 /// The lines that kernels print, in any order. The texts may have placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrintedSpec {
-    /// The lines themselves.
+    /// The manifest has the lines themselves.
     Lines(Vec<Template>),
-    /// A text file of this folder.
+    /// The lines are in a text file of this folder.
     File(PathBuf, Template),
 }
 
@@ -32,24 +32,24 @@ pub enum PrintedSpec {
 pub enum Expectation {
     /// Reference functions over buffers as they were before the launch.
     Reference(Reference),
-    /// The same `actual`, as another variant computes it.
+    /// The same `actual` is expected as another variant computes it.
     Variant {
         /// The variant's name, after expansion of its axes.
         name: String,
         /// The place of the name.
         span: Span,
     },
-    /// An `.npy` file.
+    /// The elements are in an `.npy` file.
     Npy(FileSpec),
     /// A file of little-endian elements.
     Raw(FileSpec),
     /// A tensor of a safetensors file.
     Tensor(TensorSpec),
-    /// These elements.
+    /// The elements are these.
     List(Vec<Expression>),
-    /// What a Python function returns.
+    /// A Python function returns the elements.
     Python(FunctionSpec),
-    /// What a C++ function returns.
+    /// A C++ function returns the elements.
     Cpp(FunctionSpec),
 }
 

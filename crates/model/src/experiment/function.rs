@@ -11,17 +11,17 @@ pub struct FunctionSpec {
     pub path: PathBuf,
     /// A function that it defines.
     pub function: String,
-    /// Its parameters: names of buffers, axes and bindings.
+    /// The function's parameters: names of buffers, axes and bindings.
     pub parameters: Vec<FunctionParameter>,
     /// As the manifest writes it.
     pub text: String,
 }
 
-/// A parameter of such a function.
+/// A parameter of a Python or C++ function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionParameter {
-    /// It has the name of a buffer.
+    /// The parameter has the name of a buffer.
     Buffer(String),
-    /// It has the name of an axis, a binding or a device attribute.
+    /// The parameter has the name of an axis, a binding or a device attribute.
     Value(Expression),
 }

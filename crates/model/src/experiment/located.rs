@@ -1,4 +1,4 @@
-//! Parsed texts of the manifest, with their places.
+//! Keeps parsed texts of the manifest with their places.
 
 use std::ops::{Deref, Range};
 
@@ -7,16 +7,16 @@ use crate::expr::template::TemplateProgram;
 use crate::expr::{ExprError, Parsed, Program};
 use crate::model::{Diagnostic, Span};
 
-/// An arithmetic expression.
+/// An arithmetic expression with its place.
 pub type Expression = Located<Program>;
 
 /// A text with `{expression}` placeholders.
 pub type Template = Located<TemplateProgram>;
 
-/// Reference functions over buffers.
+/// An expression of reference functions over buffers, with its place.
 pub type Reference = Located<RefProgram>;
 
-/// A parsed text of the manifest, with its place.
+/// A text of the manifest that was parsed, with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located<T> {
     parsed: T,
@@ -33,7 +33,7 @@ impl<T> Deref for Located<T> {
 }
 
 impl<T: Parsed> Located<T> {
-    /// Parses a text that is at `span` of the manifest. The error points at the offending part.
+    /// Parses a text that is at `span` of the manifest. The error points at the part that is wrong.
     pub fn parse(text: &str, span: Span) -> Result<Self, Diagnostic> {
         match T::parse(text) {
             Ok(parsed) => Ok(Self { parsed, span }),

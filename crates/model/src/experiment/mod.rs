@@ -26,14 +26,14 @@ pub use located::{Expression, Located, Reference, Template, fault, place};
 pub use on_backend::{ExpectedFailure, OnBackend};
 pub use steps::{LoopSpec, StepSpec, Times};
 
-/// The validated experiment.
+/// An experiment that was validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// The text that it was parsed from, for messages and the report.
     pub source: Arc<SourceText>,
     /// Where its files may be.
     pub project: Project,
-    /// SHA-256 of the text, hexadecimal.
+    /// The SHA-256 of the text, hexadecimal.
     pub hash: String,
     /// The experiment's name, which is also that of its folder of reports.
     pub name: String,
@@ -71,7 +71,7 @@ pub struct Manifest {
     pub work: WorkSpec,
     /// How cases are measured.
     pub measure: MeasureSpec,
-    /// In the manifest's order.
+    /// The variants in the manifest's order.
     pub variants: Vec<VariantSpec>,
     /// What its author claims of the results: records keep the texts, and `analyse` judges them.
     pub claims: Vec<Claim>,
@@ -80,7 +80,7 @@ pub struct Manifest {
 /// The cell of a group that the others are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
-    /// A variant's name, after expansion of its axes.
+    /// The variant's name, after expansion of its axes.
     pub variant: String,
     /// Values of the compared axes, if there are any.
     pub at: BTreeMap<String, Value>,
@@ -93,7 +93,7 @@ pub struct Baseline {
 pub struct Axis {
     /// The name that expressions use.
     pub name: String,
-    /// In the manifest's order, without duplicates.
+    /// The values in the manifest's order, without duplicates.
     pub values: Vec<Value>,
     /// The place of the axis in the manifest.
     pub span: Span,
@@ -117,12 +117,12 @@ pub struct ExcludeRule {
     pub why: String,
 }
 
-/// One `[let]` line. Their order does not matter; cycles were refused.
+/// A line of `[let]`. Their order does not matter; cycles were refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LetBinding {
     /// The name that expressions use.
     pub name: Arc<str>,
-    /// Its value, which may depend on axes and other bindings.
+    /// The expression of the value, which may depend on axes and other bindings.
     pub value: Expression,
 }
 
@@ -131,18 +131,18 @@ pub struct LetBinding {
 pub struct WorkSpec {
     /// Bytes that must be read or written, per run of the body.
     pub bytes: Option<Expression>,
-    /// Floating-point operations per run of the body.
+    /// The number of floating-point operations per run of the body.
     pub flops: Option<Expression>,
 }
 
 /// How long and how precisely to measure, with defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureSpec {
-    /// The states of the caches, each with its own samples.
+    /// The states of the caches, each of which has its own samples.
     pub regimes: Vec<Regime>,
     /// Half-width of the median's interval to reach, as a fraction of the median.
     pub precision: f64,
-    /// Time limit of each step of a case, in seconds.
+    /// The time limit of each step of a case, in seconds.
     pub timeout: f64,
     /// Runs before the first sample of each regime.
     pub warmup: u32,
@@ -154,7 +154,7 @@ pub struct MeasureSpec {
     pub budget: f64,
     /// Whether energy is measured, in a pass of its own.
     pub energy: bool,
-    /// Additional counters, by the profiler's names.
+    /// The additional counters, by the profiler's names.
     pub metrics: Vec<String>,
 }
 
@@ -194,11 +194,11 @@ pub struct VariantSpec {
 /// The body of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodySpec {
-    /// One kernel, or a sequence of them.
+    /// The body is one kernel, or a sequence of them.
     Launches {
         /// How often the sequence runs; `nth` is the number of the round, from 0.
         rounds: Option<Expression>,
-        /// One round of launches, in order.
+        /// The launches that form one round, in order.
         launches: Vec<LaunchSpec>,
         /// The order of the launches where it has loops, or operations between them.
         steps: Option<Vec<StepSpec>>,
@@ -211,54 +211,54 @@ pub enum BodySpec {
     Host(Box<HostSpec>),
 }
 
-/// One call of a host function: CUDA C++ that nvcc builds.
+/// A call of a host function, which is CUDA C++ that nvcc builds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostSpec {
     /// A file under `kernels/`, resolved against the manifest.
     pub source: PathBuf,
-    /// The C name.
+    /// The name that the function has in C.
     pub function: Template,
-    /// In the order of the function's parameters.
+    /// The arguments in the order of the function's parameters.
     pub args: Vec<ArgSpec>,
     /// Libraries to link, as the linker names them.
     pub libraries: Vec<Template>,
-    /// Options of nvcc.
+    /// The options that nvcc gets.
     pub compile: CompileSpec,
 }
 
 /// Operations of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BuiltinSpec {
-    /// Device-to-device copies, one `(from, to)` after the other.
+    /// The device copies one buffer after the other, each `(from, to)`.
     Memcpy(Vec<(String, String)>),
 }
 
-/// One kernel launch.
+/// A launch of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchSpec {
-    /// Its name in the report; the kernel's name if absent.
+    /// The launch's name in the report; the kernel's name if absent.
     pub label: Option<String>,
     /// A file under `kernels/`, resolved against the manifest.
     pub source: PathBuf,
     /// A C++ name expression.
     pub kernel: Template,
-    /// Blocks per grid.
+    /// The number of blocks that the grid has.
     pub grid: GridSpec,
-    /// Threads per block.
+    /// The number of threads that each block has.
     pub block: BlockSpec,
-    /// Its numbers and switches.
+    /// The numbers and switches that the launch sets.
     pub settings: LaunchSettings<Expression>,
-    /// In the order of the kernel's parameters.
+    /// The arguments in the order of the kernel's parameters.
     pub args: Vec<ArgSpec>,
     /// How often it is launched; `nth` is the number of the repetition, from 0.
     pub repeat: Option<Expression>,
-    /// Blocks per cluster: one to three dimensions.
+    /// The blocks per cluster, in one to three dimensions.
     pub cluster: Option<Vec<Expression>>,
     /// What stays in the L2.
     pub persist: Option<Persist<String, Expression>>,
-    /// Evaluated for every launch, in order, over the bindings of the variant.
+    /// The bindings that are evaluated for every launch, in order, over the bindings of the variant.
     pub lets: Vec<LetBinding>,
-    /// Options of NVRTC.
+    /// The options that NVRTC gets.
     pub compile: CompileSpec,
 }
 
@@ -267,39 +267,39 @@ impl LaunchSpec {
     pub const REPEATS: RangeInclusive<u64> = 1..=1024;
 }
 
-/// Blocks of a launch.
+/// The number of blocks that a launch has.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GridSpec {
-    /// One to three dimensions.
+    /// The manifest gives one to three dimensions.
     Dims(Vec<Expression>),
-    /// As many blocks as are resident on the whole device at once.
+    /// There are as many blocks as are resident on the whole device at once.
     Occupancy,
 }
 
-/// Threads per block.
+/// The number of threads that each block has.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockSpec {
-    /// One to three dimensions.
+    /// The manifest gives one to three dimensions.
     Dims(Vec<Expression>),
     /// The block size with the most resident threads; expressions of `grid` may name it `occupancy_block`.
     Occupancy,
 }
 
-/// One argument of a kernel.
+/// An argument of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgSpec {
     /// The address of a buffer.
     Buffer(String),
-    /// `input + 4`: an address within a buffer.
+    /// The argument is an address within a buffer, such as `input + 4`.
     Offset {
         /// The name of the buffer.
         buffer: String,
-        /// Elements before the address.
+        /// The number of elements before the address.
         offset: Expression,
     },
     /// A struct by value, with the alignment that C gives its fields.
     Struct(Vec<FieldSpec>),
-    /// `u32(n)`: a number of a type.
+    /// The argument is a number of a type, such as `u32(n)`.
     Scalar {
         /// The type of the parameter.
         element: Template,
@@ -311,7 +311,7 @@ pub enum ArgSpec {
 /// A field of a struct: a number of a type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldSpec {
-    /// Its type.
+    /// The type that the field has.
     pub element: Template,
     /// The number, converted to that type.
     pub value: Expression,
@@ -322,11 +322,11 @@ pub struct FieldSpec {
 pub struct CompileSpec {
     /// Macros: `NAME` → `VALUE`.
     pub defines: Vec<(String, Template)>,
-    /// Other options of the compiler, in order.
+    /// The other options of the compiler, in order.
     pub options: Vec<Template>,
     /// Folders to search for included files, resolved as `source` is.
     pub include_paths: Vec<PathBuf>,
-    /// Numbers and switches.
+    /// The numbers and switches that the compiler gets.
     pub settings: CompileSettings<Expression>,
     /// What compiles it.
     pub compiler: KernelCompiler,

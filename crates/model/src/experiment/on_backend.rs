@@ -6,7 +6,7 @@ use crate::model::{BackendKind, Failure};
 /// What differs of a variant on one backend.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OnBackend {
-    /// Further conditions.
+    /// The conditions that apply besides the variant's.
     pub requires: Vec<Expression>,
     /// Replaces how it is expected to fail; empty if it should be right.
     pub fails: Option<Vec<ExpectedFailure>>,
@@ -15,9 +15,9 @@ pub struct OnBackend {
 /// A way in which a variant is expected to fail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedFailure {
-    /// How its cases end.
+    /// How the cases end.
     pub failure: Failure,
-    /// Which of its cases, by their axes; `None` for all.
+    /// The condition on axes that selects the cases; `None` for all.
     pub condition: Option<Expression>,
 }
 

@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 
 use super::{Expression, LetBinding};
 
-/// One step of a body.
+/// A step of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepSpec {
-    /// A launch, by its index in the body.
+    /// The step is the launch with this index in the body.
     Launch(usize),
     /// Every element of a buffer becomes a number.
     Memset {
@@ -16,7 +16,7 @@ pub enum StepSpec {
         /// The number, in the buffer's type.
         value: Expression,
     },
-    /// A copy of a whole buffer to another of the same size.
+    /// The step copies a whole buffer to another of the same size.
     Copy {
         /// The name of the buffer that is read.
         from: String,
@@ -25,39 +25,39 @@ pub enum StepSpec {
     },
     /// Exchanges what the names of two buffers stand for in all that follows, checks included.
     Swap(String, String),
-    /// Repeated steps.
+    /// The step repeats other steps.
     Loop(LoopSpec),
 }
 
-/// Repeated steps.
+/// Steps that are repeated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopSpec {
-    /// How often.
+    /// How often the steps are repeated.
     pub times: Times,
     /// Evaluated in every iteration, in order; they may use `nth`, the index of the iteration from 0.
     pub lets: Vec<LetBinding>,
-    /// One iteration, in order.
+    /// The steps of one iteration, in order.
     pub steps: Vec<StepSpec>,
 }
 
-/// How often a loop runs.
+/// The number of times that a loop runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Times {
-    /// So often.
+    /// The loop runs as often as the expression says.
     Fixed(Expression),
     /// Until a condition holds after an iteration, which is an error if it does not within `at_most` iterations.
     Until {
         /// May name buffers, for their first elements.
         condition: Expression,
-        /// The bound.
+        /// The number of iterations after which the loop ends in any case.
         at_most: Expression,
     },
 }
 
 impl LoopSpec {
-    /// Allowed iterations of a loop of a fixed count.
+    /// The iterations that a loop of a fixed count may have.
     pub const ITERATIONS: RangeInclusive<u64> = 1..=16_384;
-    /// Allowed bounds of a loop with a condition.
+    /// The bounds that a loop with a condition may have.
     pub const BOUNDS: RangeInclusive<u64> = 1..=1 << 20;
     /// Most steps of a body, with loops of a fixed count and iterations that use `nth` written out.
     pub const MOST_STEPS: usize = 16_384;

@@ -11,22 +11,22 @@ pub enum Argument {
     Buffer(String),
     /// An address within a buffer.
     Offset {
-        /// The buffer.
+        /// The name of the buffer.
         buffer: String,
-        /// Expression of the offset, in elements.
+        /// The expression of the offset, in elements.
         offset: String,
-        /// Its bytes in the argument.
+        /// The place of the offset in the argument, in bytes.
         offset_at: Range<usize>,
     },
     /// A number of a type.
     Scalar {
-        /// Template of an element type's name, for example `u32` or `{type}`.
+        /// The template of an element type's name, for example `u32` or `{type}`.
         element: String,
-        /// Its bytes in the argument.
+        /// The place of the type in the argument, in bytes.
         element_at: Range<usize>,
-        /// Expression of the value.
+        /// The expression of the value.
         value: String,
-        /// Its bytes in the argument.
+        /// The place of the value in the argument, in bytes.
         value_at: Range<usize>,
     },
 }
@@ -72,7 +72,7 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
     Ok(Argument::Scalar { element, element_at, value, value_at })
 }
 
-/// `range` without the blanks at both ends.
+/// Returns `range` without the blanks at both ends.
 fn within(text: &str, range: Range<usize>) -> Range<usize> {
     let part = &text[range.clone()];
     let start = range.start + part.len() - part.trim_start().len();

@@ -1,7 +1,7 @@
 //! Claims: a comparison of two quantities, each made of results by arithmetic.
 //!
-//! `speedup("vector", "neighbored") >= 5`, `counter("gld_sectors", "b") == 2 * counter("gld_sectors", "a")`. What a
-//! result is of is a variant, or a variant with its values of the compared axes (`"sum[bx=32, by=8]"`).
+//! Examples are `speedup("vector", "neighbored") >= 5` and `counter("gld_sectors", "b") == 2 * counter("gld_sectors",
+//! "a")`. What a result is of is a variant, or a variant with its values of the compared axes (`"sum[bx=32, by=8]"`).
 
 use std::ops::Range;
 
@@ -24,17 +24,17 @@ pub struct ClaimProgram {
 /// How two quantities are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// `<`.
+    /// The left side is less: `<`.
     Less,
-    /// `<=`.
+    /// The left side is less or equal: `<=`.
     LessEqual,
-    /// `>`.
+    /// The left side is greater: `>`.
     Greater,
-    /// `>=`.
+    /// The left side is greater or equal: `>=`.
     GreaterEqual,
-    /// `==`.
+    /// Both sides are equal: `==`.
     Equal,
-    /// `!=`.
+    /// The sides differ: `!=`.
     NotEqual,
 }
 
@@ -54,20 +54,20 @@ pub enum Quantity {
 /// An operation on two quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// `+`.
+    /// The sides are added: `+`.
     Add,
-    /// `-`.
+    /// The right side is subtracted: `-`.
     Subtract,
-    /// `*`.
+    /// The sides are multiplied: `*`.
     Multiply,
-    /// `/`.
+    /// The left side is divided: `/`.
     Divide,
 }
 
-/// A result of one case, or of two.
+/// A result that one case has, or two have together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Which result it is.
+    /// The function that selects the result.
     pub function: ClaimFunction,
     /// The counter's name, for `counter`.
     pub counter: Option<Named>,
@@ -87,7 +87,7 @@ pub struct Named {
 /// The functions that claims may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimFunction {
-    /// The time of the second variant over that of the first.
+    /// The value is the time of the second variant over that of the first.
     Speedup,
     /// The median time, microseconds.
     Time,
@@ -105,11 +105,11 @@ pub enum ClaimFunction {
     ErrorRel,
     /// The greatest difference in units in the last place.
     ErrorUlp,
-    /// Registers per thread, the most of any launch.
+    /// The value is the number of registers per thread, the most of any launch.
     Registers,
-    /// Bytes of spill stores and loads per thread, the most of any launch.
+    /// The value is the bytes of spill stores and loads per thread, the most of any launch.
     Spills,
-    /// Theoretical occupancy, 0 to 1, the least of any launch.
+    /// The value is the theoretical occupancy from 0 to 1, the least of any launch.
     Occupancy,
 }
 
@@ -130,7 +130,7 @@ impl ClaimFunction {
         Self::Occupancy,
     ];
 
-    /// The name in claims, for example `speedup`.
+    /// Returns the name in claims, for example `speedup`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Speedup => "speedup",
@@ -148,7 +148,7 @@ impl ClaimFunction {
         }
     }
 
-    /// How it is called and what it gives, for error texts and the manual.
+    /// Returns how it is called and what it gives, for error texts and the manual.
     pub const fn signature(self) -> &'static str {
         match self {
             Self::Speedup => "speedup(\"a\", \"b\"): the time of b over the time of a",
@@ -200,7 +200,7 @@ impl ClaimProgram {
         Ok(claim)
     }
 
-    /// Every result that it names.
+    /// Returns every result that it names.
     pub fn results(&self) -> Vec<&Measured> {
         let mut found = Vec::new();
         self.left.collect(&mut found);

@@ -34,7 +34,7 @@ pub fn evaluate(program: &Program, scope: &Scope) -> Result<Value, ExprError> {
     }
 }
 
-/// The value of a part of an expression; `None` if it has none.
+/// Returns the value of a part of an expression; `None` if it has none.
 pub fn part(node: &Node, scope: &Scope) -> Option<Value> {
     work(node, scope).ok().map(Operand::into_value)
 }
@@ -294,7 +294,7 @@ fn numeric<'a>(node: &'a Node, function: Function, operand: Operand<'a>) -> Work
     }
 }
 
-/// The least or greatest of two; a float if either is one.
+/// Returns the least or greatest of two; a float if either is one.
 fn extreme<'a>(node: &'a Node, function: Function, a: Operand<'a>, b: Operand<'a>) -> Worked<'a> {
     let least = function == Function::Min;
     match (a, b) {

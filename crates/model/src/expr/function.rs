@@ -1,4 +1,4 @@
-//! The functions of expressions: one table for the parser, the evaluator and the error messages.
+//! Defines the functions of expressions, in one table for the parser, the evaluator and the error messages.
 
 /// A function that expressions may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub enum Function {
     Sqrt,
     /// Whether an integer is a power of two.
     IsPow2,
-    /// Bytes of one element of a type.
+    /// Gives the number of bytes that one element of a type has.
     Sizeof,
     /// The integer part of a number.
     Int,
     /// A number as a float.
     Float,
-    /// One of two values, by a condition.
+    /// Gives one of two values, by a condition.
     Select,
 }
 
@@ -46,7 +46,7 @@ impl Function {
         Self::Select,
     ];
 
-    /// The name in manifests, for example `ceil_div`.
+    /// Returns the name in manifests, for example `ceil_div`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CeilDiv => "ceil_div",
@@ -64,7 +64,7 @@ impl Function {
         }
     }
 
-    /// Its arguments and result, for error messages.
+    /// Returns the arguments and the result, for error messages.
     pub const fn signature(self) -> &'static str {
         match self {
             Self::CeilDiv => "ceil_div(a, b): a / b of integers, rounded up",
@@ -82,7 +82,7 @@ impl Function {
         }
     }
 
-    /// Least and most arguments.
+    /// Returns the least and the greatest number of arguments.
     pub const fn arity(self) -> (usize, usize) {
         match self {
             Self::CeilDiv | Self::RoundUp => (2, 2),
@@ -92,7 +92,7 @@ impl Function {
         }
     }
 
-    /// The function that has this name in manifests.
+    /// Returns the function that has this name in manifests.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.name() == name)
     }

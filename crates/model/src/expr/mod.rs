@@ -35,34 +35,34 @@ pub use scope::Scope;
 
 use evaluate::evaluate;
 
-/// Longest expression, bytes.
+/// The largest length of an expression in bytes.
 pub const MAX_LENGTH: usize = 1024;
 
-/// Most nested parentheses, calls and operators. The operators of one sum count too: `a + b + c` is a sum in a sum.
-/// This limits the stack of every recursion over a parsed expression.
+/// The largest number of parentheses, calls and operators that may be nested. The operators of one sum count too: `a +
+/// b + c` is a sum in a sum. This limits the stack of every recursion over a parsed expression.
 pub const MAX_DEPTH: usize = 64;
 
-/// A parsed text.
+/// A text that can be parsed.
 pub trait Parsed: Sized {
     /// Errors point into `text`.
     fn parse(text: &str) -> Result<Self, ExprError>;
 
-    /// As written.
+    /// Returns the text as it is written.
     fn text(&self) -> &str;
 
-    /// The free names of its expressions.
+    /// Returns the free names of its expressions.
     fn names(&self) -> &BTreeSet<String>;
 
-    /// The bytes of the text at which a name is first used.
+    /// Returns the bytes of the text at which a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>>;
 }
 
-/// A parsed expression.
+/// An expression that was parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// The text that the expression is a part of: itself, a template or a reference.
     text: Arc<str>,
-    /// Its bytes there.
+    /// The place of the expression in the text, in bytes.
     at: Range<usize>,
     root: Node,
     names: BTreeSet<String>,
@@ -87,39 +87,39 @@ impl Program {
         Self { text: text.clone(), at, root, names }
     }
 
-    /// The expression of one integer.
+    /// Returns the expression of one integer.
     pub fn integer(value: i64) -> Self {
         let text: Arc<str> = value.to_string().into();
         let at = 0..text.len();
         Self::new(&text, at.clone(), Node { kind: Kind::Literal(Value::Int(value)), span: at })
     }
 
-    /// As written.
+    /// Returns the text as it is written.
     pub fn text(&self) -> &str {
         &self.text[self.at.clone()]
     }
 
-    /// The tree.
+    /// Returns the tree.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// A part of the expression, as written.
+    /// Returns a part of the expression, as written.
     pub fn part(&self, node: &Node) -> &str {
         self.text.get(node.span.clone()).unwrap_or_default()
     }
 
-    /// The value of a part; `None` if it has none.
+    /// Returns the value of a part; `None` if it has none.
     pub fn constant(node: &Node, scope: &Scope) -> Option<Value> {
         evaluate::part(node, scope)
     }
 
-    /// The bytes of the whole text at which a name is first used.
+    /// Returns the bytes of the whole text at which a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>> {
         self.root.place_of(name)
     }
 
-    /// The free names: all that the scope must give a value, unless `&&`, `||` or `select` skips them.
+    /// Returns the free names: all that the scope must give a value, unless `&&`, `||` or `select` skips them.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
@@ -184,7 +184,7 @@ impl Parsed for Program {
     }
 }
 
-/// `the integer 4`, `the string "row"`.
+/// Describes a value: `the integer 4`, `the string "row"`.
 fn describe(value: &Value) -> String {
     match value {
         Value::Str(text) => format!("the string {text:?}"),

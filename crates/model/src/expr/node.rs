@@ -12,14 +12,14 @@ use crate::model::Value;
 pub struct Node<F = Function> {
     /// What it is.
     pub kind: Kind<F>,
-    /// Its bytes in the text.
+    /// The place of the node in the text, in bytes.
     pub span: Range<usize>,
 }
 
 /// A tree whose calls are not resolved yet.
 pub type Syntax<'t> = Node<Callee<'t>>;
 
-/// The name of a called function, and its place.
+/// The name of a function that is called, and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Callee<'t> {
     pub name: &'t str,
@@ -33,9 +33,9 @@ pub enum Kind<F = Function> {
     Literal(Value),
     /// A name, whose value a scope has.
     Name(String),
-    /// `-x`.
+    /// The value is negated: `-x`.
     Negate(Box<Node<F>>),
-    /// `!x`.
+    /// The truth value is inverted: `!x`.
     Not(Box<Node<F>>),
     /// An operator between two operands.
     Binary(Operator, Box<[Node<F>; 2]>),
@@ -43,7 +43,7 @@ pub enum Kind<F = Function> {
     And(Vec<Node<F>>),
     /// Left to right, until one is true.
     Or(Vec<Node<F>>),
-    /// `value in [a, b]`.
+    /// The value is looked for in a list: `value in [a, b]`.
     In(Box<Node<F>>, Vec<Node<F>>),
     /// A call of a function.
     Call(F, Vec<Node<F>>),
@@ -52,38 +52,38 @@ pub enum Kind<F = Function> {
 /// An operator between two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// `+`.
+    /// The operands are added: `+`.
     Add,
-    /// `-`.
+    /// The right operand is subtracted: `-`.
     Subtract,
-    /// `*`.
+    /// The operands are multiplied: `*`.
     Multiply,
-    /// `/`.
+    /// The left operand is divided: `/`.
     Divide,
-    /// `%`.
+    /// The remainder of the division is taken: `%`.
     Remainder,
-    /// `**`.
+    /// The left operand is raised to a power: `**`.
     Power,
-    /// `<<`.
+    /// The bits are shifted left: `<<`.
     ShiftLeft,
-    /// `>>`.
+    /// The bits are shifted right: `>>`.
     ShiftRight,
-    /// `==`.
+    /// The operands are equal: `==`.
     Equal,
-    /// `!=`.
+    /// The operands differ: `!=`.
     NotEqual,
-    /// `<`.
+    /// The left operand is less: `<`.
     Less,
-    /// `<=`.
+    /// The left operand is less or equal: `<=`.
     LessEqual,
-    /// `>`.
+    /// The left operand is greater: `>`.
     Greater,
-    /// `>=`.
+    /// The left operand is greater or equal: `>=`.
     GreaterEqual,
 }
 
 impl Operator {
-    /// Every operator.
+    /// The operators in one list.
     pub const ALL: [Self; 14] = [
         Self::Add,
         Self::Subtract,
@@ -101,7 +101,7 @@ impl Operator {
         Self::GreaterEqual,
     ];
 
-    /// The operator that is written like this.
+    /// Returns the operator that is written like this.
     pub fn from_symbol(symbol: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operator| operator.symbol() == symbol)
     }
@@ -128,7 +128,7 @@ impl Operator {
 }
 
 impl Node {
-    /// The bytes of the first occurrence of a name.
+    /// Returns the bytes of the first occurrence of a name.
     pub fn place_of(&self, name: &str) -> Option<Range<usize>> {
         let first = |parts: &[Self]| parts.iter().find_map(|part| part.place_of(name));
         match &self.kind {

@@ -25,7 +25,7 @@ mod binding {
     pub const SHIFT: u8 = 9;
 }
 
-/// A binary operator.
+/// An operator between two operands.
 #[derive(Clone, Copy)]
 enum Infix {
     Or,
@@ -63,7 +63,7 @@ impl Infix {
         }
     }
 
-    /// The least binding power of operators that belong to the right side of this one.
+    /// Returns the least binding power of operators that belong to the right side of this one.
     const fn right_side(self) -> u8 {
         match self {
             Self::Operator(Operator::Power) => binding::POWER,
@@ -101,10 +101,10 @@ fn parse_with(text: &str, at: Range<usize>, indexed: bool) -> Result<Syntax<'_>,
 struct Parser<'t> {
     text: &'t str,
     end: usize,
-    /// The current token, with its bytes.
+    /// The token that is looked at, with its place in bytes.
     token: Token<'t>,
     at: Range<usize>,
-    /// The end of the token before it.
+    /// The byte at which the previous token ends.
     before: usize,
     /// Nesting at the current token: bounds the parser's recursion.
     level: usize,
@@ -142,7 +142,7 @@ impl<'t> Parser<'t> {
         Err(ExprError::new(message).hint("name its parts in [let]").at(self.at.clone()))
     }
 
-    /// An operand and the operators after it that bind at least as tightly as `least`.
+    /// Parses an operand and the operators after it that bind at least as tightly as `least`.
     fn expression(&mut self, least: u8) -> Result<Syntax<'t>, ExprError> {
         let start = self.at.start;
         let mut left = self.operand()?;
@@ -172,7 +172,7 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    /// The list after `in`.
+    /// Parses the list after `in`.
     fn membership(&mut self, value: Syntax<'t>, start: usize) -> Result<Syntax<'t>, ExprError> {
         if !self.is("[") {
             let message = "`in` needs a list on its right, as in `block in [128, 256]`";
@@ -187,7 +187,7 @@ impl<'t> Parser<'t> {
         Ok(Node { kind: Kind::In(Box::new(value), list), span })
     }
 
-    /// The expressions between the current bracket and `close`, which is parsed too.
+    /// Parses the expressions between the current bracket and `close`, which is parsed too.
     fn list(&mut self, close: &str) -> Result<Vec<Syntax<'t>>, ExprError> {
         let open = self.at.clone();
         self.advance()?;
@@ -275,7 +275,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// What is behind an operand: an index of it, if there may be one.
+    /// Parses what is behind an operand: an index of it, if there may be one.
     fn index(&mut self, of: Syntax<'t>) -> Result<Syntax<'t>, ExprError> {
         if !self.indexed || !self.is("[") {
             return Ok(of);
@@ -300,7 +300,7 @@ impl<'t> Parser<'t> {
         Ok(Node { kind: Kind::Call(Callee { name: "slice", at: open }, vec![of, from, to]), span })
     }
 
-    /// A name, or a call of it.
+    /// Parses a name, or a call of it.
     fn name(&mut self, name: &'t str) -> Result<Syntax<'t>, ExprError> {
         let at = self.at.clone();
         if let Some(error) = word_of_statements(name, at.clone()) {
@@ -323,7 +323,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The error of the current token after an operand.
+    /// Returns the error of the current token after an operand.
     fn unexpected(&self) -> ExprError {
         let at = self.at.clone();
         let found = &self.text[at.clone()];
@@ -351,7 +351,8 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The parts of a chain of `&&` or `||`, including those of the left side if it is such a chain without parentheses.
+/// Returns the parts of a chain of `&&` or `||`, including those of the left side if it is such a chain without
+/// parentheses.
 fn chain<'t>(
     left: Syntax<'t>,
     right: Syntax<'t>,
@@ -375,7 +376,7 @@ fn chain<'t>(
     Ok(parts)
 }
 
-/// The error of a symbol that other languages have and this one lacks.
+/// Returns the error of a symbol that other languages have and this one lacks.
 fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     let operator = |at| ExprError::new(format!("`{symbol}` is not an operator")).at(at);
     Some(match symbol {
@@ -398,7 +399,7 @@ fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     })
 }
 
-/// The error of a word that begins a statement in other languages. None of these words can be a name.
+/// Returns the error of a word that begins a statement in other languages. None of these words can be a name.
 fn word_of_statements(word: &str, at: Range<usize>) -> Option<ExprError> {
     let hint = match word {
         "if" | "else" | "switch" => "use select(condition, a, b)",

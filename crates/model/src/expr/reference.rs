@@ -25,7 +25,7 @@ pub struct RefProgram {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    /// With its bytes.
+    /// The value is the buffer with this name, at this place in bytes.
     Buffer(String, Range<usize>),
     Number(Program),
     Call {
@@ -73,7 +73,7 @@ impl Reader<'_> {
         Ok(Node::Call { function, buffers, integers })
     }
 
-    /// An argument of a reference function: a buffer or the result of another function.
+    /// Returns an argument of a reference function: a buffer or the result of another function.
     fn operand(&self, function: RefFunction, syntax: Syntax) -> Result<Node, ExprError> {
         let at = syntax.span.clone();
         let refused = |message| Err(ExprError::new(message).hint(function.signature().to_string()).at(at));
@@ -92,7 +92,7 @@ impl Reader<'_> {
     }
 }
 
-/// The reference function of a call; `None` for a function of numbers.
+/// Returns the reference function of a call; `None` for a function of numbers.
 fn function(callee: &Callee, given: usize) -> Result<Option<RefFunction>, ExprError> {
     let is_arithmetic = Function::from_name(callee.name).is_some();
     match RefFunction::ALL.into_iter().find(|f| f.name() == callee.name) {
@@ -192,23 +192,23 @@ impl Parsed for RefProgram {
 }
 
 impl RefProgram {
-    /// As written.
+    /// Returns the text as it is written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The names in places of buffers. A name that is the whole expression is included, although it may be a number:
-    /// see [`Self::bare`].
+    /// Returns the names in places of buffers. A name that is the whole expression is included, although it may be a
+    /// number: see [`Self::bare`].
     pub fn buffers(&self) -> &BTreeSet<String> {
         &self.buffers
     }
 
-    /// The names in places of numbers.
+    /// Returns the names in places of numbers.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
 
-    /// The name that is the whole expression: a buffer, or a number if the scope has it.
+    /// Returns the name that is the whole expression: a buffer, or a number if the scope has it.
     pub fn bare(&self) -> Option<&str> {
         match &self.root {
             Node::Buffer(name, _) => Some(name),

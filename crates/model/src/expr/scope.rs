@@ -11,7 +11,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// A scope without names.
+    /// Returns a scope without names.
     pub fn new() -> Self {
         Self::default()
     }
@@ -24,12 +24,12 @@ impl Scope {
         }
     }
 
-    /// The value of a name; `None` if it has none.
+    /// Returns the value of a name; `None` if it has none.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.iter().rev().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
-    /// In the order in which the names were first set.
+    /// Returns the names with their values, in the order in which the names were first set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(name, value)| (&**name, value))
     }
@@ -39,7 +39,7 @@ impl Scope {
         self.entries.truncate(len);
     }
 
-    /// How many names have a value.
+    /// Returns how many names have a value.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

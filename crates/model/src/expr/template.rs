@@ -11,13 +11,13 @@ use super::{ExprError, Parsed, Program, Scope};
 /// How values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// As the manifest writes them: `i32`.
+    /// Values are written as in manifests: `i32`.
     Names,
-    /// As C++ does: `int`.
+    /// Values are written as in C++: `int`.
     Cpp,
 }
 
-/// A parsed template.
+/// A template that was parsed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TemplateProgram {
     text: String,
@@ -64,7 +64,7 @@ pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
     Ok(TemplateProgram { text: text.to_owned(), pieces, names })
 }
 
-/// The bytes between the brace at `open` and the one that closes it; braces inside quotes do not count.
+/// Returns the bytes between the brace at `open` and the one that closes it; braces inside quotes do not count.
 fn placeholder(text: &str, open: usize) -> Result<Range<usize>, ExprError> {
     let mut at = open + 1;
     while let Some(c) = text[at..].chars().next() {
@@ -105,17 +105,17 @@ impl Parsed for TemplateProgram {
 }
 
 impl TemplateProgram {
-    /// As written.
+    /// Returns the text as it is written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The free names of all placeholders.
+    /// Returns the free names of all placeholders.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
 
-    /// The text, if it has no placeholder.
+    /// Returns the text, if it has no placeholder.
     pub fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),

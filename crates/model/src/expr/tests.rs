@@ -382,7 +382,7 @@ fn wrong_references_say_what_the_function_takes() {
     assert!(reference::parse("2 * sum(a)").unwrap_err().message.contains("cannot be part of arithmetic"));
 }
 
-/// A tree without places, so that trees of different texts compare.
+/// Returns a tree without places, so that trees of different texts compare.
 fn without_places(node: &Node) -> Node {
     let all = |parts: &[Node]| parts.iter().map(without_places).collect();
     let kind = match &node.kind {
@@ -398,7 +398,7 @@ fn without_places(node: &Node) -> Node {
     Node { kind, span: 0..0 }
 }
 
-/// How tightly the outermost operator of a tree binds, by the table of the manual.
+/// Returns how tightly the outermost operator of a tree binds, by the table of the manual.
 fn row(node: &Node) -> usize {
     let rows = [&["||"][..], &["&&"], &["==", "!="], &["in"], &["<", "<=", ">", ">="], &["+", "-"]];
     let rows = rows.into_iter().chain([&["*", "/", "%"][..], &["**"], &["<<", ">>"]]);

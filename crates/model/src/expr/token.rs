@@ -9,7 +9,7 @@ use super::ExprError;
 pub enum Token<'t> {
     /// Without a sign: 2^63 is read too, for what a minus makes of it.
     Integer(u64),
-    /// Finite.
+    /// The token is a float, which is finite.
     Float(f64),
     /// The content of a string, escapes replaced.
     Text(String),
@@ -27,7 +27,7 @@ const SYMBOLS: &[&str] = &[
     "*", "/", "%", "<", ">", "!", "=", "&", "|", "^", "~", "?", ".", ",", ":", ";", "(", ")", "[", "]", "{",
 ];
 
-/// The token at byte `from` or after the blanks there, within the first `end` bytes of `text`.
+/// Returns the token at byte `from` or after the blanks there, within the first `end` bytes of `text`.
 pub fn next(text: &str, from: usize, end: usize) -> Result<(Token<'_>, Range<usize>), ExprError> {
     let rest = &text[from..end];
     let start = from + rest.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(rest.len());
@@ -114,7 +114,7 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     }
 }
 
-/// The error of an integer outside of 64 bits with a sign.
+/// Returns the error of an integer outside of 64 bits with a sign.
 pub fn too_large_integer(written: &str, at: Range<usize>) -> ExprError {
     let message = format!("`{written}` does not fit into an integer of 64 bits with a sign");
     ExprError::new(message).hint("a float has a point or an exponent, as in 1e20").at(at)
@@ -150,7 +150,7 @@ fn string(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     Err(ExprError::new("the string is not closed").at(start..start + text.lines().next().map_or(1, str::len)))
 }
 
-/// The character that an escape stands for, from what follows the backslash.
+/// Returns the character that an escape stands for, from what follows the backslash.
 fn escape(take: &mut impl FnMut() -> Option<char>) -> Option<char> {
     let digits = match take()? {
         'n' => return Some('\n'),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The last second of the year 9999, after the beginning of 1970.
+/// The last second of the year 9999, counted from the beginning of 1970.
 const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Returns the time, or the nearest between 1970 and 9999: the clock of a machine may be wrong, and other years have no

@@ -11,14 +11,14 @@ use super::Value;
 pub struct CaseKey {
     /// The experiment's name in the manifest.
     pub experiment: String,
-    /// The variant's name after expansion of its own axes.
+    /// The variant's name, after expansion of its own axes.
     pub variant: String,
-    /// Shared axes, in the manifest's order.
+    /// The values of the shared axes, in the manifest's order.
     pub axes: Vec<(String, Value)>,
 }
 
 impl fmt::Display for CaseKey {
-    /// `interleaved[n=1024, block=256]`.
+    /// Writes the key like `interleaved[n=1024, block=256]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.variant)?;
         write_axes(f, &self.axes)
@@ -66,16 +66,16 @@ pub struct CaseHashes {
     pub options: String,
     /// Buffers, their fills and the files that they are read from, and the launches' arguments.
     pub inputs: String,
-    /// The expected result, its tolerance, and the files of expected values.
+    /// The hash of the expected result, its tolerance, and the files of expected values.
     pub check: String,
 }
 
-/// One point of the matrix for one variant, with its position in the manifest's order.
+/// A point of the matrix for one variant, with its position in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// Position in the expansion: reports are in this order.
     pub ordinal: u64,
-    /// Its experiment, variant and values of the shared axes.
+    /// The experiment, the variant and the values of the shared axes.
     pub key: CaseKey,
     /// The cases that it is compared with.
     pub group: GroupKey,

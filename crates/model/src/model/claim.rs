@@ -1,4 +1,4 @@
-//! What the author of a manifest claims of the results.
+//! Defines what the author of a manifest claims of the results.
 
 use serde::{Deserialize, Serialize};
 

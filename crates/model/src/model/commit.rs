@@ -1,13 +1,13 @@
 //! Commits of a repository.
 
-/// A commit.
+/// A commit of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
-    /// Its object name.
+    /// The object name of the commit.
     pub id: String,
     /// The day it was committed, as `2026-11-22`.
     pub date: String,
-    /// The first line of its message.
+    /// The first line of the commit's message.
     pub subject: String,
 }
 

@@ -31,13 +31,13 @@ pub struct CompileUnit {
     pub kernels: Vec<String>,
     /// C++ names of `__device__` variables, sorted.
     pub symbols: Vec<String>,
-    /// `NAME` → `VALUE`, with placeholders filled in.
+    /// The value of each macro, with placeholders filled in.
     pub defines: Vec<(String, String)>,
-    /// Options of the manifest, with placeholders filled in, in order.
+    /// The options of the manifest, with placeholders filled in, in order.
     pub options: Vec<String>,
     /// Folders to search for included files, in order.
     pub include_paths: Vec<PathBuf>,
-    /// Numbers and switches of the compiler.
+    /// The numbers and switches that the compiler gets.
     #[serde(flatten)]
     pub settings: CompileSettings,
     /// What compiles the kernels.
@@ -52,7 +52,7 @@ pub struct CompileUnit {
 }
 
 impl CompileUnit {
-    /// Kernels of a source, compiled without further options.
+    /// Returns a unit of kernels of a source, compiled without further options.
     pub fn of<S: Into<String>>(source: impl Into<PathBuf>, kernels: impl IntoIterator<Item = S>) -> Self {
         Self {
             source: source.into(),
@@ -96,10 +96,10 @@ pub enum KernelCompiler {
 }
 
 impl KernelCompiler {
-    /// All of them.
+    /// The compilers in one list.
     pub const ALL: [Self; 3] = [Self::Nvrtc, Self::Nvcc, Self::Clang];
 
-    /// Its name in manifests.
+    /// Returns the name that the compiler has in manifests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nvrtc => "nvrtc",
@@ -117,11 +117,11 @@ impl KernelCompiler {
 /// What a source file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceForm {
-    /// CUDA C++.
+    /// The source is CUDA C++.
     Cuda,
-    /// PTX of another compiler (`.ptx`).
+    /// The source is PTX of another compiler (`.ptx`).
     Ptx,
-    /// Machine code of another compiler (`.cubin`, `.fatbin`).
+    /// The source is machine code of another compiler (`.cubin`, `.fatbin`).
     MachineCode,
 }
 
@@ -143,13 +143,13 @@ pub struct Plugin {
     pub libraries: Vec<String>,
 }
 
-/// Machine code, PTX or a host library.
+/// The form of code: machine code, PTX or a host library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeKind {
-    /// Machine code for one architecture.
+    /// The code is machine code for one architecture.
     Cubin,
-    /// For a GPU newer than the compiler, and for the simulator.
+    /// The code is PTX, for a GPU newer than the compiler, and for the simulator.
     Ptx,
     /// A shared library of host functions.
     Plugin,
@@ -158,11 +158,11 @@ pub enum CodeKind {
 /// Resources of a kernel, from its cubin. Absent fields are unknown (PTX does not state registers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KernelResources {
-    /// Registers per thread.
+    /// The number of registers that each thread has.
     pub registers: Option<u32>,
-    /// Static shared memory, bytes per block.
+    /// The bytes of static shared memory that each block has.
     pub shared_static: Option<u32>,
-    /// Local memory (stack frame), bytes per thread.
+    /// The bytes of local memory (the stack frame) that each thread has.
     pub local: Option<u32>,
     /// Bytes of spilled registers that each thread stores to local memory.
     pub spill_stores: Option<u32>,
@@ -178,23 +178,23 @@ pub struct KernelResources {
 /// A compiled unit, on disk in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
-    /// Its address in the cache.
+    /// The address that the code has in the cache.
     pub key: CompileKey,
     /// SHA-256 of the source and of every project file that it includes; empty if unknown.
     #[serde(default)]
     pub source: String,
-    /// SHA-256 of the manifest's compiler options, without paths; empty if unknown.
+    /// The SHA-256 of the manifest's compiler options, without paths; empty if unknown.
     #[serde(default)]
     pub options: String,
     /// What the file in `code` holds.
     pub kind: CodeKind,
     /// The cached cubin or PTX.
     pub code: PathBuf,
-    /// Name expression → mangled name, of kernels.
+    /// The mangled name of each kernel, by its name expression.
     pub kernels: BTreeMap<String, String>,
-    /// Name expression → mangled name, of `__device__` variables.
+    /// The mangled name of each `__device__` variable, by its name expression.
     pub symbols: BTreeMap<String, String>,
-    /// Name expression → resources.
+    /// The resources of each kernel, by its name expression.
     pub resources: BTreeMap<String, KernelResources>,
     /// The toolkit whose compiler built it.
     pub toolkit: ToolkitInfo,
@@ -226,6 +226,6 @@ pub struct CodePart {
 pub struct CompileFailure {
     /// One line: the first error, or how the compiler failed (killed at its limit, crashed).
     pub summary: String,
-    /// NVRTC's whole log.
+    /// The whole log of the compiler.
     pub log: String,
 }

@@ -10,11 +10,11 @@ use super::KernelCompiler;
 /// The compiler that gets the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionsOf {
-    /// Kernels.
+    /// The options are for kernels that NVRTC compiles.
     Nvrtc,
-    /// Host functions, and kernels with `compiler = "nvcc"`.
+    /// The options are for host functions, and for kernels with `compiler = "nvcc"`.
     Nvcc,
-    /// Kernels with `compiler = "clang"`.
+    /// The options are for kernels with `compiler = "clang"`.
     Clang,
 }
 
@@ -41,17 +41,17 @@ pub struct RefusedOption {
 #[derive(Debug, Clone, Copy)]
 enum Takes {
     Nothing,
-    /// `=true` or `=false`, or nothing.
+    /// The option takes `=true` or `=false`, or nothing.
     Bool,
-    /// `=` and one of these.
+    /// The option takes `=` and one of these.
     OneOf(&'static [&'static str]),
-    /// `=` and words of letters, digits, `_`, `-` and `.` between commas.
+    /// The option takes `=` and words of letters, digits, `_`, `-` and `.` between commas.
     Words,
     /// `=` and the name of a file to read.
     File,
-    /// `=` and options of the assembler between commas.
+    /// The option takes `=` and options of the assembler between commas.
     Assembler,
-    /// `=` and options of the host compiler between commas.
+    /// The option takes `=` and options of the host compiler between commas.
     HostCompiler,
 }
 
@@ -152,7 +152,7 @@ const OF_KEYS: [(&[&str], &str); 8] = [
 const OF_DEVICE: &str =
     "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
 
-/// Options of later versions.
+/// The options that later versions have.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
 
 impl OptionsOf {
@@ -227,7 +227,7 @@ impl Takes {
     }
 }
 
-/// Options within an option, between commas.
+/// Checks options within an option, which commas separate.
 fn nested(option: &str, whose: &str, allowed: &[Allowed], list: &str) -> Result<(), RefusedOption> {
     for inner in list.split(',') {
         let known = bare(inner).map(split).and_then(|(name, value)| Some((find(&[allowed], name)?, value)));
@@ -273,7 +273,8 @@ fn is_words(text: &str) -> bool {
     text.split(',').all(word)
 }
 
-/// `-arch=sm_90a`: instructions of one architecture or family only. On other devices the case is excluded.
+/// Returns whether an option such as `-arch=sm_90a` asks for instructions of one architecture or family only. On other
+/// devices the case is excluded.
 fn is_own_architecture(name: &str, value: Option<&str>) -> bool {
     let digits = value.and_then(|value| value.strip_prefix("sm_")).and_then(|value| value.strip_suffix(['a', 'f']));
     matches!(name, "arch" | "gpu-architecture")

@@ -1,4 +1,4 @@
-//! The vocabulary of counters: one set of names for the counts of the simulator and of the hardware.
+//! Defines the vocabulary of counters: one set of names for the counts of the simulator and of the hardware.
 //!
 //! A count is summed over the launches of a body. A ratio is recomputed from the counts of the whole body or, if the
 //! profiler does not give these, averaged with the weight of its denominator. `docs/reference/metrics.md` describes
@@ -34,39 +34,39 @@ pub enum CounterUnit {
 /// The heading under which a report shows a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CounterTheme {
-    /// Instructions, branches, barriers and warps.
+    /// The counter is of instructions, branches, barriers or warps.
     Instructions,
     /// Requests to global memory, atomic operations and device memory.
     Global,
     /// Requests to shared and local memory, and bank conflicts.
     SharedAndLocal,
-    /// Utilisation of the machine: hardware only.
+    /// The counter says how the machine is used, which only hardware counts.
     Activity,
 }
 
 /// How the value of a whole body is computed.
 #[derive(Debug, Clone, Copy)]
 pub enum CounterKind {
-    /// The sum.
+    /// Counts of several launches are added up.
     Count,
     /// Computed from other counters; `None` if a denominator is zero or an operand is missing.
     Formed(fn(&Counters) -> Option<f64>),
-    /// The average over the launches, weighted by this count.
+    /// The value is the average over the launches, weighted by this count.
     Weighted(&'static str),
 }
 
-/// One counter.
+/// What is known of a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterInfo {
     /// The key of records and reports, for example `gld_sectors`.
     pub name: &'static str,
-    /// The unit of its value.
+    /// The unit that the value has.
     pub unit: CounterUnit,
     /// The heading of the report that has it.
     pub theme: CounterTheme,
     /// How several launches are combined.
     pub kind: CounterKind,
-    /// Its name in nvprof; empty if it had no such metric.
+    /// The counter's name in nvprof; empty if nvprof had no such metric.
     pub nvprof: &'static str,
     /// The profiler's metrics whose sum it is; empty if it is computed from other counters or the hardware does not
     /// count it.
@@ -101,7 +101,7 @@ use CounterKind::{Count, Formed, Weighted};
 use CounterTheme::{Activity, Global, Instructions, SharedAndLocal};
 use CounterUnit as Unit;
 
-/// Every counter, in the order of the report within its theme.
+/// The counters, in the order that the report has within each theme.
 pub const VOCABULARY: &[CounterInfo] = &[
     count("inst_executed", Instructions, "inst_executed", &["smsp__inst_executed.sum"]).and_simulated(),
     formed("inst_per_warp", Unit::PerOne, Instructions, "inst_per_warp", |c| {
@@ -242,7 +242,7 @@ pub const VOCABULARY: &[CounterInfo] = &[
     ),
 ];
 
-/// `part` of `whole`, times `scale`.
+/// Returns `part` of `whole`, times `scale`.
 fn quotient(counters: &Counters, part: &str, whole: &str, scale: f64) -> Option<f64> {
     let (part, whole) = (counters.get(part)?, counters.get(whole)?);
     (whole > 0.0).then(|| part * scale / whole)

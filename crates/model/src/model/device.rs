@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Dim3, Machine, Shard, ToolkitInfo};
 
-/// Which kind of machine executes the kernels.
+/// The kind of machine that executes the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendKind {
@@ -34,16 +34,16 @@ impl fmt::Display for BackendKind {
 pub struct DeviceId {
     /// The number by which the backend opens it, from 0.
     pub ordinal: u32,
-    /// As the driver writes it; `None` for a simulated device.
+    /// The UUID as the driver writes it; `None` for a simulated device.
     pub uuid: Option<String>,
 }
 
 /// The capabilities of a device. `execute` asks for these, never for the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// It measures the time of launches.
+    /// Whether the device measures the time of launches.
     pub has_clock: bool,
-    /// It counts events of launches.
+    /// Whether the device counts events of launches.
     pub has_counters: bool,
 }
 
@@ -54,15 +54,15 @@ pub struct Capabilities {
 pub struct DeviceInfo {
     /// The backend that opened it.
     pub backend: BackendKind,
-    /// Marketing name, for example `NVIDIA H100 80GB HBM3`.
+    /// The name under which the device is sold, for example `NVIDIA H100 80GB HBM3`.
     pub name: String,
-    /// Compute capability, for example `(9, 0)`.
+    /// The compute capability, for example `(9, 0)`.
     pub compute_capability: (u32, u32),
-    /// Streaming multiprocessors.
+    /// The number of streaming multiprocessors.
     pub sm_count: u32,
     /// FP32 lanes per SM; `None` for an architecture that the table lacks.
     pub cores_per_sm: Option<u32>,
-    /// Threads per warp.
+    /// The number of threads that a warp has.
     pub warp_size: u32,
     /// The most threads per block.
     pub max_threads_per_block: u32,
@@ -76,30 +76,30 @@ pub struct DeviceInfo {
     pub max_grid_dim: Dim3,
     /// 32-bit registers that one block may use.
     pub registers_per_block: u32,
-    /// 32-bit registers per SM.
+    /// The number of 32-bit registers that an SM has.
     pub registers_per_sm: u32,
-    /// Shared memory per block without opting in, bytes.
+    /// The bytes of shared memory that a block may have without opting in.
     pub shared_per_block: u32,
     /// Shared memory that a block may opt in to, bytes.
     pub shared_per_block_optin: u32,
-    /// Shared memory per SM, bytes.
+    /// The bytes of shared memory that an SM has.
     pub shared_per_sm: u32,
-    /// Shared memory per block that the system reserves, bytes.
+    /// The bytes of shared memory that the system reserves in each block.
     pub shared_reserved_per_block: u32,
-    /// Memory for `__constant__` variables, bytes.
+    /// The bytes of memory for `__constant__` variables.
     pub constant_memory: u32,
-    /// Size of the L2 cache, bytes.
+    /// The size of the L2 cache in bytes.
     pub l2_bytes: u64,
-    /// Size of the device memory.
+    /// The size that the device memory has.
     pub memory_bytes: Bytes,
     /// Free when the device was opened; not part of the committed environment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_free: Option<Bytes>,
-    /// Width of the memory bus, bits.
+    /// The width of the memory bus in bits.
     pub memory_bus_bits: u32,
-    /// Peak memory clock, kHz.
+    /// The peak clock of the memory in kHz.
     pub memory_clock_khz: u32,
-    /// Peak SM clock, kHz.
+    /// The peak clock of the SMs in kHz.
     pub sm_clock_khz: u32,
     /// Whether all blocks of a grid can wait for each other.
     pub cooperative_launch: bool,
@@ -110,7 +110,8 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Data-sheet peak of the device memory in bytes per second: clock × 2 (double data rate) × bus width ÷ 8.
+    /// Returns the data-sheet peak of the device memory in bytes per second: clock × 2 (double data rate) × bus width ÷
+    /// 8.
     ///
     /// `None` if the driver reports no memory clock, or for a device without a clock.
     pub fn peak_bandwidth(&self) -> Option<f64> {
@@ -126,7 +127,7 @@ impl DeviceInfo {
         (self.capabilities.has_clock && peak > 0.0).then_some(peak)
     }
 
-    /// `sm_90` for `(9, 0)`.
+    /// Returns the name of the architecture: `sm_90` for `(9, 0)`.
     pub fn architecture(&self) -> String {
         format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
     }
@@ -174,16 +175,16 @@ pub enum OccupancyLimiter {
     Blocks,
     /// The most resident threads per SM.
     Warps,
-    /// Registers per SM.
+    /// The registers of the SM limit the blocks.
     Registers,
-    /// Shared memory per SM.
+    /// The shared memory of the SM limits the blocks.
     Shared,
 }
 
-/// Theoretical occupancy of one launch.
+/// The theoretical occupancy of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
-    /// Resident blocks per SM.
+    /// The number of blocks that are resident on an SM.
     pub blocks_per_sm: u32,
     /// Resident warps over the maximum per SM, 0 to 1.
     #[serde(with = "super::real")]
@@ -221,13 +222,13 @@ pub struct Environment {
 /// What changes from run to run: for the journal only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
-    /// The host's name.
+    /// The name that the host has.
     pub host: String,
     /// The revision of the manifest's git checkout, with `-dirty` if it has changes.
     pub revision: Option<String>,
-    /// RFC 3339, UTC.
+    /// The time at which the run began: RFC 3339, UTC.
     pub started: String,
-    /// The command line, one entry per argument.
+    /// The command line, as one entry per argument.
     pub arguments: Vec<String>,
     /// The device's UUID, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

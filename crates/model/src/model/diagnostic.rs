@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Byte range in the manifest's text.
+/// A range of bytes in the manifest's text.
 pub type Span = Range<usize>;
 
 /// The manifest's path and text, kept for diagnostics and for the report.
@@ -16,7 +16,7 @@ pub struct SourceText {
     pub text: String,
 }
 
-/// One error in the manifest.
+/// An error in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The offending bytes of the manifest; `None` for an error of the file as a whole.
@@ -27,7 +27,7 @@ pub struct Diagnostic {
     pub label: Option<String>,
     /// What to do.
     pub hint: Option<String>,
-    /// Other related places, each with its label.
+    /// Related places in the text, each with its label.
     pub related: Vec<(Span, String)>,
 }
 
@@ -64,12 +64,12 @@ impl Diagnostic {
     }
 }
 
-/// All errors of one manifest.
+/// The errors that one manifest has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     /// The manifest that has them.
     pub source: Arc<SourceText>,
-    /// In the order in which they were found.
+    /// The errors in the order in which they were found.
     pub items: Vec<Diagnostic>,
     /// How many more were found and not kept.
     pub omitted: usize,

@@ -1,15 +1,15 @@
-//! Content addresses.
+//! Computes content addresses.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of `bytes`, hexadecimal.
+/// Returns the SHA-256 of `bytes`, hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Lower-case hexadecimal.
+/// Writes bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a String cannot fail.
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn the_digest_of_abc_is_the_standards_example() {
-        // FIPS 180-2, appendix B.1.
+        // The digest is in FIPS 180-2, appendix B.1.
         assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Extent of a grid or a block.
+/// The extent that a grid or a block has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dim3 {
-    /// Along x, the fastest axis.
+    /// The extent along x, the fastest axis.
     pub x: u32,
-    /// Along y.
+    /// The extent along y.
     pub y: u32,
-    /// Along z.
+    /// The extent along z.
     pub z: u32,
 }
 
@@ -21,7 +21,7 @@ impl Dim3 {
         Self { x, y, z }
     }
 
-    /// X, y and z, in the width of plans.
+    /// Returns x, y and z, in the width of plans.
     pub fn extents(self) -> [u64; 3] {
         [self.x, self.y, self.z].map(u64::from)
     }
@@ -33,7 +33,7 @@ impl Dim3 {
 }
 
 impl fmt::Display for Dim3 {
-    /// `256`, `16×16`, `8×8×8`.
+    /// Writes the extent like `256`, `16×16` or `8×8×8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match (self.y, self.z) {
             (1, 1) => self.x.to_string(),

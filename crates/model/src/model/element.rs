@@ -1,4 +1,4 @@
-//! Element types of buffers and scalars.
+//! Defines the element types of buffers and scalars.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The type of one element of a buffer, or of one scalar argument.
+/// The type that an element of a buffer has, or a scalar argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ElementType {
@@ -89,7 +89,7 @@ impl ElementType {
         }
     }
 
-    /// Bytes of one element.
+    /// Returns the number of bytes that an element has.
     pub const fn size(self) -> usize {
         match self {
             Self::I8 | Self::U8 => 1,
@@ -99,12 +99,12 @@ impl ElementType {
         }
     }
 
-    /// True for f16, bf16, f32 and f64.
+    /// Returns true for f16, bf16, f32 and f64.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }
 
-    /// True for i8 … i64.
+    /// Returns true for i8 … i64.
     pub const fn is_signed_integer(self) -> bool {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }

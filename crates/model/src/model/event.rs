@@ -12,11 +12,11 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Making and uploading inputs, computing references.
+    /// Inputs are made and uploaded, and references are computed.
     Preparing,
-    /// Loading the module, the first launch and its check.
+    /// The module is loaded, and the first launch is checked.
     Checking,
-    /// Warm-up launches and samples, with the passes for energy and counters.
+    /// Warm-up launches and samples are made, with the passes for energy and counters.
     Measuring,
     /// Checks of later launches: the second one, and timed ones.
     Rechecking,
@@ -26,15 +26,15 @@ pub enum Activity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Expanding the matrix and ordering its cases.
+    /// The matrix is expanded and its cases are ordered.
     Plan,
-    /// Waiting for compiled kernels.
+    /// The run waits for compiled kernels.
     Compile,
-    /// Inputs, uploads, downloads.
+    /// Inputs are made, uploaded and downloaded.
     Transfer,
     /// Launches that are checked, references and comparisons.
     Check,
-    /// Warm-up launches and samples.
+    /// Warm-up launches and samples are made.
     Measure,
 }
 
@@ -55,9 +55,9 @@ impl std::fmt::Display for Phase {
 pub struct MarkedLaunch {
     /// The kernel's mangled name.
     pub kernel: String,
-    /// Blocks per grid.
+    /// The number of blocks that the grid has.
     pub grid: Dim3,
-    /// Threads per block.
+    /// The number of threads that each block has.
     pub block: Dim3,
 }
 
@@ -73,7 +73,7 @@ pub enum Event {
         environment: Box<Environment>,
         /// Where, when and how the run was started.
         context: RunContext,
-        /// Cases of the plan.
+        /// The number of cases that the plan has.
         cases: u64,
         /// Groups of the plan.
         groups: u32,
@@ -93,11 +93,11 @@ pub enum Event {
     },
     /// One unit is compiled, or is known not to compile.
     UnitCompiled {
-        /// Its [`CompileKey`](super::CompileKey); empty if it failed.
+        /// The unit's [`CompileKey`](super::CompileKey); empty if it failed.
         key: String,
         /// The unit's kernels, as C++ name expressions between commas.
         label: String,
-        /// Time of the compiler.
+        /// The time that the compiler took.
         #[serde(with = "super::real")]
         seconds: f64,
         /// Whether the code came from the cache.
@@ -107,26 +107,27 @@ pub enum Event {
     },
     /// No unit is left to compile. `seconds` since `CompileStarted`; groups may have run at the same time.
     CompileFinished {
-        /// Wall time since `CompileStarted`.
+        /// The wall time since `CompileStarted`.
         #[serde(with = "super::real")]
         seconds: f64,
     },
     /// A worker began a group.
     GroupStarted {
-        /// Position among the groups of the plan.
+        /// The position among the groups of the plan.
         ordinal: u32,
         /// The values of the axes that its cases share.
         key: GroupKey,
         /// Cases of the group that are run.
         cases: u32,
     },
-    /// The case's step starts now and must end within `limit` seconds. A heartbeat: not kept in the journal.
+    /// The case's step starts now and must end within `limit` seconds. The event is a heartbeat, which is not kept in
+    /// the journal.
     CaseActive {
         /// The case that the step belongs to.
         case: Case,
-        /// The step.
+        /// The step that the case is in.
         activity: Activity,
-        /// Seconds from now.
+        /// The number of seconds from now that the step may take.
         #[serde(with = "super::real")]
         limit: f64,
     },
@@ -144,20 +145,20 @@ pub enum Event {
         /// The launches of its body as they were made.
         launches: Vec<LaunchRecord>,
     },
-    /// The samples of a case in one regime.
+    /// The samples of a case were taken in one regime.
     CaseMeasured {
         /// The case that was measured.
         case: Case,
-        /// Its samples.
+        /// The samples that were taken.
         measurement: Measurement,
     },
     /// The counters of a case, of the hardware or the simulator.
     CaseCounted {
         /// The case whose launches were counted.
         case: Case,
-        /// Of the whole body.
+        /// The counters of the whole body.
         counters: Counters,
-        /// Of each launch of a sequence; empty for a body of one.
+        /// The counters of each launch of a sequence; empty for a body of one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         each: Vec<Counters>,
     },
@@ -168,7 +169,7 @@ pub enum Event {
         case: Case,
         /// The operating system's id of the worker process.
         process: u32,
-        /// In the order in which they are made.
+        /// The launches in the order in which they are made.
         launches: Vec<MarkedLaunch>,
         /// Whether the counters of the whole body alone are wanted.
         #[serde(default)]
@@ -179,11 +180,11 @@ pub enum Event {
         /// The reason, and what to do, in sentences.
         why: String,
     },
-    /// The energy of the case, measured in a pass of its own.
+    /// The energy of the case was measured, in a pass of its own.
     CaseMetered {
         /// The case that was metered.
         case: Case,
-        /// Per run of the body.
+        /// The energy that a run of the body takes.
         energy: Energy,
     },
     /// Energy was asked for, and the device does not measure it: why.
@@ -198,7 +199,7 @@ pub enum Event {
         /// The differences from the reference.
         error: ResultError,
     },
-    /// Device printf of the checked launch.
+    /// The checked launch printed something on the device.
     CasePrinted {
         /// The case whose kernel printed.
         case: Case,
@@ -212,7 +213,7 @@ pub enum Event {
         /// The remark, as data.
         note: Note,
     },
-    /// The case's one outcome.
+    /// The case has its one outcome.
     CaseSettled {
         /// The case that ended.
         case: Case,
@@ -220,12 +221,12 @@ pub enum Event {
         fingerprint: Option<Fingerprint>,
         /// How it ended.
         outcome: Outcome,
-        /// Its least work, from which rates are computed.
+        /// The least work of the case, from which rates are computed.
         work: super::WorkAmount,
     },
     /// Every case of a group has its outcome.
     GroupFinished {
-        /// Position among the groups of the plan.
+        /// The position among the groups of the plan.
         ordinal: u32,
         /// The values of the axes that its cases share.
         key: GroupKey,
@@ -234,13 +235,13 @@ pub enum Event {
     RatiosFormed {
         /// The values of the axes that its cases share.
         key: GroupKey,
-        /// By what they are formed of.
+        /// The ratios, by what they are formed of.
         #[serde(with = "super::real")]
         ratios: FormedRatios,
     },
     /// A part of the run took this long.
     PhaseSpent {
-        /// The part.
+        /// The part of the run.
         phase: Phase,
         /// Wall time, to be added to that of the same phase in other groups.
         #[serde(with = "super::real")]
@@ -250,7 +251,7 @@ pub enum Event {
     RunFinished {
         /// Whether every planned case was run; false after an interruption.
         complete: bool,
-        /// Time from the start of the run.
+        /// The time from the start of the run.
         #[serde(with = "super::real")]
         wall_seconds: f64,
     },

@@ -1,4 +1,4 @@
-//! The initial content of buffers, with its numbers evaluated.
+//! Describes the initial content of buffers, with its numbers evaluated.
 
 use std::path::{Path, PathBuf};
 
@@ -12,73 +12,73 @@ use super::Value;
 pub enum FillPlan {
     /// Every element has this value.
     Constant(Value),
-    /// `start + step × index`.
+    /// The elements are `start + step × index`.
     Iota {
-        /// The first element.
+        /// The element with the index 0.
         start: Value,
         /// The difference of two neighbours.
         step: Value,
     },
-    /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
+    /// The elements are uniform on `[low, high]`: inclusive for integers, half-open for floats.
     Uniform {
-        /// The lower bound.
+        /// The bound below which no element is.
         low: Value,
-        /// The upper bound.
+        /// The bound above which no element is.
         high: Value,
-        /// Seed of the random numbers.
+        /// The seed of the random numbers.
         seed: u64,
     },
-    /// Normally distributed.
+    /// The elements are normally distributed.
     Normal {
         /// The mean of the distribution.
         #[serde(with = "super::real")]
         mean: f64,
-        /// The standard deviation.
+        /// The standard deviation of the elements.
         #[serde(with = "super::real")]
         deviation: f64,
-        /// Seed of the random numbers.
+        /// The seed of the random numbers.
         seed: u64,
     },
     /// The elements of an `.npy` file.
     Npy(PathBuf),
     /// The bytes of a file, little-endian elements.
     Raw(PathBuf),
-    /// Bytes within a file, little-endian elements.
+    /// The elements are bytes within a file, little-endian.
     Part(FilePart),
-    /// These elements.
+    /// The elements are these.
     List(Vec<Value>),
     /// The content of another buffer.
     Like {
         /// The name of that buffer.
         buffer: String,
-        /// Its fill.
+        /// What the other buffer is filled with.
         fill: Box<Self>,
     },
-    /// Random, with a structure.
+    /// The elements are random, with a structure.
     Structured {
         /// What the elements are.
         structure: Structure,
-        /// Seed of the random numbers.
+        /// The seed of the random numbers.
         seed: u64,
     },
     /// The elements of another fill, in an order that a seed determines. No manifest states it: see
     /// [`Vary::Permute`](super::Vary).
     Permuted {
-        /// The fill.
+        /// What gives the elements that are permuted.
         fill: Box<Self>,
-        /// Seed of the order.
+        /// The seed of the order.
         seed: u64,
     },
 }
 
-/// Bytes within a file.
+/// A range of bytes within a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePart {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// Where they begin.
     pub offset: u64,
-    /// How many.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -88,16 +88,16 @@ pub struct FilePart {
 pub enum Structure {
     /// Ascending, spread evenly over `[low, high)`.
     Sorted {
-        /// The lower bound.
+        /// The bound below which no element is.
         low: Value,
-        /// The upper bound.
+        /// The bound above which no element is.
         high: Value,
     },
-    /// Each of 0, 1, …, length - 1 once.
+    /// The elements are 0, 1, …, length - 1, each once.
     Permutation,
     /// Rows of this many elements, one of which is 1 and the others 0.
     OneHot(u64),
-    /// A matrix with this many columns: 1 on the diagonal, 0 elsewhere.
+    /// The elements form a matrix with this many columns: 1 on the diagonal, 0 elsewhere.
     Identity(u64),
     /// A random matrix with this many columns whose rows are dominated by the diagonal.
     Dominant(u64),
@@ -118,7 +118,7 @@ pub enum Structure {
 /// A sparse matrix in compressed rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sparse {
-    /// Rows of the matrix.
+    /// The number of rows that the matrix has.
     pub rows: u64,
     /// Columns of the matrix.
     pub columns: u64,
@@ -145,7 +145,8 @@ impl FillPlan {
         }
     }
 
-    /// The same elements in an order that a seed determines. Buffers with one content keep one content.
+    /// Returns a fill of the same elements in an order that a seed determines. Buffers with one content keep one
+    /// content.
     #[must_use]
     pub fn permuted(self, seed: u64) -> Self {
         match self {

@@ -17,11 +17,11 @@ pub const GUARD_BYTES: u64 = 64 * 1024;
 /// The unit of work of a worker: cases that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupJob {
-    /// Position among the groups of the plan.
+    /// The position among the groups of the plan.
     pub ordinal: u32,
     /// The values of the axes that its cases share.
     pub key: GroupKey,
-    /// In the manifest's order.
+    /// The cases in the manifest's order.
     pub cases: Vec<CaseJob>,
     /// Index into `cases`; `None` if it was filtered out, excluded or failed before.
     pub baseline: Option<usize>,
@@ -56,14 +56,14 @@ impl GroupJob {
     }
 }
 
-/// A case plus its settings.
+/// A case with all that is needed to run it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseJob {
     /// The cell of the matrix.
     pub case: Case,
     /// Filled in once the compiled code is known.
     pub fingerprint: Option<Fingerprint>,
-    /// Filled in with the fingerprint.
+    /// The hashes, which are filled in with the fingerprint.
     #[serde(default)]
     pub hashes: Option<CaseHashes>,
     /// The buffers of device memory that the body and the checks use.
@@ -103,13 +103,13 @@ impl CaseJob {
 /// One buffer, sized.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BufferPlan {
-    /// Its name in the manifest.
+    /// The buffer's name in the manifest.
     pub name: String,
-    /// The type of one element.
+    /// The type that an element has.
     pub element: ElementType,
-    /// Elements.
+    /// The number of elements.
     pub len: u64,
-    /// The content before every launch; `None` for `out` and `scratch`.
+    /// The content that the buffer has before every launch; `None` for `out` and `scratch`.
     pub fill: Option<FillPlan>,
     /// What happens to it before every launch.
     pub access: Access,
@@ -136,7 +136,7 @@ impl BufferPlan {
 /// A static `__device__` variable that is the memory of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolPlan {
-    /// C++ name, a key of `Compiled::symbols`.
+    /// The C++ name, which is a key of `Compiled::symbols`.
     pub name: String,
     /// Index into the launches of the case: the module that holds it.
     pub launch: usize,
@@ -148,7 +148,7 @@ pub struct SymbolPlan {
 pub enum BodyPlan {
     /// Kernel launches, in order.
     Launches(Vec<LaunchPlan>),
-    /// Device-to-device copies, `(from, to)`.
+    /// The device copies one buffer after the other, each `(from, to)`.
     Memcpy(Vec<(String, String)>),
     /// A reference function timed on the host.
     Cpu(RefExpr),
@@ -167,38 +167,38 @@ impl BodyPlan {
     }
 }
 
-/// One call of a host function.
+/// A call of a host function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
-    /// What nvcc builds.
+    /// The unit that nvcc builds.
     pub unit: CompileUnit,
-    /// Filled in by the compile stage.
+    /// The result of the compile stage, which fills it in.
     pub compiled: Option<Compiled>,
-    /// Its C name, the one of `unit.kernels`.
+    /// The C name, which is the only one of `unit.kernels`.
     pub function: String,
-    /// In the order of the function's parameters.
+    /// The arguments in the order of the function's parameters.
     pub args: Vec<ArgPlan>,
 }
 
-/// One launch.
+/// A launch of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchPlan {
-    /// Its name in the report.
+    /// The launch's name in the report.
     pub label: String,
-    /// What NVRTC compiles.
+    /// The unit that NVRTC compiles.
     pub unit: CompileUnit,
-    /// Filled in by the compile stage.
+    /// The result of the compile stage, which fills it in.
     pub compiled: Option<Compiled>,
-    /// Name expression, an element of `unit.kernels`.
+    /// The name expression, which is an element of `unit.kernels`.
     pub kernel: String,
-    /// Blocks per grid.
+    /// The number of blocks that the grid has.
     pub grid: GridPlan,
-    /// Threads per block.
+    /// The number of threads that each block has.
     pub block: BlockPlan,
-    /// Its numbers and switches.
+    /// The numbers and switches that the launch sets.
     #[serde(flatten)]
     pub settings: LaunchSettings,
-    /// In the order of the kernel's parameters.
+    /// The arguments in the order of the kernel's parameters.
     pub args: Vec<ArgPlan>,
     /// Blocks per cluster; `None` for those that the kernel was compiled for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,34 +216,35 @@ impl LaunchPlan {
     }
 }
 
-/// Blocks of a launch.
+/// The number of blocks that a launch has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GridPlan {
-    /// As written; 64 bits, so that a grid above the device's limit is reported and does not overflow.
+    /// The number is as written; it has 64 bits, so that a grid above the device's limit is reported and does not
+    /// overflow.
     Fixed([u64; 3]),
-    /// As many blocks as are resident on the whole device at once.
+    /// There are as many blocks as are resident on the whole device at once.
     Occupancy,
     /// Expressions that name `occupancy_block`, with the other names that they may use.
     AfterBlock {
-        /// One to three expressions: blocks along x, y and z.
+        /// The expressions of the blocks along x, y and z, of which there are one to three.
         dims: Vec<String>,
-        /// The values of their other names.
+        /// The values of the other names in the expressions.
         scope: BTreeMap<String, Value>,
     },
 }
 
-/// Threads per block.
+/// The number of threads that each block has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockPlan {
-    /// As written; 64 bits for the reason that [`GridPlan::Fixed`] gives.
+    /// The number is as written; it has 64 bits for the reason that [`GridPlan::Fixed`] gives.
     Fixed([u64; 3]),
     /// The block size with the most resident threads.
     Occupancy,
 }
 
-/// One argument.
+/// An argument of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgPlan {
@@ -253,7 +254,7 @@ pub enum ArgPlan {
     Offset {
         /// The name of the buffer.
         buffer: String,
-        /// Bytes before the address.
+        /// The number of bytes before the address.
         bytes: u64,
     },
     /// The bytes of a struct, passed by value.
@@ -284,7 +285,7 @@ pub struct CheckPlan {
     pub actual: RefExpr,
     /// What it is compared with.
     pub expect: ExpectPlan,
-    /// The allowed difference.
+    /// The difference that is allowed.
     pub tolerance: Tolerance,
     /// What is allowed of the array as a whole where elements differ more.
     #[serde(default, skip_serializing_if = "WholeTolerance::is_strict")]
@@ -298,7 +299,7 @@ pub struct CheckPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrintedPlan {
-    /// The lines themselves.
+    /// The plan has the lines themselves.
     Lines(Vec<String>),
     /// A text file with the lines.
     File(PathBuf),
@@ -310,19 +311,19 @@ pub enum PrintedPlan {
 pub enum ExpectPlan {
     /// Reference functions over the buffers as they were before the launch, computed on the host.
     Reference(RefExpr),
-    /// The same `actual`, as this case of the group computes it.
+    /// The same `actual` is expected as this case of the group computes it.
     Variant(String),
     /// The elements of an `.npy` file.
     Npy(PathBuf),
     /// The bytes of a file, little-endian elements.
     Raw(PathBuf),
-    /// Bytes within a file, little-endian elements.
+    /// The elements are bytes within a file, little-endian.
     Part(FilePart),
-    /// These elements.
+    /// The elements are these.
     List(Vec<Value>),
-    /// What a Python function returns.
+    /// A Python function returns the elements.
     Python(FunctionPlan),
-    /// What a C++ function returns.
+    /// A C++ function returns the elements.
     Cpp(FunctionPlan),
 }
 
@@ -337,7 +338,7 @@ pub struct FunctionPlan {
     pub arguments: Vec<FunctionArgument>,
 }
 
-/// An argument of such a function.
+/// An argument of a Python or C++ function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FunctionArgument {
@@ -408,7 +409,7 @@ impl Tolerance {
 pub struct WorkAmount {
     /// Bytes that must be read or written, per run of the body; `None` if not stated.
     pub bytes: Option<u64>,
-    /// Floating-point operations per run of the body; `None` if not stated.
+    /// The number of floating-point operations per run of the body; `None` if not stated.
     #[serde(default, with = "super::real")]
     pub flops: Option<f64>,
 }
@@ -416,12 +417,12 @@ pub struct WorkAmount {
 /// How to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasurePlan {
-    /// The states of the caches, each with its own samples.
+    /// The states of the caches, each of which has its own samples.
     pub regimes: Vec<Regime>,
     /// Half-width of the median's interval to reach, as a fraction of the median.
     #[serde(with = "super::real")]
     pub precision: f64,
-    /// Time limit of each step of the case, seconds.
+    /// The time limit of each step of the case, in seconds.
     #[serde(with = "super::real")]
     pub timeout: f64,
     /// Runs before the first sample of each regime.
@@ -430,7 +431,7 @@ pub struct MeasurePlan {
     pub min_samples: u32,
     /// The most samples per regime.
     pub max_samples: u32,
-    /// Device time for the samples of the case, seconds.
+    /// The device time for the samples of the case, in seconds.
     #[serde(with = "super::real")]
     pub budget: f64,
     /// Whether energy is measured too. Left out if not, so that hashes of cases stay the same as before this field

@@ -1,7 +1,7 @@
-//! The limits of a device for a launch, and their messages.
+//! Compares a launch with the limits of a device, and words the messages.
 //!
-//! Pure comparisons of numbers. The plan checks what it knows without a device, a group checks when the kernel is
-//! loaded, and the CUDA backend checks once more before it launches. All of them use these functions, so that the
+//! The functions only compare numbers. The plan checks what it knows without a device, a group checks when the kernel
+//! is loaded, and the CUDA backend checks once more before it launches. All of them use these functions, so that the
 //! messages are the same. A driver may still refuse a launch that passes here.
 
 use super::{DeviceInfo, Dim3, KernelResources};
@@ -40,7 +40,8 @@ fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     Ok(Dim3::new(x, y, z))
 }
 
-/// Blocks per cluster that every device with clusters supports. Source: CUDA's guide, on thread block clusters.
+/// The number of blocks per cluster that every device with clusters supports. Source: CUDA's guide, on thread block
+/// clusters.
 const MOST_OF_CLUSTER: u64 = 8;
 
 /// Whether the grid consists of whole clusters, if the kernel was compiled for clusters.

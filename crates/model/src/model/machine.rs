@@ -9,8 +9,8 @@ use super::Compiled;
 /// What measurements show of a device beyond its driver's data. What is unknown is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Which GPU of its model: the first 12 hexadecimal digits of the SHA-256 of its UUID. Absent where it has none, and in
-    /// results of several GPUs.
+    /// The GPU among those of its model: the first 12 hexadecimal digits of the SHA-256 of its UUID. Absent where it
+    /// has none, and in results of several GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     /// The highest measured rates; absent if they were not measured.
@@ -25,7 +25,7 @@ pub struct Machine {
     /// What an administrator can change; absent without NVML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
-    /// Other processes that had the device open when the run started; absent if there were none.
+    /// The number of other processes that had the device open when the run started; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_processes: Option<u32>,
 }
@@ -52,10 +52,10 @@ pub struct Ceilings {
     /// Fused multiply-adds outside matrix units, operations per second; each counts as two.
     #[serde(with = "super::real")]
     pub fma_f32: f64,
-    /// The same in 64 bits.
+    /// The rate of multiply-adds in 64 bits.
     #[serde(with = "super::real")]
     pub fma_f64: f64,
-    /// Two at a time in a register, as on every architecture since 5.3.
+    /// The rate of multiply-adds in 16 bits: two are in a register, as on every architecture since 5.3.
     #[serde(with = "super::real")]
     pub fma_f16: f64,
 }
@@ -76,13 +76,13 @@ pub struct Settings {
     pub power_limit_watts: Option<f64>,
     /// Whether the driver stays loaded without a client.
     pub persistence: Option<bool>,
-    /// `default`, `exclusive process`, …
+    /// The mode, such as `default` or `exclusive process`.
     pub compute_mode: Option<String>,
     /// Whether the GPU is divided into instances.
     pub mig: Option<bool>,
 }
 
-/// The state of a device at one moment.
+/// The state that a device has at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeviceState {
     /// The SM clock, MHz.
@@ -135,7 +135,7 @@ pub enum Clock {
 /// reads the kernel alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Subtracted from every interval of this process, nanoseconds.
+    /// The nanoseconds that are subtracted from every interval of this process.
     #[serde(with = "super::real")]
     pub constant: f64,
     /// The largest difference between a calibrated time and the reference clock, nanoseconds: the accuracy of every
@@ -144,7 +144,7 @@ pub struct Calibration {
     pub uncertainty: f64,
     /// Kernels that were compared.
     pub kernels: u32,
-    /// For example `CUPTI 13.0`.
+    /// The name of the clock, for example `CUPTI 13.0`.
     pub reference_clock: String,
     /// The reading of an empty interval, nanoseconds.
     #[serde(with = "super::real")]
@@ -152,14 +152,14 @@ pub struct Calibration {
 }
 
 /// How much the time of one kernel differs from process to process on one device, after each process subtracted its own
-/// constant. No interval from within one process can include that. Upper limits of the standard deviations, at a
-/// confidence of 95 %.
+/// constant. No interval from within one process can include that. The numbers are upper limits of the standard
+/// deviations, at a confidence of 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Of every time, nanoseconds.
+    /// The deviation of every time, in nanoseconds.
     #[serde(with = "super::real")]
     pub nanoseconds: f64,
-    /// Of a long time, as a fraction of it.
+    /// The deviation of a long time, as a fraction of it.
     #[serde(with = "super::real")]
     pub relative: f64,
     /// Processes that measured the device.
@@ -177,7 +177,7 @@ impl Spread {
 /// The times of the calibration kernels by the reference clock: nanoseconds by label.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceTimes {
-    /// For example `CUPTI 13.0`.
+    /// The name of the clock, for example `CUPTI 13.0`.
     #[serde(alias = "witness")]
     pub reference_clock: String,
     /// Nanoseconds, by the label of the kernel.
@@ -185,15 +185,15 @@ pub struct ReferenceTimes {
     pub times: BTreeMap<String, f64>,
 }
 
-/// A calibration point: one kernel by both clocks, in nanoseconds.
+/// A kernel that both clocks timed, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationPoint {
-    /// Grid, block and length of the kernel: `132×256, 1000 cycles`.
+    /// The grid, the block and the length of the kernel: `132×256, 1000 cycles`.
     pub label: String,
     /// As the device's own clock reads it.
     #[serde(with = "super::real")]
     pub read: f64,
-    /// Its standard error, from the samples of the process.
+    /// The standard error of the time, from the samples of the process.
     #[serde(with = "super::real")]
     pub error: f64,
     /// As the reference clock reads it, if there is one.
@@ -217,16 +217,16 @@ pub struct SurveyRequest {
 pub struct Survey {
     /// The highest measured rates; `None` if they were not asked for.
     pub ceilings: Option<Ceilings>,
-    /// The same kernels in every survey, by the uncorrected clock.
+    /// The times of the same kernels in every survey, by the uncorrected clock.
     pub points: Vec<CalibrationPoint>,
     /// Kernels of a few microseconds, and longer ones, to see how much times differ between processes. The reference
     /// clock is off for these, since tracing slows some of them.
     pub short: Vec<CalibrationPoint>,
-    /// Kernels of a longer time, for the relative part of the spread.
+    /// The times of longer kernels, for the relative part of the spread.
     pub long: Vec<CalibrationPoint>,
     /// The reading of an empty interval, nanoseconds.
     #[serde(with = "super::real")]
     pub empty: f64,
-    /// Its name; `None` without one.
+    /// The name of the reference clock; `None` without one.
     pub reference_clock: Option<String>,
 }

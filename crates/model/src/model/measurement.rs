@@ -1,4 +1,4 @@
-//! Samples, measurements, estimates and counters.
+//! Defines samples, measurements, estimates and counters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// In the order of reports.
+    /// The regimes in the order of reports.
     pub const ALL: [Self; 5] = [Self::Cold, Self::Warm, Self::Graph, Self::Rotate, Self::Host];
 
     /// Returns the name in manifests and reports.
@@ -57,29 +57,29 @@ impl fmt::Display for Regime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Nanoseconds on the device's clock.
+    /// Times are nanoseconds on the device's clock.
     DeviceNanoseconds,
-    /// Nanoseconds on the host's clock: `cpu` variants, and the regime `host`.
+    /// Times are nanoseconds on the host's clock: those of `cpu` variants, and in the regime `host`.
     HostNanoseconds,
 }
 
-/// One sample.
+/// A sample of a case.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Round {
     /// Number of the round in which the group's variants were interleaved.
     pub round: u32,
-    /// Position in the order of that round, from 0.
+    /// The position in the order of that round, counted from 0.
     #[serde(default)]
     pub place: u32,
-    /// The whole body; for several launches, their mean.
+    /// The time of the whole body; for several launches, their mean.
     #[serde(with = "super::real")]
     pub whole: f64,
-    /// Each launch of a sequence; empty for a body of one.
+    /// The time of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::real")]
     pub each: Vec<f64>,
 }
 
-/// All samples of a case in one regime.
+/// The samples that were taken of a case in one regime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The state of the caches.
@@ -106,7 +106,7 @@ pub struct Measurement {
     /// Samples taken while the device was throttled and then taken again: not among the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Round>,
-    /// Observed states of the device, in the order of the rounds.
+    /// The states of the device that were observed, in the order of the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<Look>,
 }
@@ -114,14 +114,14 @@ pub struct Measurement {
 /// An observation of the device, between two rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Look {
-    /// The round before it. The samples since the last observation have this state.
+    /// The round that the look follows. The samples since the last observation have this state.
     pub after: u32,
     /// Clocks, power, temperature and why the clocks were limited.
     pub state: DeviceState,
 }
 
 impl Measurement {
-    /// Samples of one run each, on one set of buffers.
+    /// Returns a measurement with samples of one run each, on one set of buffers.
     pub const fn of(regime: Regime, unit: Unit, rounds: Vec<Round>) -> Self {
         Self {
             regime,
@@ -148,13 +148,13 @@ const fn one() -> u32 {
     1
 }
 
-/// Bootstrapped ratios of samples: point, low and high end of each, by a digest of the samples and of the method.
+/// The bootstrapped ratios of samples: point, low and high end of each, by a digest of the samples and of the method.
 pub type FormedRatios = BTreeMap<String, [f64; 3]>;
 
-/// A point with its confidence interval.
+/// A point estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The estimated value.
+    /// The value that is estimated.
     #[serde(with = "super::real")]
     pub point: f64,
     /// The lower end of the interval.
@@ -163,13 +163,13 @@ pub struct Estimate {
     /// The upper end of the interval.
     #[serde(with = "super::real")]
     pub high: f64,
-    /// Nominal coverage, for example 0.95.
+    /// The nominal coverage, for example 0.95.
     #[serde(with = "super::real")]
     pub confidence: f64,
 }
 
 impl Estimate {
-    /// Half the interval's width over the point.
+    /// Returns half the interval's width over the point.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.point
     }
@@ -178,22 +178,23 @@ impl Estimate {
 /// The energy of the board for the runs of a case, back to back and without flushing caches. It includes idle power.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// Per run of the body.
+    /// The energy that a run of the body takes.
     pub per_run: Joules,
     /// The mean over the pass.
     pub power: Watts,
-    /// Of both, as a fraction: one step of the counter.
+    /// The uncertainty of energy and power, as a fraction: one step of the counter.
     #[serde(with = "super::real")]
     pub uncertainty: f64,
     /// Runs of the pass.
     pub runs: u64,
-    /// Seconds of the pass.
+    /// The number of seconds that the pass took.
     #[serde(with = "super::real")]
     pub seconds: f64,
 }
 
 impl Energy {
-    /// Per run, joules. The interval is one step of the counter, which is not a confidence interval.
+    /// Returns the energy per run, in joules. The interval is one step of the counter, which is not a confidence
+    /// interval.
     pub fn estimate(&self) -> Estimate {
         let Joules(point) = self.per_run;
         let (low, high) = (point * (1.0 - self.uncertainty), point * (1.0 + self.uncertainty));
@@ -201,12 +202,12 @@ impl Energy {
     }
 }
 
-/// The counters of one run of a case's body.
+/// The counters that one run of a case's body has.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BodyCounters {
-    /// Of the whole body: sums of the counts of its launches, and ratios of those sums.
+    /// The counters of the whole body: sums of the counts of its launches, and ratios of those sums.
     pub whole: Counters,
-    /// Of each launch of a sequence; empty for a body of one.
+    /// The counters of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Counters>,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Regime, ThrottleReason};
 
-/// One note on a case. Fractions are of 1.
+/// A note on a case. Fractions are of 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
@@ -36,7 +36,7 @@ pub enum Note {
         /// The correlation of consecutive samples, −1 to 1.
         #[serde(with = "super::real")]
         correlation: f64,
-        /// Half the width of a fair interval, as a fraction of the median.
+        /// Half the width that a fair interval has, as a fraction of the median.
         #[serde(with = "super::real")]
         half_width: f64,
     },
@@ -58,7 +58,7 @@ pub enum Note {
         /// Whether it was timed. If so, it shares no rounds with other cases.
         timed: bool,
     },
-    /// No input of the case changes between its launches.
+    /// No input of the case changes between launches.
     FixedInputs {
         /// Why there is no second set of inputs.
         why: Fixed,
@@ -70,7 +70,7 @@ pub enum Note {
     },
     /// The body has a loop whose condition the host reads.
     Loop {
-        /// Iterations of the checked run.
+        /// The number of iterations that the checked run made.
         iterations: u32,
         /// How long the host takes to read the condition on an idle device, seconds; `None` without a clock.
         #[serde(default, with = "super::real")]
@@ -96,10 +96,10 @@ pub enum Note {
     NoEnergy {
         /// Changes of the counter that were seen.
         moved: u64,
-        /// Time of the pass.
+        /// The number of seconds that the pass took.
         #[serde(with = "super::real")]
         seconds: f64,
-        /// Changes that an energy needs.
+        /// The number of changes that an energy needs.
         needed: u64,
     },
     /// Hardware counters were asked for: why this case has none.
@@ -114,12 +114,12 @@ pub enum Note {
     },
     /// The case ended differently under the profiler, so it has no hardware counters.
     FailedUnderProfiler {
-        /// The name of its outcome there.
+        /// The name of the outcome that the case had there.
         outcome: String,
     },
     /// Lines that the kernel printed; the journal has them.
     Printed {
-        /// How many.
+        /// The number of lines.
         lines: u64,
     },
     /// The journal holds no usable samples of a case that was measured.

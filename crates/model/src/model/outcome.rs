@@ -17,9 +17,9 @@ pub enum Verdict {
 /// The first wrong element, and how many are wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// Which check, as the manifest writes it, or which rule (`guard zone behind partial`, `input changed`).
+    /// The check, as the manifest writes it, or the rule (`guard zone behind partial`, `input changed`).
     pub what: String,
-    /// Position of the first wrong element, from 0.
+    /// The position of the first wrong element, counted from 0.
     pub index: u64,
     /// The expected value, as text.
     pub expected: String,
@@ -50,7 +50,7 @@ pub enum Unchecked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roof {
-    /// Device memory.
+    /// The roof is that of device memory.
     Memory,
     /// The L2 cache, through which every byte goes.
     L2,
@@ -60,18 +60,18 @@ pub enum Roof {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Outcome {
-    /// Right and measured (on a device without a clock: right and counted).
+    /// The case is right and measured (on a device without a clock: right and counted).
     Measured,
-    /// Right, and measured with less precision than requested.
+    /// The case is right, and was measured with less precision than requested.
     Unstable {
-        /// Half the width of the median's interval, as a fraction of the median.
+        /// Half the width that the median's interval has, as a fraction of the median.
         #[serde(with = "super::real")]
         reached: f64,
     },
     /// Right, and measured to be faster than the device can do the least work of the job: either the timed launch did
     /// something else, or the manifest overstates the work. It has no measurement.
     Suspect {
-        /// The median.
+        /// The median of the times.
         #[serde(with = "super::real")]
         nanoseconds: f64,
         /// The least time that the device needs.
@@ -122,11 +122,11 @@ pub enum Outcome {
         /// The time limit of the step.
         #[serde(with = "super::real")]
         limit_seconds: f64,
-        /// Where the kernel was, as the device reports it; `None` if its process was ended.
+        /// The place where the kernel was, as the device reports it; `None` if its process was ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// It needs more memory than the device has, by arithmetic or by the device's own refusal.
+    /// The case needs more memory than the device has, by arithmetic or by the device's own refusal.
     OutOfMemory {
         /// Bytes that the case needs.
         needed: u64,
@@ -143,9 +143,9 @@ pub enum Outcome {
         /// What ended the run.
         why: String,
     },
-    /// It failed in a way that the manifest expects, which is not a failure of the run.
+    /// The case failed in a way that the manifest expects, which is not a failure of the run.
     FailedAsExpected {
-        /// The expected failure.
+        /// The failure that was expected.
         end: Box<Outcome>,
     },
     /// The manifest expects a failure, and there was none.
@@ -176,7 +176,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// In the order of the manual.
+    /// The failures in the order of the manual.
     pub const ALL: [Self; 7] =
         [Self::Wrong, Self::Invalid, Self::CompileError, Self::LaunchError, Self::Crashed, Self::TimedOut, Self::Trap];
 
@@ -239,7 +239,7 @@ impl Outcome {
         )
     }
 
-    /// One word for tables and CSV.
+    /// Returns one word for tables and CSV.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Measured => "measured",

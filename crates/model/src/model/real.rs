@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Real {
 
 /// What a field with numbers may hold.
 pub trait Numbers: Sized {
-    /// The same with a [`Real`] for each number.
+    /// The type that has a [`Real`] for each number.
     type Json: Serialize + DeserializeOwned;
 
     /// As it is written.

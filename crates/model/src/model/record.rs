@@ -17,7 +17,7 @@ pub struct Records {
     pub header: RunHeader,
     /// What the results depend on.
     pub environment: Environment,
-    /// One per case and regime, in the manifest's order.
+    /// The records of each case and regime, in the manifest's order.
     pub cases: Vec<CaseRecord>,
 }
 
@@ -67,11 +67,11 @@ pub struct RunHeader {
     pub question: Option<String>,
     /// The backend that ran the kernels.
     pub backend: BackendKind,
-    /// Shared axes in the manifest's order.
+    /// The shared axes in the manifest's order.
     pub axes: Vec<AxisColumn>,
-    /// Expanded variant names in the manifest's order.
+    /// The names of the expanded variants in the manifest's order.
     pub variants: Vec<String>,
-    /// The baseline's variant and its values of the compared axes.
+    /// The baseline's variant, with the values that it has on the compared axes.
     pub baseline: Option<(String, Vec<(String, super::Value)>)>,
     /// Whether each variant is a step after the one before it, which is the manifest's default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
@@ -80,7 +80,7 @@ pub struct RunHeader {
     pub manifest_path: String,
     /// The manifest as it was run.
     pub manifest_text: String,
-    /// SHA-256 of the text, hexadecimal.
+    /// The SHA-256 of the manifest's text, hexadecimal.
     pub manifest_hash: String,
     /// False for a run that was narrowed, by which options.
     pub narrowed: Option<String>,
@@ -98,7 +98,7 @@ pub struct RunHeader {
     /// One per regime in which an A/A control was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
-    /// What the manifest claims of the results, in its order.
+    /// The claims that the manifest makes of the results, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
     /// The template of `report.md`; `None` for the one that `runner` has.
@@ -111,7 +111,7 @@ pub struct RunHeader {
 pub struct PageTemplate {
     /// As messages name it.
     pub path: String,
-    /// Its content.
+    /// The content of the template.
     pub text: String,
 }
 
@@ -132,7 +132,7 @@ const fn is_yes(value: &bool) -> bool {
     *value
 }
 
-/// One shared axis.
+/// A shared axis with its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisColumn {
     /// The axis in the manifest.
@@ -141,7 +141,7 @@ pub struct AxisColumn {
     pub compared: bool,
 }
 
-/// One case in one regime.
+/// The record of a case in one regime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseRecord {
     /// The cell of the matrix.
@@ -152,7 +152,7 @@ pub struct CaseRecord {
     pub hashes: Option<CaseHashes>,
     /// How the case ended.
     pub outcome: Outcome,
-    /// The result of its check.
+    /// What the check found.
     pub verdict: Verdict,
     /// The launches of its body as they were made; empty if none was.
     pub launches: Vec<LaunchRecord>,
@@ -160,15 +160,15 @@ pub struct CaseRecord {
     pub work: WorkAmount,
     /// `None` if nothing was measured.
     pub result: Option<RegimeResult>,
-    /// Of the whole body; `None` if nothing was counted.
+    /// The counters of the whole body; `None` if nothing was counted.
     pub counters: Option<Counters>,
-    /// Of each launch of a sequence; empty for a body of one.
+    /// The counters of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_counters: Vec<Counters>,
     /// The differences from the reference; `None` if the manifest does not ask for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ResultError>,
-    /// Of one run of the body; `None` if it was not measured.
+    /// The energy of one run of the body; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
     /// Remarks for readers of the report.
@@ -195,13 +195,13 @@ impl CaseRecord {
 /// How far a right result is from its reference, over the elements whose difference is a finite number.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ResultError {
-    /// The greatest difference.
+    /// The greatest difference of any element.
     #[serde(with = "super::real")]
     pub abs: f64,
     /// The greatest as a fraction of the reference; elements whose reference is 0 have none.
     #[serde(with = "super::real")]
     pub rel: f64,
-    /// The mean of these fractions.
+    /// The mean of the differences as fractions of the reference.
     #[serde(with = "super::real")]
     pub mean_rel: f64,
     /// The greatest in units in the last place of the result's type, at the reference.
@@ -212,15 +212,15 @@ pub struct ResultError {
 /// The configuration of one launch as it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRecord {
-    /// Its name in the report.
+    /// The launch's name in the report.
     pub label: String,
-    /// Blocks per grid.
+    /// The number of blocks that the grid has.
     pub grid: Dim3,
-    /// Threads per block.
+    /// The number of threads that each block has.
     pub block: Dim3,
-    /// Dynamic shared memory, bytes.
+    /// The bytes of dynamic shared memory that each block has.
     pub shared: u32,
-    /// Registers and memory of the kernel.
+    /// The registers and the memory that the kernel takes.
     pub resources: KernelResources,
     /// Theoretical occupancy; `None` if it is unknown.
     pub occupancy: Option<Occupancy>,
@@ -236,7 +236,7 @@ pub struct RegimeResult {
     pub regime: Regime,
     /// The clock that took the samples.
     pub unit: Unit,
-    /// Median and its interval.
+    /// The median of the times, with the interval around it.
     pub time: Estimate,
     /// Samples that the median is of.
     pub samples: u32,
@@ -255,10 +255,10 @@ pub struct RegimeResult {
     /// Samples taken while the device was throttled, discarded and taken again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub discarded: u32,
-    /// Each launch of a sequence; empty for a body of one.
+    /// The times of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Estimate>,
-    /// Speedup: the baseline's time over this one's.
+    /// The speedup: the baseline's time over this one's.
     pub against_baseline: Option<Ratio>,
     /// Speedup against the variant before it in the manifest; only where the variant alone is compared.
     pub against_previous: Option<Ratio>,
@@ -299,19 +299,19 @@ pub struct NoiseFloor {
     pub comparisons: u32,
 }
 
-/// A speedup with its intervals, and its base.
+/// A speedup with the intervals around it, and the case it is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The case that it is compared with: the variant, followed by the values of compared axes.
     pub against: String,
-    /// Its interval says how well it repeats within the run.
+    /// The speedup, whose interval says how well it repeats within the run.
     pub speedup: Estimate,
-    /// With an interval that also covers other processes on a device of the same model. `None` if the differences
-    /// between processes are unknown.
+    /// The speedup with an interval that also covers other processes on a device of the same model. `None` if the
+    /// differences between processes are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reproducible: Option<Estimate>,
     /// The noise that the speedup must exceed, as a fraction: the regime's noise floor, or what the A/A control shows
-    /// in the rounds of this comparison if that is more. `None` without a control.
+    /// in the rounds of this comparison if that is more. The noise is `None` without a control.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::real")]
     pub noise: Option<f64>,
 }

@@ -20,7 +20,7 @@ pub struct Signature {
 }
 
 impl fmt::Display for Signature {
-    /// For example `transpose(a, rows, columns): row-major`.
+    /// Writes the signature, for example `transpose(a, rows, columns): row-major`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({})", self.name, [self.buffers, self.integers].concat().join(", "))?;
         if self.note.is_empty() { Ok(()) } else { write!(f, ": {}", self.note) }
@@ -43,12 +43,12 @@ macro_rules! reference_functions {
             $map:ident = $map_name:literal($($y:ident),+ $(; $($integer:ident),+)?) $(: $map_note:literal)?,
         )+ }
     ) => {
-        /// A reference function. Integers wrap as the element type does; floats are computed in f64.
+        /// A function that references may call. Integers wrap as the element type does; floats are computed in f64.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum RefFunction { $($(#[$reduction_doc])+ $reduction,)+ $($(#[$map_doc])+ $map,)+ }
 
-        /// A function from arrays of one length to one number.
+        /// A function that computes one number from arrays of one length.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Reduction { $($(#[$reduction_doc])+ $reduction,)+ }
 
@@ -69,7 +69,7 @@ macro_rules! reference_functions {
                 }
             }
 
-            /// Its name and arguments.
+            /// Returns the name and the arguments.
             pub const fn signature(self) -> Signature {
                 match self {
                     $(Self::$reduction => Signature {
@@ -90,12 +90,12 @@ macro_rules! reference_functions {
     };
 }
 
-/// What a reference function computes.
+/// What a reference function gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefKind {
-    /// One number.
+    /// The function gives one number.
     Reduction(Reduction),
-    /// An array.
+    /// The function gives an array.
     Map(Map),
 }
 
@@ -184,7 +184,7 @@ pub enum RefExpr {
     Call {
         /// What is computed.
         function: RefFunction,
-        /// Its first arguments.
+        /// The buffers, which are the first arguments.
         buffers: Vec<RefExpr>,
         /// The arguments that follow: sizes, for example.
         integers: Vec<i64>,

@@ -1,4 +1,4 @@
-//! Shards: deterministic subsets of the groups of a plan.
+//! Defines shards, which are deterministic subsets of the groups of a plan.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// The most shards of a plan: each may have a folder, and a merge names those that it lacks.
 const MOST_SHARDS: u32 = 1_000_000;
 
-/// One of several shards, counted from 1.
+/// A shard among several, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Numbers")]
 pub struct Shard {
-    /// From 1 to `of`.
+    /// The number of the shard, from 1 to `of`.
     pub index: u32,
     /// How many there are.
     pub of: u32,
@@ -48,7 +48,7 @@ impl Shard {
 }
 
 impl fmt::Display for Shard {
-    /// `3/40`.
+    /// Writes the shard like `3/40`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index, self.of)
     }

@@ -23,19 +23,19 @@ pub type Renamed = Vec<(String, String)>;
 /// The steps of a body, in order. Loops of a fixed count are written out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepsPlan {
-    /// In order. A loop that swaps buffers is last.
+    /// The steps in their order. A loop that swaps buffers is last.
     pub steps: Vec<StepPlan>,
-    /// For each entry of the manifest that launches a kernel, the launch that stands for it in the report.
+    /// The launch that stands in the report for each entry of the manifest that launches a kernel.
     pub shown: Vec<usize>,
     /// The names after the body, unless its last step is a loop that renames them itself.
     pub renamed: Renamed,
 }
 
-/// One step of a body.
+/// A step of a body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepPlan {
-    /// A launch, by its index in the body.
+    /// The step is the launch with this index in the body.
     Launch(usize),
     /// Every element of a buffer becomes a number.
     Memset {
@@ -44,7 +44,7 @@ pub enum StepPlan {
         /// The number, in the buffer's type.
         value: ScalarValue,
     },
-    /// A copy of a whole buffer to another of the same size.
+    /// The step copies a whole buffer to another of the same size.
     Copy {
         /// The buffer that is read.
         from: String,
@@ -58,31 +58,31 @@ pub enum StepPlan {
 /// Steps that are repeated until a condition holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopPlan {
-    /// The iterations. After the last of these, the first follows again.
+    /// The iterations that the loop makes. After the last of these, the first follows again.
     pub iterations: Vec<IterationPlan>,
     /// Most iterations: it is an error if the condition does not hold after the last one.
     pub at_most: u32,
 }
 
-/// One iteration of a loop.
+/// What one iteration of a loop does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IterationPlan {
-    /// In order; no loop among them swaps buffers.
+    /// The steps in their order; no loop among them swaps buffers.
     pub steps: Vec<StepPlan>,
     /// The loop ends if this holds after the steps.
     pub until: ConditionPlan,
-    /// The names after the iteration.
+    /// The names that buffers have when the iteration is over.
     pub renamed: Renamed,
 }
 
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConditionPlan {
-    /// The expression.
+    /// The text of the expression.
     pub text: String,
     /// The values of its names that are no buffers.
     pub scope: BTreeMap<String, Value>,
-    /// Its names that are buffers.
+    /// The names in the expression that are buffers.
     pub reads: Vec<ReadPlan>,
 }
 
@@ -91,9 +91,9 @@ pub struct ConditionPlan {
 pub struct ReadPlan {
     /// The name in the condition.
     pub name: String,
-    /// The buffer.
+    /// The name of the buffer.
     pub buffer: String,
-    /// Its type.
+    /// The type that the element has.
     pub element: ElementType,
 }
 

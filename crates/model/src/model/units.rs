@@ -12,7 +12,7 @@ pub struct Bytes(pub u64);
 #[serde(transparent)]
 pub struct Joules(#[serde(with = "super::real")] pub f64);
 
-/// Energy per second.
+/// An amount of energy per second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Watts(#[serde(with = "super::real")] pub f64);
@@ -23,12 +23,12 @@ pub struct Watts(#[serde(with = "super::real")] pub f64);
 pub struct Nanoseconds(#[serde(with = "super::real")] pub f64);
 
 impl Nanoseconds {
-    /// From milliseconds, the unit of CUDA events.
+    /// Converts from milliseconds, the unit of CUDA events.
     pub const fn from_milliseconds(ms: f64) -> Self {
         Self(ms * 1e6)
     }
 
-    /// In seconds.
+    /// Returns the time in seconds.
     pub const fn seconds(self) -> f64 {
         self.0 * 1e-9
     }

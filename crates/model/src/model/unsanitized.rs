@@ -17,10 +17,10 @@ pub enum SanitizerClass {
 }
 
 impl SanitizerClass {
-    /// In the order of the manual.
+    /// The classes in the order of the manual.
     pub const ALL: [Self; 4] = [Self::Race, Self::Uninitialised, Self::Asynchronous, Self::Shuffle];
 
-    /// Its name in manifests.
+    /// Returns the name that the class has in manifests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Race => "race",
@@ -36,6 +36,6 @@ impl SanitizerClass {
 pub struct Unsanitized {
     /// Empty: the whole sanitizer is off.
     pub classes: Vec<SanitizerClass>,
-    /// Why.
+    /// The reason that the manifest gives.
     pub reason: String,
 }

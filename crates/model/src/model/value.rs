@@ -8,21 +8,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ElementType;
 
-/// One value of an axis, or the result of an expression.
+/// A value of an axis, or the result of an expression.
 ///
 /// A string that names an element type *is* that element type: the manifest, the journal and the records all read it
 /// so. Values can therefore be written as plain JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A whole number.
+    /// The value is a whole number.
     Int(i64),
     /// A finite number with a point or an exponent.
     Float(f64),
-    /// A truth value.
+    /// The value is a truth value.
     Bool(bool),
     /// A text that names no element type.
     Str(String),
-    /// An element type.
+    /// The value is an element type.
     Type(ElementType),
 }
 

@@ -1,4 +1,4 @@
-//! What a check tolerates of an array as a whole.
+//! Says what a check tolerates of an array as a whole.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use crate::program::row::{LANES, Row};
 /// Fuel that a polling access costs in addition to the back edge of its loop.
 const POLL_COST: u32 = 63;
 
-/// A summary of the addresses of a request, over its active lanes.
+/// What the addresses of a request's active lanes have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
     pub lo: u64,
@@ -78,8 +78,8 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     out
 }
 
-/// Truncates addresses of constants. Constants are in global memory here: an address outside of every allocation means
-/// the constant whose address has the same low 32 bits.
+/// Truncates the addresses of constants. Constants are in global memory here: an address outside of every allocation
+/// means the constant whose address has the same low 32 bits.
 #[inline(never)]
 pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
     let memory = cx.launch.memory;

@@ -43,7 +43,7 @@ pub fn sat(x: f32) -> f32 {
     }
 }
 
-/// As above for doubles.
+/// Clamps a double like [`sat`] does a single.
 #[inline(always)]
 pub fn sat64(x: f64) -> f64 {
     if x >= 1.0 {
@@ -67,13 +67,13 @@ pub fn max32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { canon(a) } else { b }
 }
 
-/// As above for doubles.
+/// Returns the smaller of two doubles, like [`min32`] does for singles.
 #[inline(always)]
 pub fn min64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
 }
 
-/// As above for doubles.
+/// Returns the larger of two doubles, like [`max32`] does for singles.
 #[inline(always)]
 pub fn max64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
@@ -121,7 +121,7 @@ pub fn narrow(x: f64, direction: Direction) -> f32 {
     };
     let too_small = direction == Direction::Up && back < x;
     if too_large {
-        // Toward zero or down: one step.
+        // The result is one step away toward zero or down.
         if direction == Direction::Zero || near > 0.0 { step_in(near) } else { step_out(near, true) }
     } else if too_small {
         if near < 0.0 { step_in(near) } else { step_out(near, false) }
@@ -149,7 +149,7 @@ fn zero_sign(result: f32, sum: f64, exact_zero: bool, both_negative: bool, direc
     if exact_zero && sum == 0.0 && !both_negative && direction == Direction::Down { -0.0 } else { result }
 }
 
-/// `a + b`, rounded in a direction.
+/// Returns `a + b`, rounded in a direction.
 pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let sum = exact_sum(x, y);
@@ -162,7 +162,7 @@ pub fn mul_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(f64::from(a) * f64::from(b), direction)
 }
 
-/// `a × b + c`, rounded in a direction.
+/// Returns `a × b + c`, rounded in a direction.
 pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = exact_sum(p, c);

@@ -1,5 +1,5 @@
-//! `cp.async.bulk` and `cp.reduce.async.bulk`: a copy or a reduction of many bytes per lane, between global and shared
-//! memory.
+//! Executes `cp.async.bulk` and `cp.reduce.async.bulk`, which copy or reduce many bytes per lane, between global and
+//! shared memory.
 //!
 //! A copy is performed at once, which the program must expect as one of the possible times. The sanitizer reports an
 //! access to its target before a thread has waited for it, and a change of its source before it was read. What the
@@ -23,7 +23,7 @@ use crate::sanitize::{Bulk, Fault, Op, Space, Way};
 /// Addresses and sizes are multiples of this number of bytes.
 const UNIT: u64 = 16;
 
-/// Bits of `imm` for the offset of each of three addresses: target, source, mbarrier object.
+/// The number of bits of `imm` that hold the offset of each of three addresses: target, source, mbarrier object.
 pub const OFFSET_BITS: u32 = 21;
 
 /// Returns the offset of address `which` in `imm`.
@@ -32,7 +32,7 @@ const fn offset(imm: i64, which: u32) -> i64 {
     (imm << (spare - which * OFFSET_BITS)) >> spare
 }
 
-/// A lane's copy.
+/// What one lane copies.
 #[derive(Debug, Clone, Copy)]
 struct Transfer {
     to: u64,
@@ -82,7 +82,7 @@ pub unsafe fn bulk_copy(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe { each_lane(cx, i, Effect { combine: std::ptr::copy::<u8>, reduces: false }) }
 }
 
-/// `cp.reduce.async.bulk`: the slots of [`bulk_copy`].
+/// Executes `cp.reduce.async.bulk`, with the slots of [`bulk_copy`].
 pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Some(stopped) = enter(cx, i) {
         return stopped;
@@ -91,7 +91,7 @@ pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<
     unsafe { each_lane(cx, i, Effect { combine: combine::<M, F>, reduces: true }) }
 }
 
-/// Combines elements with those of a target.
+/// Combines elements with the elements of a target.
 ///
 /// # Safety
 /// There are so many bytes at both addresses, aligned for the type.
@@ -256,7 +256,7 @@ fn leave(
     Ok(())
 }
 
-/// `cp.async.bulk.commit_group`.
+/// Executes `cp.async.bulk.commit_group`.
 pub unsafe fn commit(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
         cx.shadow.commit_bulk(cx.warp.index, cx.mask);

@@ -6,7 +6,7 @@ use crate::program::aux::{Carry, Negations};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Low bits of `aux`: the operation.
+/// The operation is in the low bits of `aux`; this one adds.
 pub const ADD: u32 = 0;
 pub const SUB: u32 = 1;
 pub const MAD_LOW: u32 = 2;
@@ -67,7 +67,7 @@ chain_handler!(/// `add.cc`, `subc`, `madc` and the like on 32 bits.
 chain_handler!(/// The same on 64 bits.
     wide, u64, 64);
 
-/// Logic on predicates, in the low bits of `aux`.
+/// The logic on predicates is in the low bits of `aux`; this one is AND.
 pub const PRED_AND: u32 = 0;
 pub const PRED_OR: u32 = 1;
 pub const PRED_XOR: u32 = 2;

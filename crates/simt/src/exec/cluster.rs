@@ -85,7 +85,7 @@ pub unsafe fn rank(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `barrier.cluster.arrive`.
+/// Executes `barrier.cluster.arrive`.
 pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let again = cx.warp.arrived & cx.mask;
     if again != 0 {
@@ -99,7 +99,7 @@ pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `barrier.cluster.wait`.
+/// Executes `barrier.cluster.wait`.
 pub unsafe fn wait(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let missing = cx.mask & !(cx.warp.arrived | cx.warp.released);
     if missing != 0 {

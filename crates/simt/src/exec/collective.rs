@@ -202,7 +202,7 @@ pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(operation: F) -> Handler {
     mapped_reducer(|x: u32| x, operation)
 }
 
-/// The same with a change of every value before; the closures capture nothing.
+/// Returns the handler of a `redux` that changes every value first; the closures capture nothing.
 pub fn mapped_reducer<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(_map: M, _operation: F) -> Handler {
     reduce::<M, F>
 }

@@ -22,7 +22,7 @@ pub enum Event {
     Exited,
     /// The split has arrived at a barrier and continues after it.
     Barrier(Arrival),
-    /// As above for a barrier of the whole block without a reduction, which nearly all are.
+    /// The running path arrived at a barrier of the whole block without a reduction, as nearly all barriers are.
     Sync {
         id: u32,
     },
@@ -110,7 +110,7 @@ pub struct Context<'m> {
     pub polls: u32,
     /// The warp has made progress in this slice.
     pub progressed: bool,
-    /// A deterministic clock: the instructions of this block.
+    /// The instructions that this block has executed, which are a deterministic clock.
     pub issued: u64,
 }
 
@@ -348,7 +348,7 @@ impl Context<'_> {
         lane * self.warp.local_stride + (self.locals + offset) as usize
     }
 
-    /// Eight bytes of a lane's locals, `offset` bytes into the current frame.
+    /// Reads eight bytes of a lane's locals, `offset` bytes into the current frame.
     pub fn local_u64(&self, lane: usize, offset: u32) -> u64 {
         let at = self.local_at(lane, offset);
         let bytes = self.warp.local.get(at..at + 8).and_then(|b| b.try_into().ok());

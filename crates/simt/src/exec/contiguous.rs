@@ -1,5 +1,5 @@
-//! The fast path of the most frequent requests: 32 contiguous lanes in global or shared memory, or one element per lane
-//! within 16 lines of global memory.
+//! Provides the fast path of the most frequent requests: 32 contiguous lanes in global or shared memory, or one element
+//! per lane within 16 lines of global memory.
 //!
 //! Any other request, and one that would fault or that the sanitizer might report, is `None` here and takes the slow
 //! path through [`access`](super::access), with the same result and the same counts.
@@ -17,7 +17,7 @@ use crate::program::row::{LANES, Row};
 
 /// Bits of `aux` that such a request may have, in addition to its one element per lane.
 const ALLOWED: Access = Access::SPACE.union(Access::NARROW).union(Access::STRONG).union(Access::CONST);
-/// The same without 32-bit addresses.
+/// What `aux` may hold if addresses do not have 32 bits.
 const ALLOWED_WIDE: Access = ALLOWED.difference(Access::NARROW);
 
 /// Returns the start of the lanes' accesses of `bytes` bytes on the host, after checks and counts; `slot` has the
@@ -36,7 +36,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     if space == StateSpace::GENERIC {
         space = window(at).0;
     } else if space == StateSpace::SHARED {
-        // As in `access::addresses`: only 32 bits of a wider register count.
+        // Only 32 bits of a wider register count, as in `access::addresses`.
         let at = at & u64::from(u32::MAX);
         let inside = at < cx.shared_len && cx.shared_len - at >= whole;
         if !inside || (cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store)) {
@@ -122,8 +122,8 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
 
 /// Returns the place on the host of lane 0's element of four bytes, whether or not lane 0 is active, after one access
 /// to global memory by each active lane was checked and counted; `slot` has the addresses. The active lanes are where
-/// they would be in a contiguous request of all lanes, so that their mask alone says what they access. Not used with
-/// the sanitizer.
+/// they would be in a contiguous request of all lanes, so that their mask alone says what they access. The sanitizer
+/// does not use it.
 #[inline(always)]
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;
@@ -193,7 +193,7 @@ fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     (mismatch == 0).then(|| first.wrapping_add(i.imm as u64))
 }
 
-/// As above for 32-bit addresses.
+/// Returns the first of contiguous addresses of 32 bits.
 #[inline(always)]
 fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: with `NARROW` the row is a 32-bit one.

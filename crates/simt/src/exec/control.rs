@@ -1,4 +1,4 @@
-//! Branches, reconvergence, guards, calls, returns, exits.
+//! Executes branches, reconvergence, guards, calls, returns and exits.
 //!
 //! Lanes of a warp that diverge at a branch reconverge at its immediate post-dominator, where the loader has put a
 //! [`join`]. Waiting paths are on a stack; a path ends at the join that is its `rpc`.
@@ -49,7 +49,7 @@ fn arrive(cx: &mut Context<'_>, to: *const Ins, backward: bool) -> *const Ins {
     to
 }
 
-/// `bra` without a guard.
+/// Executes `bra` without a guard.
 pub unsafe fn bra(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.counters.branches += 1;
     arrive(cx, jump(i, i.imm), i.has(Branch::BACKWARD))
@@ -170,7 +170,7 @@ pub unsafe fn end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe { exit(cx, i) }
 }
 
-/// `exit`.
+/// Executes `exit`.
 pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     cx.warp.exited |= cx.mask;
     pop(cx)
@@ -280,7 +280,7 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     arrive(cx, callee.ins.as_ptr(), false)
 }
 
-/// An instruction outside of every function: the end of one group of a split indirect call.
+/// An instruction outside of every function, at which one group of a split indirect call ends.
 struct StaticIns([Ins; 1]);
 
 // SAFETY: an instruction is plain data and a function pointer.
@@ -352,7 +352,7 @@ pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, jump(i, distance), true)
 }
 
-/// `trap` and `brkpt`.
+/// Executes `trap` and `brkpt`.
 pub unsafe fn trap(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.trap(i, TrapKind::Trap, cx.mask, "`trap`".to_owned())
 }

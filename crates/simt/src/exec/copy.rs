@@ -1,4 +1,4 @@
-//! `cp.async`: copies from global to shared memory.
+//! Executes `cp.async`, which copies from global to shared memory.
 //!
 //! A copy is performed at once, which the program must expect as one of the possible times. The sanitizer reports an
 //! access to its bytes before they are waited for.

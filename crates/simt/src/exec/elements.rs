@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// The elements of a request on the host, aligned to their size.
+/// Where the elements of a request are on the host, aligned to their size.
 #[derive(Debug, Clone, Copy)]
 pub enum Elements {
     /// The elements of all 32 lanes are contiguous from here on.

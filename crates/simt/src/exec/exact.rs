@@ -1,4 +1,4 @@
-//! Exact values and their rounding to any binary format, in any direction.
+//! Computes exact values and rounds them to any binary format, in any direction.
 //!
 //! A value is a sign and 128 bits of magnitude times a power of two. If bits below are dropped, the last bit is set, so
 //! that the result is rounded only once. This is slow and simple: directed rounding of doubles and conversions to short
@@ -34,9 +34,9 @@ const F64: Format = ieee(11, 52);
 /// The rounding to a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// To nearest, ties to even.
+    /// The value is rounded to nearest, ties to even.
     Even,
-    /// To nearest, ties away from zero.
+    /// The value is rounded to nearest, ties away from zero.
     Away,
     Toward(Direction),
 }
@@ -47,7 +47,7 @@ impl Format {
     }
 }
 
-/// `± magnitude × 2^exponent`.
+/// The number `± magnitude × 2^exponent`, which is exact.
 #[derive(Debug, Clone, Copy)]
 struct Exact {
     negative: bool,
@@ -75,7 +75,7 @@ const fn jam(x: u128, by: u32) -> u128 {
 }
 
 impl Exact {
-    /// With the highest bit at bit 125, which leaves room for a carry.
+    /// Returns the number with its highest bit at bit 125, which leaves room for a carry.
     fn normal(self) -> Self {
         let room = self.magnitude.leading_zeros() as i32 - 2;
         if room >= 0 {
@@ -197,25 +197,25 @@ pub fn from_integer(x: i128, direction: Direction) -> f64 {
     Exact { negative: x < 0, magnitude: x.unsigned_abs(), exponent: 0 }.double(direction)
 }
 
-/// `a + b`, rounded in a direction.
+/// Returns `a + b`, rounded in a direction.
 pub fn add(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a + b;
     if a.is_finite() && b.is_finite() { exact(a).plus(exact(b), direction).double(direction) } else { near }
 }
 
-/// `a − b`, rounded in a direction.
+/// Returns `a − b`, rounded in a direction.
 pub fn sub(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a - b;
     if near.is_nan() { near } else { add(a, -b, direction) }
 }
 
-/// `a × b`, rounded in a direction.
+/// Returns `a × b`, rounded in a direction.
 pub fn mul(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a * b;
     if a.is_finite() && b.is_finite() { exact(a).times(exact(b)).double(direction) } else { near }
 }
 
-/// `a × b + c`, rounded in a direction.
+/// Returns `a × b + c`, rounded in a direction.
 pub fn fma(a: f64, b: f64, c: f64, direction: Direction) -> f64 {
     let near = a.mul_add(b, c);
     if a.is_finite() && b.is_finite() && c.is_finite() {
@@ -225,7 +225,7 @@ pub fn fma(a: f64, b: f64, c: f64, direction: Direction) -> f64 {
     }
 }
 
-/// `a ÷ b`, rounded in a direction.
+/// Returns `a ÷ b`, rounded in a direction.
 pub fn div(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a / b;
     if !a.is_finite() || !b.is_finite() || a == 0.0 || b == 0.0 {

@@ -67,7 +67,7 @@ pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
     format!("out-of-bounds {bytes}-byte access to {what}, {place}: it has {len} bytes")
 }
 
-/// `file:line` of a numbered line.
+/// Returns the `file:line` of a numbered line.
 pub fn place(launch: &LaunchState<'_>, line: u16) -> String {
     match launch.shadow.position(line) {
         Some((function, line)) => launch.kernel.place(Position { function, line }),

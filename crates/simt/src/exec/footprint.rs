@@ -14,7 +14,8 @@ pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: 
     traffic.bytes += addresses(mask, a, s) * bytes;
 }
 
-/// Distinct addresses. Lanes with the same address request its bytes once, as `smsp__sass_data_bytes` counts them.
+/// Counts the distinct addresses. Lanes with the same address request its bytes once, as `smsp__sass_data_bytes` counts
+/// them.
 #[inline(always)]
 pub fn addresses(mask: u32, a: &Row<u64>, s: &Survey) -> u64 {
     if s.lo == s.hi {
@@ -48,7 +49,7 @@ fn any_addresses(mask: u32, a: &Row<u64>) -> u64 {
     used.chunk_by(PartialEq::eq).count() as u64
 }
 
-/// Distinct 32-byte sectors and 128-byte lines of a request.
+/// Counts the distinct 32-byte sectors and 128-byte lines of a request.
 #[inline(always)]
 fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u64) {
     if s.contiguous && mask == u32::MAX {
@@ -58,7 +59,7 @@ fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u
     if s.lo == s.hi {
         return (1, 1);
     }
-    // Within 16 lines, a bit per accessed sector.
+    // A request within 16 lines needs a bit per accessed sector.
     let base = s.lo >> 7 << 2;
     if (s.hi >> 5) - base < 64 {
         let mut seen = 0_u64;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Larger widths and precisions are reduced to this.
 const MOST: i64 = 1 << 12;
 
-/// One `%…` conversion.
+/// A conversion, which begins with `%`.
 #[expect(clippy::struct_excessive_bools, reason = "C has these five flags")]
 #[derive(Debug, Clone, Copy, Default)]
 struct Conversion {
@@ -16,9 +16,9 @@ struct Conversion {
     alternate: bool,
     width: usize,
     precision: Option<usize>,
-    /// Bytes of an integer argument.
+    /// The size of an integer argument in bytes.
     bytes: u64,
-    /// Bits that `h` and `hh` leave of it.
+    /// The number of bits that `h` and `hh` leave of the argument.
     kept: u32,
     lane_write: u8,
 }
@@ -203,7 +203,7 @@ fn float(value: f64, c: Conversion) -> String {
     }
 }
 
-/// `1.500000e+00`: two digits of exponent at least.
+/// Writes a value like `1.500000e+00`, with two digits of exponent at least.
 fn exponent(value: f64, precision: usize, upper: bool) -> String {
     let rust = format!("{value:.precision$e}");
     let (mantissa, power) = rust.split_once('e').unwrap_or((&rust, "0"));

@@ -18,11 +18,11 @@ pub struct LaunchState<'m> {
     pub memory: &'m Memory,
     pub heap: &'m Heap,
     pub params: Vec<u8>,
-    /// The kernel's constants, including its parameters.
+    /// The constants of the kernel, which include its parameters.
     pub constants: Vec<Row<u32>>,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Blocks per cluster along each axis.
+    /// The number of blocks that a cluster has along each axis.
     pub cluster: [u32; 3],
     /// Whether the kernel was compiled for clusters, or is launched in them.
     pub is_clustered: bool,
@@ -38,7 +38,7 @@ pub struct LaunchState<'m> {
     pub slice: u32,
     /// The maximum of warp instructions per block.
     pub watchdog: u64,
-    /// The time limit.
+    /// The time at which the launch must have ended.
     pub deadline: Option<Deadline>,
     /// The clusters that run, in their order, if not all do.
     pub sample: Option<Vec<Chosen>>,
@@ -74,12 +74,12 @@ pub struct BlockRows {
     pub sm_count: Row<u32>,
     pub total_shared: Row<u32>,
     pub workspace: [Row<u32>; 2],
-    /// The place of the block in its cluster and of its cluster in the grid, and the sizes of both.
+    /// The place of the block in its cluster and of its cluster in the grid, with the sizes of both.
     pub cluster_place: [Row<u32>; 3],
     pub cluster_index: [Row<u32>; 3],
     pub cluster_size: [Row<u32>; 3],
     pub clusters: [Row<u32>; 3],
-    /// The block's number in its cluster, and the number of blocks of the cluster.
+    /// The number of the block in its cluster, with the number of blocks that the cluster has.
     pub cluster_rank: Row<u32>,
     pub cluster_blocks: Row<u32>,
     /// All ones if the launch is in clusters.
@@ -110,7 +110,7 @@ impl BlockRows {
         }
     }
 
-    /// Changes the rows to those of a block of the launch.
+    /// Changes the rows so that they describe a block of the launch.
     pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
         let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::of(of(axis)));
         self.block_index = index.map(Row::of);
@@ -121,11 +121,11 @@ impl BlockRows {
     }
 }
 
-/// The time limit of a launch with all launches from its kernels.
+/// The time limit of a launch, which covers all launches from its kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
     pub at: Instant,
-    /// The time between setting it and `at`.
+    /// The time from setting the limit to `at`.
     pub span: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! `ld`: elements from memory to registers, for each type.
+//! Executes `ld`, which loads elements from memory to registers, for each type.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::elements::{Elements, Pointers};

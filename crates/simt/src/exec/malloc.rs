@@ -1,4 +1,4 @@
-//! `malloc` and `free` in kernels.
+//! Executes `malloc` and `free` in kernels.
 
 use crate::error::TrapKind;
 use crate::exec::context::Context;
@@ -11,8 +11,8 @@ pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     allocate(cx, i, |_, _| true)
 }
 
-/// As above with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256 bytes;
-/// larger alignments, and those that are not powers of two, fail.
+/// Executes `malloc` with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256
+/// bytes; larger alignments, and those that are not powers of two, fail.
 pub unsafe fn aligned_malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let at = (i.imm >> 32) as u32;
     allocate(cx, i, |cx, lane| {

@@ -1,4 +1,4 @@
-//! `mbarrier`: objects in shared memory that count arrivals and the bytes of asynchronous copies.
+//! Executes `mbarrier`: the objects are in shared memory and count arrivals and the bytes of asynchronous copies.
 //!
 //! A phase completes when neither arrivals nor bytes are pending. Undefined behaviour ends the launch: an object that
 //! was never initialised, more arrivals than a phase waits for, counts out of range.
@@ -20,15 +20,15 @@ pub const INVALIDATE: u32 = 4;
 pub const ARRIVE_DROP: u32 = 5;
 /// The arrival of the thread when its asynchronous copies are complete.
 pub const ARRIVE_BEHIND_COPIES: u32 = 6;
-/// Expected or completed bytes, without an arrival.
+/// The code of an operation that expects or completes bytes without an arrival.
 pub const EXPECT: u32 = 7;
 pub const COMPLETE: u32 = 8;
 
 /// The largest count of arrivals, and of expected or completed bytes.
 pub const MOST: u32 = (1 << 20) - 1;
 
-/// An mbarrier object. In memory: pending arrivals in bits 0 to 19, expected ones in bits 20 to 39, bytes in two's
-/// complement in bits 40 to 60, the phase in bit 63.
+/// The state of an mbarrier object. In memory: pending arrivals in bits 0 to 19, expected ones in bits 20 to 39, bytes
+/// in two's complement in bits 40 to 60, the phase in bit 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Object {
     phase: bool,
@@ -41,7 +41,7 @@ struct Object {
 impl Object {
     fn of(word: u64) -> Self {
         let count = |at: u32| (word >> at) as u32 & MOST;
-        // Shifted up, then down again with its sign.
+        // The number is shifted up, then down again with its sign.
         let bytes = (word << 3) as i64 >> 43;
         Self { phase: word >> 63 == 1, pending: count(0), expected: count(20), bytes: bytes as i32 }
     }
@@ -86,11 +86,11 @@ impl Object {
     }
 }
 
-/// The request of one lane.
+/// What one lane asks of an object.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     operation: u32,
-    /// Arrivals, or a parity.
+    /// A number of arrivals, or a parity.
     count: u32,
     /// Bytes that an arrival expects, or those of [`EXPECT`] and [`COMPLETE`].
     bytes: u32,

@@ -11,7 +11,7 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Op, Piece, Space};
 
-/// The words of a request in one line.
+/// The words that a request has in one line.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     mask: u32,

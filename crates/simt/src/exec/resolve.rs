@@ -114,7 +114,7 @@ fn parameter(cx: &Context<'_>, i: &Ins, bytes: u64) -> Option<*mut u8> {
     known.then(|| cx.launch.params.as_ptr().cast_mut().wrapping_add(at as usize))
 }
 
-/// Both kinds of request, for one instruction set.
+/// Defines the functions for both kinds of request, for one instruction set.
 macro_rules! resolvers {
     ($(#[$feature:meta])* $load:ident, $store:ident) => {
         /// Resolves a load.

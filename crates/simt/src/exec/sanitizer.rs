@@ -345,8 +345,8 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     Some(report(cx, i, &fatal))
 }
 
-/// A proxy fence between the stores of threads and the reads of bulk copies. Whether a store of another block of the
-/// cluster is before it is not known, so it counts for all of them.
+/// Orders the stores of threads before the reads of later bulk copies, as a proxy fence does. Whether a store of
+/// another block of the cluster is before it is not known, so it counts for all of them.
 pub fn fence_bulk(cx: &mut Context<'_>) {
     if cx.launch.sanitize {
         cx.shadow.fence_bulk();

@@ -1,7 +1,8 @@
 //! `st.async` and `red.async`: writes of lanes to the shared memory of a cluster, which complete on an mbarrier object
 //! there.
 //!
-//! Without clusters they end the launch, as on the hardware. A block may write to itself, as on the hardware.
+//! Without clusters, these instructions end the launch, as they do on the hardware. A block may write to itself, as on
+//! the hardware.
 
 use crate::error::TrapKind;
 use crate::exec::async_write::{AsyncWrite, write_async};

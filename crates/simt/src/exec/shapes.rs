@@ -1,4 +1,4 @@
-//! Lane-wise handlers, made of a shape and a closure.
+//! Makes handlers that work lane by lane of a shape and a closure.
 //!
 //! The shape says how many sources there are, the closure what one lane does. Closures capture nothing, so a function
 //! pointer stands for the whole handler. There are two families of the same shapes:

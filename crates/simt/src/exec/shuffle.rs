@@ -16,7 +16,7 @@ pub const DOWN: u32 = 1;
 pub const BUTTERFLY: u32 = 2;
 pub const INDEX: u32 = 3;
 
-/// For each lane the lane that it reads (itself, if that is outside of its segment), and whether it is inside.
+/// Returns for each lane the lane that it reads (itself, if that is outside of its segment), and whether it is inside.
 #[inline(always)]
 fn sources(b: &Row<u32>, c: &Row<u32>, from: impl Fn(u32, u32, u32, u32) -> (u32, bool)) -> (Row<u32>, Flags) {
     let (mut lanes, mut inside) = (Row([0; LANES]), [0; LANES]);

@@ -1,4 +1,4 @@
-//! `st`: elements from registers to memory, for each type.
+//! Executes `st`, which stores elements from registers to memory, for each type.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::elements::{Elements, Pointers};

@@ -96,7 +96,7 @@ pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 }
 
 /// `%clock` and similar, from the instructions that the block has issued: slot 0 is the destination, 64 bits wide if
-/// `aux` is 1. Deterministic, without a unit.
+/// `aux` is 1. The clock is deterministic and has no unit.
 pub unsafe fn clock(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let now = cx.issued + cx.counters.warp_instructions + 1 - u64::from(i.ahead);
     let mut lanes = cx.mask;
@@ -135,7 +135,7 @@ pub unsafe fn nothing(_: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `cp.async.commit_group`.
+/// Executes `cp.async.commit_group`.
 pub unsafe fn commit_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
         cx.shadow.commit(cx.warp.index, cx.mask);

@@ -24,9 +24,9 @@ pub struct Frame {
     pub return_to: *const Ins,
     pub mask: u32,
     pub rpc: *const Ins,
-    /// Length of the stack of waiting paths at the call.
+    /// The length that the stack of waiting paths had at the call.
     pub depth: usize,
-    /// Byte offsets of the caller's registers and locals.
+    /// The byte offsets at which the caller's registers and locals begin.
     pub registers: u32,
     pub locals: u32,
     /// The place of the result in the caller's locals.
@@ -55,13 +55,13 @@ pub enum SplitState {
     Barrier {
         id: u32,
     },
-    /// At an instruction that needs these lanes together.
+    /// The path is at an instruction that needs these lanes together.
     Lanes {
         wanted: u32,
     },
 }
 
-/// The id of the barrier of the cluster, after the sixteen of the block.
+/// The id of the barrier of the cluster, which follows the sixteen of the block.
 pub const CLUSTER_BARRIER: u32 = 16;
 
 /// A warp of a block. The fields that every run needs come first, in one line of the cache.
@@ -74,7 +74,7 @@ pub struct Warp {
     /// Lanes that have a thread.
     pub existing: u32,
     pub exited: u32,
-    /// The warp's number in its block.
+    /// The number that the warp has in its block.
     pub index: u32,
     /// The path that ran last.
     pub current: u32,
@@ -90,18 +90,18 @@ pub struct Warp {
     pub carry: u32,
     /// The votes in favour and all votes of the last barrier reduction.
     pub reduced: (u32, u32),
-    /// Local memory, lane by lane.
+    /// The local memory of all lanes, lane by lane.
     pub local: Vec<u8>,
-    /// Bytes of local memory per lane.
+    /// The bytes of local memory that each lane has.
     pub local_stride: usize,
     /// A split that has ended; its storage is used again.
     pub spare: Option<Split>,
-    /// The last polling instructions, with their addresses.
+    /// The polling instructions that were executed last, with the addresses that they read.
     pub polled: [(usize, u64); 4],
 }
 
 impl Default for Split {
-    /// No lanes, ready.
+    /// Returns a path that has no lanes and is ready.
     fn default() -> Self {
         Self {
             pc: ptr::null(),
@@ -149,7 +149,7 @@ impl Warp {
         }
     }
 
-    /// Reserves bytes of registers, and of local memory per lane.
+    /// Reserves bytes for registers, and for the local memory of each lane.
     pub fn grow(&mut self, registers: u32, local: usize) {
         let rows = (registers as usize).div_ceil(size_of::<Row<u32>>());
         if rows > self.registers.len() {

@@ -6,7 +6,7 @@
 use crate::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 use crate::program::aux::StateSpace;
 
-/// Bytes of shared memory per block in the window of its cluster.
+/// The bytes of shared memory that each block has in the window of its cluster.
 pub const STRETCH: u64 = 1 << 24;
 
 /// Returns the state space of a generic address, and the start of its window.

@@ -1,4 +1,4 @@
-//! State spaces and addresses of memory instructions.
+//! Lowers the state spaces and addresses of memory instructions.
 
 use crate::exec::bulk as bulks;
 use crate::exec::vector::binary;
@@ -50,7 +50,7 @@ pub fn address<'a>(
     })
 }
 
-/// One address of a bulk copy: its row, and its bits of `imm` and `aux`.
+/// Lowers one address of a bulk copy: the row, and the bits of `imm` and `aux`.
 pub fn bulk_address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,

@@ -15,7 +15,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
 
-/// `cp.async` and its groups, and `cp.reduce.async.bulk`.
+/// Lowers `cp.async` and its groups, and `cp.reduce.async.bulk`.
 pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let reduces = f.flag("reduce");
     if !f.flag("async") {
@@ -116,7 +116,7 @@ fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Do
     Ok(())
 }
 
-/// `cp.async.bulk` and its groups.
+/// Lowers `cp.async.bulk` and its groups.
 fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("commit_group") {
         b.emit::<0>(bulks::commit, [], 0, 0, 0);
@@ -148,14 +148,14 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Source and destination of a bulk copy.
+/// The source and the destination that a bulk copy has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// From global to shared memory; an mbarrier object counts its bytes.
     In,
     /// Within the shared memory of a cluster; an mbarrier object counts its bytes.
     Across,
-    /// From shared to global memory, in a bulk group.
+    /// The copy is from shared to global memory, in a bulk group.
     Out,
 }
 
@@ -200,7 +200,7 @@ fn bulk_transfer<'a, 'b>(
     Ok(b.emit(run, [to.0, from.0, object.0, size, blocks], 0, imm, flags.bits()))
 }
 
-/// `cp.reduce.async.bulk`.
+/// Lowers `cp.reduce.async.bulk`.
 fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let way = way(f)?;
     if f.flag("L2::cache_hint") && way != Way::Out {
@@ -233,7 +233,7 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `mbarrier`.
+/// Lowers `mbarrier`.
 pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["acquire", "release", "relaxed"]);
     let expects = f.flag("expect_tx");

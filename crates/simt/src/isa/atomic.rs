@@ -13,7 +13,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B128, Bf16, Bf16x2, F16, F16x2, F32};
 
-/// `atom` and `red`.
+/// Lowers `atom` and `red`.
 pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let returns = f.ins.opcode.starts_with("atom");
     if !returns && f.flag("async") {

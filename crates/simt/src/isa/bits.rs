@@ -1,4 +1,4 @@
-//! Shifts, bit fields, permutations, bit counts, dot products of bytes.
+//! Lowers shifts, bit fields, permutations, bit counts and dot products of bytes.
 
 use crate::exec::shapes::{COMBINE_AND, COMBINE_OR, binary, compare, quaternary, ternary, unary};
 use crate::exec::vector;
@@ -10,7 +10,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
 
-/// `shl` and `shr`: an amount above the width counts as the width.
+/// Lowers `shl` and `shr`: an amount above the width counts as the width.
 pub fn shift<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let left = f.ins.opcode.starts_with("shl");
     let ty = f.ty()?;
@@ -51,7 +51,7 @@ fn pair(lo: u32, hi: u32) -> u64 {
     u64::from(hi) << 32 | u64::from(lo)
 }
 
-/// `clz`, `popc`, `brev`, `cnot`.
+/// Lowers `clz`, `popc`, `brev` and `cnot`.
 pub fn bits<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     let (to, run) = match (f.ins.opcode.split('.').next().unwrap_or_default(), ty) {
@@ -114,8 +114,8 @@ fn extent(v: u32, width: u32) -> u32 {
     if width == 64 { v.min(0xff) } else { v & 0xff }
 }
 
-/// `len` bits of `x` from bit `at` on. Where `signed`, the result is sign-extended, and bits beyond `width` repeat the
-/// sign.
+/// Returns `len` bits of `x` from bit `at` on. Where `signed`, the result is sign-extended, and bits beyond `width`
+/// repeat the sign.
 #[inline(always)]
 pub fn field(x: u64, at: u32, len: u32, width: u32, signed: bool) -> u64 {
     let (at, len) = (extent(at, width), extent(len, width));
@@ -180,7 +180,7 @@ pub fn bfi<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// `y` with `len` bits from bit `at` on replaced by the low bits of `x`.
+/// Returns `y` with `len` bits from bit `at` on replaced by the low bits of `x`.
 #[inline(always)]
 pub fn insert(x: u64, y: u64, at: u32, len: u32, width: u32) -> u64 {
     let (at, len) = (extent(at, width), extent(len, width));
@@ -271,7 +271,7 @@ pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             }
             out
         }),
-        // Four bytes from byte `s` on, upward or downward, wrapping at the end of the pair.
+        // The mode selects four bytes from byte `s` on, upward or downward, wrapping at the end of the pair.
         Some("f4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3) + k)),
         Some("b4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3).wrapping_sub(k) & 7)),
         Some("rc8") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |_| s & 3)),
@@ -290,7 +290,7 @@ fn picked(x: u32, y: u32, which: impl Fn(u32) -> u32) -> u32 {
     (0..4).fold(0, |out, k| out | ((bytes >> (8 * which(k))) as u32 & 0xff) << (8 * k))
 }
 
-/// `dp4a`, `dp2a`.
+/// Lowers `dp4a` and `dp2a`.
 pub fn dot<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (_, high) = (f.flag("lo"), f.flag("hi"));
     let halves = f.ins.opcode.starts_with("dp2a");

@@ -31,7 +31,7 @@ fn address<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Result<(ScalarT
     })
 }
 
-/// `mapa`.
+/// Lowers `mapa`.
 pub fn map<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (ty, from, offset, aux) = address(b, f)?;
     let d = b.dst(f.operand(0)?, ty)?;
@@ -40,7 +40,7 @@ pub fn map<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `getctarank`.
+/// Lowers `getctarank`.
 pub fn rank<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (_, from, offset, aux) = address(b, f)?;
     let d = b.dst(f.operand(0)?, ScalarType::U32)?;
@@ -48,7 +48,7 @@ pub fn rank<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `barrier.cluster`.
+/// Lowers `barrier.cluster`.
 pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["aligned", "acquire", "release", "relaxed"]);
     if f.flag("arrive") {

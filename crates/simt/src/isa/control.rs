@@ -1,4 +1,4 @@
-//! Branches, calls, barriers, and operations across the lanes of a warp.
+//! Lowers branches, calls, barriers, and operations across the lanes of a warp.
 
 use crate::exec::arith::{canon, max32, min32};
 use crate::exec::context::Handler;
@@ -91,7 +91,7 @@ pub fn nanosleep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// `bar`, `barrier`.
+/// Lowers `bar` and `barrier`.
 pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let aligned = f.ins.opcode.starts_with("bar.") || f.flag("aligned");
     f.flag("cta");
@@ -163,7 +163,7 @@ pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `d`, or `d|p`.
+/// Returns the destinations of `d` or `d|p`.
 fn outputs<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, ty: ScalarType) -> Result<(Opnd, Opnd), String> {
     match *operand {
         Operand::Pair(d, p) => {
@@ -234,7 +234,8 @@ pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `redux` on floats. Every NaN becomes the canonical one first, so that the NaN of a single lane is canonical, too.
+/// Returns the handler of `redux` on floats. Every NaN becomes the canonical one first, so that the NaN of a single
+/// lane is canonical, too.
 fn float_reducer(operation: &str, abs: bool, nan: bool) -> Result<Handler, String> {
     macro_rules! reducer {
         ($pick:expr) => {{
@@ -286,7 +287,7 @@ pub fn activemask<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `call`: of a function of the module, of a system function, or through an address.
+/// Lowers `call`: of a function of the module, of a system function, or through an address.
 pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("uni");
     f.done()?;

@@ -1,4 +1,4 @@
-//! `cvt` between all types, in all rounding modes.
+//! Lowers `cvt` between all types, in all rounding modes.
 
 use crate::exec::arith::{Direction, canon, ftz, narrow, quiet, sat, sat64, short_nan};
 use crate::exec::context::Handler;
@@ -56,7 +56,7 @@ fn quieted(x: f64) -> f64 {
     if x.is_nan() { quiet(x) } else { x }
 }
 
-/// `cvt.pack.sat`: two integers saturated to few bits, below the bits of the third source.
+/// Lowers `cvt.pack.sat`, which saturates two integers to few bits, below the bits of the third source.
 fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sat") {
         return Err("`.sat` is expected".to_owned());

@@ -96,7 +96,7 @@ pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> R
     Err(format!("{count} {what} are expected, not {}", elements.len()))
 }
 
-/// `op d, a`.
+/// Lowers `op d, a`.
 pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, run: Handler) -> Done {
     let d = b.dst(f.operand(0)?, to)?;
     let x = b.src(f.operand(1)?, from)?;
@@ -104,7 +104,7 @@ pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: 
     f.done()
 }
 
-/// `op d, a, b`, all of one type.
+/// Lowers `op d, a, b`, where all operands are of one type.
 pub fn two<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
@@ -112,7 +112,7 @@ pub fn two<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: H
     f.done()
 }
 
-/// `op d, a, b, c`, all of one type.
+/// Lowers `op d, a, b, c`, where all operands are of one type.
 pub fn three<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
     let d = b.dst(f.operand(0)?, ty)?;
     let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);

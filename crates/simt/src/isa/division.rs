@@ -76,7 +76,7 @@ fn quotient(x: u32, y: u32) -> u32 {
     unsafe { q.to_int_unchecked() }
 }
 
-/// As above for signed numbers; the smallest number divided by −1 wraps.
+/// Divides signed numbers; the smallest number divided by −1 wraps.
 #[inline(always)]
 fn signed_quotient(x: i32, y: i32) -> i32 {
     let q = quotient(x.unsigned_abs(), y.unsigned_abs()) as i32;

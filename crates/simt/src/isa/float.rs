@@ -1,4 +1,4 @@
-//! Single and double precision.
+//! Lowers operations in single and double precision.
 
 use crate::exec::arith::{
     Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, quiet, sat,
@@ -193,7 +193,7 @@ pub fn copysign<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     two(b, f, ty, run)
 }
 
-/// `rcp`, `rsqrt`, `sqrt`. The approximate forms round to nearest, which is within the documented error.
+/// Lowers `rcp`, `rsqrt` and `sqrt`. The approximate forms round to nearest, which is within the documented error.
 pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     let approximate = f.flag("approx");

@@ -33,11 +33,11 @@ pub const CACHE: [&str; 23] = [
 
 pub const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
-/// State spaces of an access.
+/// The state spaces that an access may name.
 pub const SPACES: [&str; 9] =
     ["global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", "const"];
 
-/// All comparisons, including unsigned and unordered ones.
+/// The modifiers that name a comparison, including unsigned and unordered ones.
 pub const COMPARISONS: [&str; 18] = [
     "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
 ];
@@ -62,7 +62,7 @@ pub const CLASSES: &[(&str, &[&str])] = &[
     ("tx", &["mbarrier::complete_tx::bytes"]),
 ];
 
-/// One modifier of a form.
+/// A place in a form for one modifier.
 #[derive(Debug)]
 struct Slot<'f> {
     optional: bool,
@@ -92,7 +92,7 @@ fn alternatives(name: &str) -> Vec<&str> {
     }
 }
 
-/// Whether the modifiers of an opcode match a form.
+/// Returns whether the modifiers of an opcode match a form.
 pub fn takes(form: &str, modifiers: &[&str]) -> bool {
     let mut slots = slots(form);
     fits(&mut slots, modifiers)

@@ -1,4 +1,4 @@
-//! Half precision and bfloat16, single and in pairs, computed in a wider format and rounded once.
+//! Lowers operations in half precision and bfloat16, single and in pairs, computed in a wider format and rounded once.
 
 use crate::exec::arith::{fma_odd, max32, min32};
 use crate::exec::context::Handler;
@@ -219,7 +219,7 @@ pub fn or_nan(x: f32, y: f32, picked: f32) -> f32 {
     if x.is_nan() || y.is_nan() { f32::NAN } else { picked }
 }
 
-/// `picked` with the exclusive or of both signs.
+/// Returns `picked` with the exclusive or of both signs.
 #[inline(always)]
 pub fn xor_sign(x: f32, y: f32, picked: f32) -> f32 {
     picked.copysign(f32::from_bits(x.to_bits() ^ y.to_bits()))
@@ -304,7 +304,7 @@ fn nonzero_bit(b: &Builder<'_, '_>, bit: u32) -> Handler {
     if bit == 0 { compare(b.isa, |x: u32, _: u32| x & 1 != 0) } else { compare(b.isa, |x: u32, _: u32| x & 2 != 0) }
 }
 
-/// `setp` on pairs: a predicate per half.
+/// Lowers `setp` on pairs, which sets a predicate per half.
 pub fn setp_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let Operand::Pair(low, high) = *f.operand(0)? else {
         return Err("two predicates are expected".to_owned());

@@ -1,4 +1,4 @@
-//! Integers, bits, moves.
+//! Lowers operations on integers and bits, and moves.
 
 use crate::exec::context::Handler;
 use crate::exec::shapes::{binary, ternary, unary};
@@ -30,7 +30,7 @@ macro_rules! by_type {
 
 pub(super) use by_type;
 
-/// As above, and for pairs of 16 bits in a register.
+/// Chooses a handler by type, also for pairs of 16 bits in a register.
 macro_rules! by_type_or_pair {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
         match $ty {
@@ -84,7 +84,7 @@ pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     two(b, f, ty, run)
 }
 
-/// `addc`, `subc`, `madc`.
+/// Lowers `addc`, `subc` and `madc`.
 pub fn carry<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mut flags = Carry::TAKES;
     flags.set(Carry::SETS, f.flag("cc"));
@@ -315,7 +315,7 @@ pub fn not<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     one(b, f, run.0, run.0, run.1)
 }
 
-/// `and`, `or`, `xor`.
+/// Lowers `and`, `or` and `xor`.
 pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let name = &f.ins.opcode[..2];
     let ty = f.ty()?;

@@ -1,4 +1,4 @@
-//! Loads, stores, conversions of addresses.
+//! Lowers loads, stores and conversions of addresses.
 
 use crate::exec::context::Handler;
 use crate::exec::vector::{binary, unary};

@@ -1,4 +1,4 @@
-//! The operations: one table from which the decoder and the documentation derive.
+//! Defines the operations, in one table from which the decoder and the documentation derive.
 //!
 //! An entry has the opcode, a description, the function that picks its handlers, and its forms as data. The decoder,
 //! the reference page of instructions and the coverage tests use this table. An instruction in another form is refused.
@@ -36,14 +36,14 @@ use crate::isa::decode::Form;
 use crate::mir::builder::Builder;
 use ptx_parser::Instruction;
 
-/// One operation.
+/// An operation of the table.
 #[derive(Debug)]
 pub struct Op {
     /// The opcode without modifiers.
     pub name: &'static str,
     /// The modifiers that it takes, in the notation of [`forms`].
     pub forms: &'static [&'static str],
-    /// A short description.
+    /// What the opcode does, in a few words.
     pub about: &'static str,
     lower: Lower,
 }

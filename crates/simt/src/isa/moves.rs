@@ -40,7 +40,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `mov.b128`.
+/// Lowers `mov.b128`.
 fn mov_quad<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, from: &Operand<'a>) -> Done {
     match (to, from) {
         (Operand::Vector(to), from) if to.len() == 2 => {
@@ -69,7 +69,7 @@ pub fn join(b: &mut Builder<'_, '_>, to: Opnd, [low, high]: [Opnd; 2]) {
     b.emit(run, [to, low, high], 1, 0, 0);
 }
 
-/// The lower or upper 64 bits of a 128-bit value.
+/// Copies the lower or upper 64 bits of a 128-bit value.
 pub fn half(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, which: usize) {
     let run = if which == 0 { unary(b.isa, |x: u128| x as u64) } else { unary(b.isa, |x: u128| (x >> 64) as u64) };
     b.emit(run, [to, from], 1, 0, 0);

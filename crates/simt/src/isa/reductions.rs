@@ -13,11 +13,11 @@ use ptx_parser::ScalarType;
 /// What performs an operation, by what asks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Handlers {
-    /// `atom` and `red`.
+    /// The handler of `atom` and `red`.
     pub atomic: Handler,
-    /// `red.async`.
+    /// The handler of `red.async`.
     pub sent: Handler,
-    /// `cp.reduce.async.bulk`.
+    /// The handler of `cp.reduce.async.bulk`.
     pub bulk: Handler,
 }
 
@@ -29,7 +29,7 @@ fn handlers<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> Handlers {
 /// Where an operation is performed: floats are treated differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Shared memory.
+    /// The memory is shared memory.
     Shared,
     /// Global memory, which flushes subnormals and returns the NaN of a double unchanged.
     Global,

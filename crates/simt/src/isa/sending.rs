@@ -1,5 +1,5 @@
-//! `st.async` and `red.async`: stores and reductions in the shared memory of a cluster, completed on an mbarrier
-//! object.
+//! Lowers `st.async` and `red.async`, which store and reduce in the shared memory of a cluster and complete on an
+//! mbarrier object.
 
 use crate::exec::sending;
 use crate::isa::address::bulk_address;
@@ -24,7 +24,7 @@ fn destination(f: &mut Form<'_, '_>) -> Result<(StateSpace, Bulk), String> {
     })
 }
 
-/// `st.async`.
+/// Lowers `st.async`.
 pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("weak");
     let (space, mut flags) = destination(f)?;
@@ -53,7 +53,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `red.async`.
+/// Lowers `red.async`.
 pub fn reduce<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("relaxed") || !f.flag("cluster") {
         return Err("`.relaxed.cluster` is expected".to_owned());

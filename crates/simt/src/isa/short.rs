@@ -1,4 +1,4 @@
-//! `cvt` to short floats (`f16`, `bf16`, `tf32`, 8 bits), single and in pairs, and from pairs of 8-bit floats to
+//! Lowers `cvt` to short floats (`f16`, `bf16`, `tf32`, 8 bits), single and in pairs, and from pairs of 8-bit floats to
 //! halves.
 //!
 //! The format and the rounding of the result are a number that lanes read, so that one handler serves them all. Formats
@@ -24,11 +24,11 @@ pub type Picked = Result<(Handler, bool), String>;
 /// Modifiers of a conversion.
 #[derive(Debug, Clone, Copy)]
 pub struct How {
-    /// `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
+    /// The rounding: `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
     pub round: &'static str,
     pub flush: bool,
     pub saturate: bool,
-    /// [`RELU`] and [`FINITE`], for short floats only.
+    /// The flags [`RELU`] and [`FINITE`], which only short floats have.
     pub short: u32,
 }
 
@@ -39,7 +39,7 @@ const TENSOR: u32 = 2;
 const E4M3: u32 = 3;
 const E5M2: u32 = 4;
 const FORMATS: [exact::Format; 5] = [exact::F16, exact::BF16, exact::TF32, exact::E4M3, exact::E5M2];
-/// Bits 3 to 5 of a mode: the rounding.
+/// The rounding that bits 3 to 5 of a mode select.
 const ROUNDINGS: [Rounding; 5] = [
     Rounding::Even,
     Rounding::Away,

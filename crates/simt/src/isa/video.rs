@@ -1,4 +1,4 @@
-//! Video operations on the two halves or four bytes of a register.
+//! Lowers video operations on the two halves or four bytes of a register.
 //!
 //! Parts chosen by a selector (`a.h32`, `d.b1`) and averages are refused. `video_scalar.rs` has the scalar operations.
 
@@ -10,7 +10,8 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
-/// Bits of a mode: signedness of the results and of both sources, saturation, sum of the results, bytes.
+/// The bits of a mode say whether the results and both sources are signed, whether results are saturated or summed up,
+/// and whether they are bytes.
 const SIGNED_D: u32 = 1;
 const SIGNED_A: u32 = 1 << 1;
 const SIGNED_B: u32 = 1 << 2;

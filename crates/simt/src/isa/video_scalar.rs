@@ -1,4 +1,4 @@
-//! Scalar video operations: `d = op2(sat(op(a, b)), c)` on words, halves or bytes.
+//! Lowers scalar video operations: `d = op2(sat(op(a, b)), c)` on words, halves or bytes.
 //!
 //! `a.h1` reads a half and extends it by its type's sign; `d.b0` replaces a byte of `c`. The result of the operation
 //! has 34 bits, also where the secondary operation compares it. An H100 has none of these instructions: ptxas writes
@@ -16,7 +16,7 @@ use ScalarType::{S32, U32};
 const SELECTORS: [&str; 6] = ["b0", "b1", "b2", "b3", "h0", "h1"];
 const WORD: u32 = 7;
 
-/// Bits of a mode: the selectors of the destination and of both sources, three bits each, at these places.
+/// The places in a mode at which the selectors of the destination and of both sources begin; each has three bits.
 const SELECT_D: u32 = 0;
 const SELECT_A: u32 = 3;
 const SELECT_B: u32 = 6;
@@ -25,7 +25,7 @@ const SIGNED_D: u32 = 1 << 9;
 const SIGNED_A: u32 = 1 << 10;
 const SIGNED_B: u32 = 1 << 11;
 const SATURATE: u32 = 1 << 12;
-/// The secondary operation, one at most.
+/// The bits of a mode that select the secondary operation; at most one is set.
 const ADD: u32 = 1 << 13;
 const MIN: u32 = 1 << 14;
 const MAX: u32 = 1 << 15;
@@ -38,7 +38,7 @@ const PLUS_ONE: u32 = 1 << 19;
 const SHIFT_7: u32 = 1 << 20;
 const SHIFT_15: u32 = 1 << 21;
 
-/// `vadd`, `vsub`, `vabsdiff`, `vmin` and `vmax`.
+/// Lowers `vadd`, `vsub`, `vabsdiff`, `vmin` and `vmax`.
 pub fn arithmetic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mode = signs(f, 3)? | saturation(f);
     macro_rules! with {
@@ -56,7 +56,7 @@ pub fn arithmetic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     combine(b, f, run, mode)
 }
 
-/// `vshl` and `vshr`: by up to 32 with `.clamp`, by the amount modulo 32 with `.wrap`.
+/// Lowers `vshl` and `vshr`, which shift by up to 32 with `.clamp`, and by the amount modulo 32 with `.wrap`.
 pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mut mode = signs(f, 3)? | saturation(f);
     if mode & SIGNED_B != 0 {

@@ -9,7 +9,7 @@ use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Area, Entry, Ins, Slot};
 use crate::program::{Line, Origin};
 
-/// Flat bytecode.
+/// What a function is emitted to: flat bytecode.
 #[derive(Debug)]
 pub struct Emitted {
     pub ins: Vec<Ins>,

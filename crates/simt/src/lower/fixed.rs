@@ -18,7 +18,7 @@ pub fn run(body: &mut Body) {
     leave_out(body, &copies);
 }
 
-/// Also finds copies of copies: each round uses the rows known from the previous ones.
+/// Finds copies, and copies of copies: each round uses the rows known from the previous ones.
 fn copies(body: &Body) -> Copies {
     let mut writes = vec![0_u32; body.classes.len()];
     for r in body.insts.iter().flat_map(Body::defs) {

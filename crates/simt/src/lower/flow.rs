@@ -3,7 +3,7 @@
 use crate::mir;
 use crate::mir::{Body, Flow};
 
-/// A basic block: a range of instructions, and its successors.
+/// A basic block: a range of instructions, and the blocks that may follow.
 #[derive(Debug, Clone)]
 pub struct Node {
     pub start: usize,
@@ -56,7 +56,7 @@ impl Graph {
 
     /// Returns the immediate post-dominator of every node; `None` where that is the end of the function.
     ///
-    /// Cooper, Harvey and Kennedy's iteration on the reversed graph, from a virtual exit.
+    /// The method is Cooper, Harvey and Kennedy's iteration on the reversed graph, from a virtual exit.
     pub fn post_dominators(&self) -> Vec<Option<usize>> {
         let n = self.nodes.len();
         let exit = n;

@@ -1,4 +1,4 @@
-//! Bytecode as text.
+//! Writes bytecode as text.
 //!
 //! A line has the index of the instruction, the PTX opcode it comes from, the operands it writes, an arrow, the
 //! operands it reads, and its immediate fields. Operands are named by area and offset in rows of 128 bytes: `r3` is a

@@ -1,8 +1,8 @@
 //! The pass that puts the accesses through which blocks communicate in commit order.
 //!
 //! A block that is not in commit order yet runs beside others. Up to its first access in commit order it must not see
-//! what they do, nor they what it does. So relaxed, acquiring and releasing accesses are in commit order, and atomics.
-//! There are two exceptions:
+//! what they do, nor they what it does. So relaxed, acquiring and releasing accesses are in commit order, as atomics
+//! are. There are two exceptions:
 //!
 //! - Atomics that commute, where the kernel has no other such access and reads no result: a sum is the same in any order.
 //! - Volatile accesses, where the kernel has no other such access and no loop that may wait for a volatile load: they

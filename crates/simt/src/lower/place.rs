@@ -1,4 +1,4 @@
-//! Register allocation: virtual registers to rows of the frame.
+//! Allocates registers: virtual registers get rows of the frame.
 //!
 //! Two registers share a row if no thread needs both at once. Liveness along the path of one thread is enough, because
 //! rows are per lane and an instruction writes active lanes only. A small frame keeps a warp's registers in the L1

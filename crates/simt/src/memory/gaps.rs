@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Free ranges. No two touch.
+/// The ranges of addresses that are free. No two ranges touch.
 #[derive(Debug, Default)]
 pub struct Gaps {
-    /// End by start.
+    /// The end of each range, by its start.
     ranges: BTreeMap<u64, u64>,
     /// Starts, by the position of the highest bit of the size.
     classes: BTreeMap<u32, BTreeSet<u64>>,
@@ -19,7 +19,7 @@ const fn class(size: u64) -> u32 {
 }
 
 impl Gaps {
-    /// One range.
+    /// Returns gaps that consist of one range.
     pub fn of(start: u64, end: u64) -> Self {
         let mut gaps = Self::default();
         gaps.insert(start, end);

@@ -18,10 +18,10 @@ use ptx_parser::{Guard, Operand, ScalarType, Variable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symbol {
     Register(Reg, ScalarType),
-    /// Registers such as `%r0` to `%r16`: the first one, and their number.
+    /// The symbol names registers such as `%r0` to `%r16`, by the first one and their number.
     Range(Reg, u32, ScalarType),
-    /// An offset in the function's locals: variables, parameters of device functions and of calls, with their size in
-    /// bytes.
+    /// The symbol is a variable, or a parameter of a device function or a call: an offset in the function's locals,
+    /// with the size in bytes.
     Local(u32, u32),
     /// An offset in the kernel's parameters.
     Param(u32),
@@ -30,7 +30,7 @@ pub enum Symbol {
     Shared(u32),
     /// An address in global memory.
     Global(u64),
-    /// A device function, by its number in the module.
+    /// The symbol is a device function, by the number that it has in the module.
     Function(u32),
 }
 
@@ -51,7 +51,7 @@ pub struct KernelParts<'a> {
     pub dynamic: Option<u32>,
     /// Where those start: after all static variables.
     pub dynamic_base: u32,
-    /// The opcodes used so far, with their modifiers.
+    /// The opcodes that were used so far, with their modifiers.
     pub opcodes: Vec<String>,
     pub opcode_numbers: HashMap<&'a str, u32>,
 }
@@ -67,7 +67,7 @@ impl<'a> KernelParts<'a> {
         number
     }
 
-    /// Index in the kernel of the function with this number.
+    /// Returns the index in the kernel of the function with this number.
     pub fn reach(&mut self, number: u32) -> usize {
         if let Some(at) = self.functions.iter().position(|&f| f == number) {
             return at;
@@ -92,7 +92,7 @@ pub struct Builder<'a, 'g> {
     pub source: Source<'g>,
     /// The label to which every `ret` branches.
     pub end: Label,
-    /// Bytes of the kernel's parameters; none in a device function.
+    /// The bytes of the kernel's parameters; none in a device function.
     pub param_bytes: u32,
     tables: HashMap<&'a str, Vec<&'a str>>,
     fixups: Vec<(Reg, Reg, ScalarType)>,
@@ -170,7 +170,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// Reserves local memory.
+    /// Reserves local memory for a variable.
     pub fn local(&mut self, bytes: u64, align: u32) -> Result<u32, String> {
         let at = self.locals.next_multiple_of(align.max(1));
         let end = u64::from(at) + bytes;
@@ -181,7 +181,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Ok(at)
     }
 
-    /// Declares registers.
+    /// Declares the registers of a `.reg`.
     pub fn declare_registers(&mut self, v: &Variable<'a>) -> Result<(), String> {
         let class = if v.ty == ScalarType::B128 { Class::Quad } else { class_of(v.ty)? };
         let Some(count) = v.range else {

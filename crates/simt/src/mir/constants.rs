@@ -7,7 +7,7 @@ use crate::program::ParamRow;
 use crate::program::ins::{Area, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Rows that all functions of a kernel share.
+/// The rows that all functions of a kernel share.
 #[derive(Debug, Default)]
 pub struct Constants {
     pub rows: Vec<Row<u32>>,

@@ -1,4 +1,4 @@
-//! State shared by the functions of a module: the addresses of its variables and the numbers of its functions.
+//! Holds what the functions of a module share: the addresses of its variables and the numbers of its functions.
 
 use std::collections::HashMap;
 

@@ -13,20 +13,20 @@ use crate::program::Line;
 use crate::program::ins::Slot;
 use ptx_parser::ScalarType;
 
-/// A virtual register.
+/// A register before rows are allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(pub u32);
 
 /// How a register is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// One bit per lane.
+    /// The register has one bit per lane.
     Pred,
-    /// Up to 32 bits per lane.
+    /// The register has up to 32 bits per lane.
     Narrow,
-    /// 64 bits per lane.
+    /// The register has 64 bits per lane.
     Wide,
-    /// 128 bits per lane.
+    /// The register has 128 bits per lane.
     Quad,
 }
 
@@ -41,7 +41,7 @@ impl Class {
     }
 }
 
-/// An operand.
+/// An operand of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opnd {
     None,
@@ -59,19 +59,19 @@ pub struct Label(pub u32);
 pub enum Flow {
     Next,
     Jump(Label),
-    /// To the label or to the next instruction.
+    /// Control goes to the label or to the next instruction.
     Branch(Label),
     Table(Vec<Label>),
-    /// To another function, then to the next instruction.
+    /// Control goes to another function, then to the next instruction.
     Call,
-    /// Nowhere: return, exit, trap.
+    /// Control goes nowhere: the instruction is a return, an exit or a trap.
     End,
 }
 
-/// The effect of an instruction on its operands.
+/// What an instruction does with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Known to its handler only.
+    /// Only the handler knows what it does.
     Any,
     /// Copies operand 1 to operand 0 and has no other effect.
     Copy,
@@ -79,7 +79,7 @@ pub enum Work {
     Decision,
 }
 
-/// When an access to memory that blocks share is in commit order.
+/// The condition under which an access to memory that blocks share is in commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Never: it is no such access, or a plain one.
@@ -92,11 +92,11 @@ pub enum Order {
     /// A volatile access: if the kernel has an atomic or a relaxed, acquiring or releasing access, or if a volatile load
     /// is in a loop.
     Volatile,
-    /// A relaxed, acquiring or releasing access, or any other atomic: always.
+    /// The access is always in commit order: it is relaxed, acquiring or releasing, or another atomic.
     Always,
 }
 
-/// An instruction.
+/// An instruction before register allocation.
 #[derive(Debug, Clone)]
 pub struct Inst {
     pub run: Handler,
@@ -123,11 +123,11 @@ pub struct Inst {
     pub counts: u32,
 }
 
-/// A function before register allocation.
+/// A function before registers are allocated.
 #[derive(Debug, Default)]
 pub struct Body {
     pub insts: Vec<Inst>,
-    /// The index of the instruction after each label.
+    /// The index of the instruction that follows each label.
     pub labels: Vec<usize>,
     pub classes: Vec<Class>,
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ptx_parser::Place;
 
-/// The source lines of one function.
+/// The lines of source that a function comes from.
 #[derive(Debug)]
 pub struct Source<'f> {
     files: &'f [(u32, String)],

@@ -12,13 +12,13 @@ impl StateSpace {
     pub const SHARED: Self = Self(0x20);
     pub const LOCAL: Self = Self(0x30);
     pub const PARAM: Self = Self(0x40);
-    /// Shared memory of another block of the cluster: only of an address, never of an instruction.
+    /// The state space of addresses in the shared memory of another block of the cluster; no instruction names it.
     pub const REMOTE: Self = Self(0x50);
 }
 
 bitflags! {
-    /// A memory instruction: its flags, its state space, and in the low four bits the number of elements per lane (1, 2,
-    /// 4, or 8 of an atomic).
+    /// The flags, the state space, and in the low four bits the number of elements per lane (1, 2, 4, or 8 of an
+    /// atomic) of a memory instruction.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Access: u32 {
         /// The bits of the state space.
@@ -55,7 +55,7 @@ bitflags! {
         const SILENT = 8;
     }
 
-    /// A reconvergence point.
+    /// The flags of a reconvergence point.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Join: u32 {
         /// Lanes that continue from there only exit.
@@ -114,21 +114,21 @@ bitflags! {
         const ALIGNED = 16;
     }
 
-    /// A fence.
+    /// The flags of a fence.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Fence: u32 {
-        /// Its scope includes other blocks.
+        /// The fence's scope includes other blocks.
         const DEVICE = 1;
-        /// It is a proxy fence for bulk copies.
+        /// The fence is a proxy fence for bulk copies.
         const BULK = 2;
     }
 
     /// An address in the shared memory of a cluster.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct ClusterAddress: u32 {
-        /// It has 32 bits.
+        /// The address has 32 bits.
         const NARROW = 1;
-        /// It is an offset in the window, not a generic address.
+        /// The address is an offset in the window, not a generic address.
         const OFFSET = 2;
     }
 
@@ -158,7 +158,7 @@ impl Access {
         Self::from_bits_retain(space.0)
     }
 
-    /// The same with `count` elements per lane.
+    /// Returns the flags with `count` elements per lane.
     pub const fn with_elements(self, count: u32) -> Self {
         Self::from_bits_retain(self.bits() | count)
     }

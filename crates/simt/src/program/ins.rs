@@ -1,4 +1,4 @@
-//! The instructions of the flat bytecode and their operands.
+//! Defines the instructions of the flat bytecode and their operands.
 //!
 //! An operand is a byte offset into one of four areas. Its two low bits are the area: every row is aligned to four
 //! bytes at least.
@@ -41,7 +41,7 @@ impl Slot {
 pub struct Bases([*mut u8; 4]);
 
 impl Bases {
-    /// No areas yet.
+    /// The bases of a kernel that has no areas yet.
     pub const NONE: Self = Self([ptr::null_mut(); 4]);
 
     pub const fn set(&mut self, area: Area, start: *mut u8) {
@@ -72,21 +72,21 @@ impl Bases {
 #[derive(Debug, Clone, Copy)]
 pub struct Entry(pub(crate) unsafe fn());
 
-/// One instruction of the bytecode.
+/// An instruction of the bytecode.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Ins {
     pub run: Entry,
-    /// Destinations first, then sources.
+    /// The operands: destinations first, then sources.
     pub o: [Slot; 6],
     /// The offset of an address, the distance of a branch in instructions, or another number for the handler.
     pub imm: i64,
-    /// Another number for the handler.
+    /// A number that the handler interprets, besides `imm`.
     pub aux: u32,
-    /// Index into the function's table of source lines.
+    /// The index of the line in the function's table of source lines.
     pub line: u32,
-    /// The number of counted instructions from this one to the end of its straight-line run: the next control transfer
-    /// or change of the active lanes. They are counted together when a path arrives.
+    /// The number of counted instructions from this one to the end of its straight-line run, which is the next control
+    /// transfer or change of the active lanes. They are counted together when a path arrives.
     pub ahead: u32,
 }
 
@@ -97,7 +97,7 @@ impl Ins {
         self.aux & flags.bits() != 0
     }
 
-    /// `aux` of a memory instruction.
+    /// Returns what `aux` says of a memory instruction.
     #[inline(always)]
     pub const fn access(&self) -> Access {
         Access::from_bits_retain(self.aux)

@@ -11,14 +11,14 @@ use crate::program::row::Row;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub function: usize,
-    /// Index into the function's lines.
+    /// The index of the line among the function's lines.
     pub line: u32,
 }
 
 /// The place of an instruction in the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Index into the kernel's files; zero for none.
+    /// The index of the file among the kernel's files; zero for none.
     pub file: u32,
     pub source: u32,
     /// The line of the PTX.
@@ -43,21 +43,21 @@ pub enum Origin {
     Join,
 }
 
-/// One function's code.
+/// The bytecode that one function has.
 #[derive(Debug, Clone)]
 pub struct Code {
     pub name: String,
     pub ins: Vec<Ins>,
     pub lines: Vec<Line>,
-    /// One per instruction.
+    /// Where each instruction comes from.
     pub origins: Vec<Origin>,
-    /// Bytes of registers.
+    /// The bytes of registers that the function needs.
     pub frame: u32,
-    /// Bytes of local memory per lane: variables and parameters.
+    /// The bytes of local memory per lane that variables and parameters need.
     pub locals: u32,
     /// See [`Kernel::reads_unwritten`].
     pub reads_unwritten: bool,
-    /// Offset in the locals and size of each parameter of a device function.
+    /// The offset in the locals and the size of each parameter of a device function.
     pub params: Vec<(u32, u32)>,
     pub result: Option<(u32, u32)>,
 }
@@ -72,11 +72,11 @@ pub struct Param {
 /// A parameter, or a part of one, that has a row among the constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParamRow {
-    /// The index of its first row.
+    /// The index of the first row.
     pub row: u32,
     /// The offset in the parameters.
     pub offset: u32,
-    /// Eight bytes and two rows; otherwise four and one.
+    /// Whether the parameter has eight bytes and two rows; otherwise it has four and one.
     pub wide: bool,
 }
 
@@ -94,14 +94,14 @@ pub struct CallSite {
 #[derive(Debug, Clone)]
 pub struct Kernel {
     pub name: String,
-    /// Its number in the module, from which its address is computed.
+    /// The number that the kernel has in the module, from which its address is computed.
     pub number: u32,
     /// The first is the kernel itself.
     pub functions: Vec<Code>,
-    /// Index into `functions` by module-wide number of the function, for calls through addresses.
+    /// The index into `functions` for each number of a function in the module, for calls through addresses.
     pub by_number: Vec<Option<usize>>,
     pub calls: Vec<CallSite>,
-    /// Jump tables of `brx.idx`: distances from the instruction.
+    /// The jump tables of `brx.idx`, which hold distances from the instruction.
     pub tables: Vec<Vec<i64>>,
     /// The opcodes of the PTX from which the code is made.
     pub opcodes: Vec<String>,
@@ -127,7 +127,7 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// `file:line` of the source, or the line of the PTX.
+    /// Returns the `file:line` of the source, or the line of the PTX.
     pub fn place(&self, at: Position) -> String {
         let Some(line) = self.functions.get(at.function).and_then(|f| f.lines.get(at.line as usize)) else {
             return "an unknown line".to_owned();
@@ -152,7 +152,7 @@ impl Kernel {
         rows
     }
 
-    /// Local memory of the kernel's own frame, in bytes per thread.
+    /// Returns the bytes of local memory per thread that the kernel's own frame takes.
     pub fn local_bytes(&self) -> u32 {
         self.functions.first().map_or(0, |f| f.locals)
     }

@@ -5,16 +5,16 @@
 
 use std::ptr::NonNull;
 
-/// Lanes of a warp.
+/// The number of lanes that a warp has.
 pub const LANES: usize = 32;
 
-/// One value per lane.
+/// A value for each lane.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Row<T>(pub [T; LANES]);
 
 impl<T: Copy> Row<T> {
-    /// The same value in every lane.
+    /// Returns a row with the same value in every lane.
     pub const fn of(value: T) -> Self {
         Self([value; LANES])
     }
@@ -28,7 +28,7 @@ pub trait Lane: Copy + Default + 'static {
     fn blend(self, new: Self, flag: i32) -> Self;
 }
 
-/// A truth value per lane: all ones or zero.
+/// A truth value for each lane, whose bits are all ones or all zero.
 pub type Flags = [i32; LANES];
 
 /// Returns the bits of a mask as a truth value per lane.

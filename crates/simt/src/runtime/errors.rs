@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::memory::{Memory, Use};
 
-/// A `cudaError_t`.
+/// A `cudaError_t` as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Code(pub u32);
 
@@ -22,7 +22,7 @@ impl Code {
     pub const INVALID_HANDLE: Self = Self(400);
 }
 
-/// Code, name, text.
+/// The code, the name and the text of each error.
 const TEXTS: [(u32, &str, &str); 15] = [
     (0, "cudaSuccess", "no error"),
     (1, "cudaErrorInvalidValue", "invalid argument"),

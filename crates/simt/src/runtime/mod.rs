@@ -18,23 +18,23 @@ use crate::program::Kernel;
 use crate::runtime::errors::{Code, Texts};
 use crate::runtime::transfer::Transfer;
 
-/// `cudaStreamTailLaunch`.
+/// The value of `cudaStreamTailLaunch`.
 pub const TAIL: u64 = 3;
 
-/// `cudaStreamFireAndForget`.
+/// The value of `cudaStreamFireAndForget`.
 pub const FIRE_AND_FORGET: u64 = 4;
 
-/// CUDA's default of `cudaLimitDevRuntimePendingLaunchCount`.
+/// The default that CUDA gives `cudaLimitDevRuntimePendingLaunchCount`.
 pub const PENDING_LAUNCHES: u64 = 2048;
 
-/// State shared by all grids of one launch from the host.
+/// The state that all grids of one launch from the host share.
 #[derive(Debug)]
 pub struct Device<'m> {
     pub profile: &'m DeviceProfile,
-    /// The kernels of the module by the number in their address.
+    /// The kernels of the module, by the number in their address.
     pub kernels: BTreeMap<u32, &'m Kernel>,
     pub texts: &'m Texts,
-    /// Bytes of local memory per thread, and of the heap.
+    /// The bytes of local memory that each thread has, and those of the heap.
     pub stack: u64,
     pub heap: u64,
     pub slots: Slots,
@@ -49,7 +49,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// At most `limit` launches.
+    /// Returns slots for at most `limit` launches.
     pub const fn new(limit: u64) -> Self {
         Self { limit, pending: AtomicU64::new(0) }
     }
@@ -75,7 +75,7 @@ impl Slots {
 pub struct Shape {
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Dynamic shared memory in bytes.
+    /// The bytes of dynamic shared memory.
     pub shared: u32,
     /// Blocks per cluster, where the launch says so.
     pub cluster: Option<[u32; 3]>,
@@ -121,7 +121,7 @@ pub struct Queue {
     pub tail: Vec<Queued>,
 }
 
-/// A parameter buffer.
+/// A buffer for the parameters of a launch.
 #[derive(Debug)]
 pub struct ParameterBuffer {
     pub bytes: u64,
@@ -146,7 +146,7 @@ pub struct State {
     pub queue: Queue,
 }
 
-/// The device runtime of one grid.
+/// The state of the device runtime that one grid has.
 #[derive(Debug)]
 pub struct GridRuntime<'m> {
     pub device: &'m Device<'m>,

@@ -3,7 +3,7 @@
 use crate::error::SimError;
 use crate::memory::Memory;
 
-/// The rows of one side of a transfer.
+/// The rows that one side of a transfer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
     pub start: u64,
@@ -24,7 +24,7 @@ pub enum Source {
 pub struct Transfer {
     pub from: Source,
     pub to: Side,
-    /// Bytes per row, rows, slices.
+    /// The number of bytes per row, of rows, and of slices.
     pub extent: [u64; 3],
 }
 

@@ -28,7 +28,7 @@ use copies::Copies;
 use locals::Locals;
 use remote::RemoteAccesses;
 
-/// The shadow state of one block.
+/// The shadow state that the sanitizer keeps for one block.
 #[derive(Debug, Default)]
 pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
@@ -50,7 +50,7 @@ pub struct BlockShadow {
     lints: Vec<Hazard>,
     /// Findings that are not reported.
     pub(super) ignored: Ignored,
-    /// Per warp.
+    /// The copies of each warp.
     pub(super) copies: Vec<Copies>,
     pub(super) bulk: BulkCopies,
     pub(super) remote: RemoteAccesses,

@@ -1,4 +1,5 @@
-//! The compact shadow state of a line in an epoch: enough for whole words that any warps load and one warp stores.
+//! Keeps the compact shadow state of a line in an epoch, which is enough for whole words that any warps load and one
+//! warp stores.
 //!
 //! Nearly all accesses are of that kind, and take a few operations on masks of words. An access that may conflict, is
 //! not plain, or does not cover whole words is refused. Then the line is expanded to the full form, a tag per word,
@@ -26,7 +27,7 @@ pub struct Moment {
 pub struct Words<'w> {
     /// A bit per word.
     pub mask: u32,
-    /// For each word the lane that accesses it, or one of them.
+    /// The lane that accesses each word, or one of several.
     pub lanes: &'w [u8; WORDS],
     /// Words that several lanes access.
     pub doubled: u32,
@@ -44,11 +45,11 @@ impl Words<'_> {
 /// Accesses of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Track {
-    /// Words accessed in this epoch.
+    /// The words that were accessed in this epoch.
     pub now: u32,
-    /// Of these, words that the line's warp has accessed since its last synchronisation.
+    /// The words of this epoch that the line's warp has accessed since its last synchronisation.
     fresh: u32,
-    /// Of these, words that several of its lanes have accessed.
+    /// The words of this epoch that several lanes of the warp have accessed.
     lanes: u32,
     /// Whole words of plain accesses since the line was begun that are not in its masks of bytes yet.
     pub ever: u32,
@@ -78,7 +79,7 @@ impl Track {
         if mask.count_ones() <= FEW {
             return each(mask).for_each(|w| self.who[w] = words.who(w));
         }
-        // Computed separately from the stores, so that both loops vectorise.
+        // The tags are computed apart from the stores, so that both loops vectorise.
         let new: [u32; WORDS] = std::array::from_fn(|w| words.who(w));
         if mask == u32::MAX {
             self.who = new;
@@ -89,7 +90,7 @@ impl Track {
         }
     }
 
-    /// The tags of the words of this epoch. Words that are not fresh count as synchronised.
+    /// Writes the tags of the words that this epoch accessed. Words that are not fresh count as synchronised.
     pub fn tag(&self, tags: &mut [Tag; WORDS], epoch: u32, sync: u32, warps: u32) {
         for w in each(self.now) {
             let sync = if self.fresh & BIT[w] == 0 { Tag::SYNCED } else { sync };
@@ -118,7 +119,7 @@ pub struct Compact {
 }
 
 impl Compact {
-    /// The state of a new line.
+    /// Forgets everything, so that the state is that of a new line.
     pub const fn forget(&mut self) {
         (self.epoch, self.loads.ever, self.stores.ever) = (0, 0, 0);
     }

@@ -29,9 +29,9 @@ const MOST: usize = 1 << 14;
 /// Accesses of two blocks that are not ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockConflict {
-    /// Offset of the byte from the start of global memory.
+    /// The offset of the byte from the start of global memory.
     pub offset: u64,
-    /// The faulting access, and the other one.
+    /// The access that is at fault, and the other one.
     pub here: Act,
     pub there: Act,
 }
@@ -109,7 +109,7 @@ impl GridShadow {
         }
     }
 
-    /// The same without reports of these findings.
+    /// Returns the shadow state without reports of these findings.
     pub fn ignoring(self, ignored: Ignored) -> Self {
         Self { ignored, ..self }
     }

@@ -7,7 +7,7 @@ use crate::sanitize::races::{Class, Fault};
 pub struct Ignored(u8);
 
 impl Ignored {
-    /// These classes.
+    /// Returns the set that ignores these classes.
     pub fn of(classes: impl IntoIterator<Item = Class>) -> Self {
         Self(classes.into_iter().fold(0, |all, class| all | 1 << class as u8))
     }

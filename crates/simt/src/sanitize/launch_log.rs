@@ -9,15 +9,15 @@ use crate::sanitize::request::Op;
 use crate::sanitize::summary::Entry;
 use crate::sanitize::when::When;
 
-/// Lines per page of marks.
+/// The number of lines on each page of marks.
 const PAGE: u32 = 1024;
 
-/// What one block added in one call.
+/// What one block added to the log in one call.
 #[derive(Debug, Clone, Copy)]
 struct BlockLog {
     block: u32,
     released: When,
-    /// The end of its words.
+    /// The index at which the block's words end.
     end: usize,
 }
 

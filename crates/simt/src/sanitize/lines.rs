@@ -10,7 +10,7 @@ use crate::sanitize::words::{WORDS, bytes_of};
 /// Lines of global memory that a block keeps in detail; beyond that it keeps the summary only.
 pub const MOST: usize = 4096;
 
-/// 128 bytes of memory. Masks have a bit per byte.
+/// The state of 128 bytes of memory. Masks have a bit per byte.
 #[derive(Debug, Clone)]
 pub struct Line {
     /// The compact shadow state: this epoch and the last ones, as long as it suffices.
@@ -23,7 +23,7 @@ pub struct Line {
     pub written: u128,
     /// Bytes that an asynchronous copy has yet to write.
     pub pending: u128,
-    /// Of these, bytes that a reduction combines with memory.
+    /// The stored bytes that a reduction combines with memory.
     pub merging: u128,
     /// Bytes that a bulk copy is reading.
     pub being_read: u128,
@@ -35,12 +35,12 @@ pub struct Line {
     pub change_epoch: u32,
     /// Bytes that were loaded in that epoch.
     pub load_bytes: u128,
-    /// The last load of several words: its threads and its words. An equal load adds nothing.
+    /// The last load of several words: the threads and the words. An equal load adds nothing.
     pub last_load: (Tag, u128),
     pub stores: [Tag; WORDS],
     pub loads: [Tag; WORDS],
     pub changes: [Tag; WORDS],
-    /// The stored values.
+    /// The values that were stored.
     pub values: [u32; WORDS],
     /// Words of which a store wrote a part.
     pub partial: u32,
@@ -186,5 +186,5 @@ impl Hasher for Scatter {
     }
 }
 
-/// By line number.
+/// A map by the number of the line.
 pub type ByLine<T> = HashMap<u32, T, BuildHasherDefault<Scatter>>;

@@ -13,7 +13,7 @@ use crate::sanitize::words::{BIT, WORDS, each};
 
 /// Words of all records of a launch, each line counted on its own, beyond which stretches are dropped.
 pub const MOST: u64 = 1 << 25;
-/// Lines per stretch.
+/// The number of lines in each stretch.
 pub const STRETCH: u32 = 32;
 /// Source lines that a short list of threads can distinguish.
 const PALETTE: usize = 4;
@@ -23,7 +23,7 @@ pub const fn is_tracked(number: u32, sparse: u32) -> bool {
     scattered(number / STRETCH).trailing_zeros() >= sparse
 }
 
-/// A block's accesses of one kind to one line.
+/// The accesses of one kind that a block makes to one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRecord {
     pub number: u32,
@@ -43,7 +43,7 @@ pub struct AccessRecord {
 /// Values of words that were stored in parts, so that stores of blocks to other bytes of them can be compared by byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
-    /// A bit per such word.
+    /// A bit for each word that was stored in parts.
     pub words: u32,
     pub values: [u32; WORDS],
 }
@@ -55,7 +55,7 @@ enum Names {
     Run {
         shift: u32,
     },
-    /// Lanes of one warp at few source lines.
+    /// The threads are lanes of one warp at few source lines.
     Near,
     Each,
 }
@@ -70,7 +70,7 @@ struct Head {
     acquired: When,
     /// Values of words that were stored in parts follow.
     partial: bool,
-    /// The number of lines of the record; above one only for whole lines.
+    /// The number of lines that the record is about; above one only for whole lines.
     lines: u32,
     base: u32,
 }
@@ -79,7 +79,7 @@ const HEAD: usize = 3;
 /// The bit at which the number of lines begins in the second word of a head.
 const LINES: u32 = 8;
 const MOST_LINES: u32 = 0xffff;
-/// Set in the second word of the head of a partial record.
+/// The bit that is set in the second word of the head of a partial record.
 const PARTIAL: u32 = 1 << 31;
 
 impl Head {
@@ -143,7 +143,7 @@ pub struct Log {
     weight: u64,
 }
 
-/// A mask of some of a line's words, as words of a log.
+/// Packs a mask of some of a line's words into words of a log.
 fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
     let mut row = [0; WORDS];
     let mut count = 0_usize;
@@ -341,7 +341,7 @@ fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     (if near { Names::Near } else { Names::Each }, warp << 5)
 }
 
-/// A record with the words after its head.
+/// A record of a log with the words that follow its head.
 #[derive(Debug, Clone, Copy)]
 struct EncodedRecord<'l> {
     head: Head,

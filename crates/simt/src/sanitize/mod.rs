@@ -1,4 +1,5 @@
-//! The sanitizer: its shadow state and its checks. It does not depend on instructions.
+//! Detects races and other misuse of memory: the shadow state and the checks of the sanitizer. It does not depend on
+//! instructions.
 //!
 //! Within a block ([`BlockShadow`]) every word keeps its last accesses, and each new access is compared with them
 //! ([`races`]). Between blocks ([`GridShadow`]) every line keeps the accesses of blocks to its bytes, which are

@@ -13,10 +13,10 @@ pub struct Part {
     pub op: Op,
     pub from: usize,
     pub count: usize,
-    /// Words of the request before this part.
+    /// The number of words of the request that precede this part.
     pub done: usize,
     pub shift: u32,
-    /// The accessed bytes.
+    /// The bytes that are accessed.
     pub bytes: u128,
     pub base: Tag,
 }
@@ -83,7 +83,6 @@ impl Part {
 
     /// Records the accesses; `value` returns what is stored to word `k` of the part. Relaxed ones only mark the bytes
     /// as written.
-    /// `k` of the part.
     #[inline]
     pub fn record(&self, line: &mut Line, epoch: u32, relaxed: bool, value: impl Fn(usize) -> u32) {
         if self.op != Op::Load {
@@ -171,7 +170,7 @@ impl Part {
             }
             return;
         }
-        // A part of one word.
+        // The part has one word.
         let word = self.from % WORDS;
         let bits = spread(self.base.bytes());
         let kept = if (line.stored >> (4 * word)).trailing_zeros() >= 4 { 0 } else { line.values[word] & !bits };

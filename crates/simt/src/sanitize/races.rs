@@ -1,4 +1,4 @@
-//! The conflicts among accesses of one block, and their severity.
+//! Defines which accesses of one block conflict, and how severe that is.
 //!
 //! Two accesses are ordered if a barrier, a fence or a completed asynchronous wait of the block is between them, or,
 //! for lanes of one warp, a synchronisation of that warp. Each of these counts for the whole block or the whole warp.
@@ -47,7 +47,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Its class; `None` for one that cannot be switched off.
+    /// Returns the class of the fault; `None` for one that cannot be switched off.
     pub const fn class(self) -> Option<Class> {
         match self {
             Self::Unwritten => Some(Class::Uninitialised),
@@ -68,7 +68,7 @@ impl Fault {
 pub struct Hazard {
     pub fault: Fault,
     pub space: Space,
-    /// Offset from the start of the state space.
+    /// The offset from the start of the state space.
     pub offset: u64,
     pub now: Op,
     pub tag: Tag,
@@ -95,7 +95,7 @@ fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op) -> Option<Fault> {
     }
 }
 
-/// One thread's access to one word.
+/// An access of one thread to one word.
 #[derive(Debug, Clone, Copy)]
 pub struct Touch {
     pub word: usize,

@@ -1,4 +1,4 @@
-//! The accesses of a warp in one instruction.
+//! Represents the accesses of a warp in one instruction.
 
 /// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,11 +12,11 @@ use crate::sanitize::tag::Tag;
 use crate::sanitize::when::When;
 use crate::sanitize::words::WORDS;
 
-/// One block's part of an entry.
+/// The part of an entry that belongs to one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
     block: u32,
-    /// The last access to each word: source line and thread of its tag.
+    /// The last access to each word: the source line and the thread of its tag.
     who: [u32; WORDS],
 }
 
@@ -35,7 +35,7 @@ enum Stored {
     Bytes(u32),
 }
 
-/// Equal accesses of several blocks.
+/// The accesses in which several blocks are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub op: Op,
@@ -59,7 +59,8 @@ fn ordered(x: &Entry, a: u32, y: &Entry, b: u32) -> bool {
 }
 
 impl Entry {
-    /// One block's accesses and their release. An atomic releases itself, to all blocks that acquire later.
+    /// Returns an entry of one block's accesses and their release. An atomic releases itself, to all blocks that
+    /// acquire later.
     pub fn new(record: &AccessRecord, block: u32, released: When) -> Self {
         let &AccessRecord { op, bytes, values, acquired, who, .. } = record;
         let released = if op == Op::Change { When::Own } else { released };
@@ -166,7 +167,7 @@ impl Entry {
     }
 }
 
-/// One block's accesses to a line, a record per kind of access.
+/// Condenses one block's accesses to a line into a record per kind of access.
 pub fn condense(line: &Line, number: u32, acquired: When, mut sink: impl FnMut(&AccessRecord)) {
     let (loaded, stored) = line.touched();
     for (op, bytes) in [(Op::Store, stored), (Op::Load, loaded), (Op::Change, line.changed)] {

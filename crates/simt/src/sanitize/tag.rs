@@ -17,7 +17,7 @@ const BYTES: u32 = 29;
 const SYNC: u32 = 33;
 const EPOCH: u32 = 44;
 
-/// One access to a word of four bytes. The default is "never": epochs start at one.
+/// The access of a thread to a word of four bytes. The default is "never": epochs start at one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tag(u64);
 
@@ -39,13 +39,13 @@ impl Tag {
         Self(bits | u64::from(who))
     }
 
-    /// The same by another thread: `lane` counts from the tag's own.
+    /// Returns the tag of the same access by another thread: `lane` counts from the tag's own.
     #[inline]
     pub const fn of_lane(self, lane: u64) -> Self {
         Self(self.0 + lane)
     }
 
-    /// The same to some bytes only, a bit per byte.
+    /// Returns the tag of the same access to some bytes only, a bit per byte.
     pub const fn of_bytes(self, bytes: u8) -> Self {
         Self(self.0 & !(0xf << BYTES) | (bytes as u64 & 0xf) << BYTES)
     }
@@ -95,7 +95,7 @@ impl Tag {
         (self.0 >> EPOCH) as u32
     }
 
-    /// Thread and source line only.
+    /// Returns the bits that name the thread and the source line.
     #[inline]
     pub const fn who(self) -> u32 {
         self.0 as u32 & (WARPS - 1) as u32

@@ -1,8 +1,8 @@
-//! Words of a line as a mask.
+//! Converts words of a line to and from masks.
 
 use crate::memory;
 
-/// Words per line.
+/// The number of words that a line has.
 pub const WORDS: usize = 32;
 
 /// The bit of each word, for loops over all words.
@@ -16,7 +16,7 @@ pub const BIT: [u32; WORDS] = {
     bits
 };
 
-/// Words by number.
+/// Returns the numbers of the words in a mask.
 pub fn each(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let word = mask.trailing_zeros() as usize;

@@ -28,27 +28,28 @@ const SPIN: u32 = 32;
 const SPIN_IN_TURN: u32 = 1 << 12;
 /// Polls after which a block is assumed to wait for another one.
 const STUCK: u64 = 1 << 16;
-/// Time slices of a block before the next one runs, under the fair scheduler.
+/// How many time slices a block gets before the next one runs, under the fair scheduler.
 const SLICES: u32 = 64;
 
-/// Time between two checks of the time limit.
+/// The time between two checks of the time limit.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
-/// Instructions between the first two checks, and most between any two. Between others there are as many as took
-/// [`CHECK_EVERY`] before: an instruction can take nanoseconds or, when it prints, milliseconds.
+/// The number of instructions between the first two checks, and the largest number between any two. Between others
+/// there are as many as took [`CHECK_EVERY`] before: an instruction can take nanoseconds or, when it prints,
+/// milliseconds.
 const CHECK_INTERVALS: [u64; 2] = [1 << 12, 1 << 20];
 
 /// Why a block stopped.
 #[derive(Debug)]
 pub enum Pause {
     Done,
-    /// It waits for its place in commit order.
+    /// The block waits until it may commit.
     Commit,
-    /// It may commit and seems to wait for a later block.
+    /// The block may commit and seems to wait for a later block.
     Stuck,
     Trap(Box<Trap>),
 }
 
-/// 128-byte aligned bytes.
+/// Bytes that are aligned to 128.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(128))]
 struct Line([u8; 128]);
@@ -59,7 +60,7 @@ pub struct Block {
     index: [u32; 3],
     /// The blocks of its cluster, while it runs.
     pub peers: Vec<Peer>,
-    /// It has ended, and others of its cluster have not.
+    /// Whether the block has ended while others of its cluster have not.
     pub ended: bool,
     #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
     warps: Vec<Box<Warp>>,
@@ -361,7 +362,7 @@ impl Block {
         }
     }
 
-    /// As above for all events except the most frequent.
+    /// Handles all events except the most frequent.
     #[inline(never)]
     fn settle_event(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
         let resume = cx.resume;

@@ -1,4 +1,4 @@
-//! The blocks of a cluster, scheduled together: in the order of their ranks, each up to its next visible effect.
+//! Schedules the blocks of a cluster together: in the order of their ranks, each up to its next visible effect.
 //!
 //! A block without a cluster is a cluster of one and runs as it would alone. A block can access the shared memory of
 //! the others until those end.

@@ -1,5 +1,5 @@
-//! A grid: its clusters over the host's cores, with the same result for any number of cores. Without clusters every
-//! block is a cluster of one.
+//! Spreads the clusters of a grid over the host's cores, with the same result for any number of cores. Without clusters
+//! every block is a cluster of one.
 //!
 //! Blocks start in order and run in parallel until one reaches an access through which blocks can communicate, as
 //! marked when the kernel was lowered. Such a block waits until all earlier ones have ended: its place in commit order.
@@ -29,7 +29,7 @@ pub struct GridReport {
     pub fair: bool,
 }
 
-/// State shared by the workers.
+/// The state that the workers share.
 #[derive(Debug, Default)]
 struct Queue {
     /// The next block to start.
@@ -45,7 +45,7 @@ struct Queue {
     /// The fair scheduler takes over.
     fair: bool,
     printed: BTreeMap<u64, String>,
-    /// Bytes in it.
+    /// The number of bytes in the queue.
     kept: usize,
     counters: Counters,
     independent: bool,
@@ -222,8 +222,8 @@ impl Queue {
 
 /// Schedules clusters in rounds, each up to its next visible effect.
 ///
-/// Which clusters have started by now depends on the host's threads. So one that has not is first brought to the same
-/// point as the others: before its first visible effect. One that has failed by now fails when it would start.
+/// Which clusters have started by now depends on the host's threads. So a cluster that has not is first brought to the
+/// same point as the others: before its first visible effect. One that has failed by now fails when it would start.
 fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
     let mut failed = queue.trap.take();
     let end = failed.as_ref().map_or(total, |(linear, _)| *linear);

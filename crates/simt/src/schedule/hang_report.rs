@@ -24,7 +24,7 @@ pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
     Position { function, line: code.get(at).map_or(0, |i| i.line) }
 }
 
-/// Returns what every warp that has not ended does. Those that do what warp `at` does come last and without their
+/// Returns what every warp that has not ended does. Warps that do what warp `at` does come last and without their
 /// place, which the trap names.
 pub fn describe(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
     let mut groups: Vec<(Doing, Vec<usize>)> = Vec::new();
@@ -68,7 +68,7 @@ impl Doing {
     }
 }
 
-/// `warp 3`, `warps 0 to 2 and 5`: ascending numbers.
+/// Names warps by ascending numbers: `warp 3`, `warps 0 to 2 and 5`.
 fn named(warps: &[usize]) -> String {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for &warp in warps {

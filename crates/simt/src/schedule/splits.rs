@@ -58,7 +58,7 @@ pub fn rejoin(warp: &mut Warp, id: u32) {
     warp.splits = joined;
 }
 
-/// Whether other lanes of the running split wait for its running path.
+/// Returns whether other lanes of the running split wait for its running path.
 pub fn others_wait(cx: &Context<'_>) -> bool {
     let mine = cx.mask;
     let waiting = cx.stack.iter().fold(0, |m, w| m | w.mask) | cx.frames.iter().fold(0, |m, f| m | f.mask);

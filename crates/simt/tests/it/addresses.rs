@@ -44,7 +44,7 @@ fn left(ptx: &str) -> Vec<i32> {
 
 #[test]
 fn addresses_of_shared_memory_have_32_bits() {
-    // Rows up and down, the one far beyond the memory, with each bit of the upper half set.
+    // The rows go up and down; one is far beyond the memory, with each bit of the upper half set.
     let body = "mov.u64 %rd5, tile;
     add.s64 %rd6, %rd5, %rd3;
     add.s64 %rd7, %rd6, 0x7700000000;

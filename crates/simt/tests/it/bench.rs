@@ -1,4 +1,4 @@
-//! A device under test with one module on it.
+//! Provides a device under test with one module on it.
 
 use simt::{LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, TrapKind, profiles};
 

@@ -7,7 +7,7 @@ use crate::bench::{Arg, Bench};
 
 const BLOCKS: u32 = 24;
 const LAUNCHES: usize = 12;
-/// Threads of the host. The machine may have fewer cores.
+/// The number of threads of the host. The machine may have fewer cores.
 const THREADS: usize = 4;
 
 /// Returns a kernel whose first blocks take longest to reach `body`. There `%rd1` is the address of the word that the

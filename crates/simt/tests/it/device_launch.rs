@@ -108,7 +108,7 @@ fn a_fault_of_a_child_names_the_child_and_who_launched_it() {
     assert!(message.ends_with("(depth 1)"), "{message}");
 }
 
-/// `spread` of so many blocks of four threads, as one order of its additions.
+/// Adds what `spread` of so many blocks of four threads adds, in one order of its additions.
 fn spread(sum: &mut f32, blocks: u32, depth: i32, launches: &mut u64) {
     for block in 0..blocks {
         for thread in 0..4 {

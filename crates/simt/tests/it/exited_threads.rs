@@ -7,7 +7,7 @@ use crate::bench::{Arg, Bench, trap};
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
 /// Returns a kernel `test(out, n)` with the thread's number in `%r1`, n in `%r2` and the address of its word of `out`
-/// in `%rd2`. Threads from n on exit at once.
+/// in `%rd2`. The threads from n on exit at once.
 fn kernel(directives: &str, body: &str) -> String {
     format!(
         "{HEAD}.visible .entry test(.param .u64 out, .param .u32 n){directives}\n{{
@@ -45,7 +45,7 @@ fn left(ptx: &str, threads: u32, n: i32) -> Vec<i32> {
     left
 }
 
-/// So many values of a function, and what was there before behind them.
+/// Returns the first values of a function, and behind them what was there before.
 fn first(n: i32, of: impl Fn(i32) -> i32) -> Vec<i32> {
     (0..64).map(|k| if k < n { of(k) } else { -1 }).collect()
 }
@@ -66,12 +66,12 @@ const REVERSE: &str = "shl.b32 %r3, %r1, 2;
 #[test]
 fn a_barrier_waits_only_for_threads_that_have_not_exited() {
     let ptx = kernel("", &format!("@%p1 bra $L_end;\n{REVERSE}\n$L_end:\nret;"));
-    // A part of the only warp, a part of the second one, all of the second one, one thread.
+    // The threads that stay are a part of the only warp, a part of the second one, all of the second one, one thread.
     for (threads, n) in [(32, 20), (64, 40), (64, 32), (64, 1), (64, 64)] {
         assert_eq!(left(&ptx, threads, n), first(n, |k| n - 1 - k), "{n} of {threads}");
     }
     let [(done, _), _] = launched(&ptx, 1, 64, 40);
-    // Two warps at two barriers.
+    // The two warps are at two barriers.
     assert_eq!(done.unwrap().counters.barriers, 4);
 }
 

@@ -39,7 +39,8 @@ const WORDS: [&str; 24] = [
     "// 日本",
 ];
 
-/// A congruential generator: the same damage each time. Source: Knuth, The Art of Computer Programming 3.3.4, MMIX.
+/// A congruential generator, which does the same damage each time. Source: Knuth, The Art of Computer Programming
+/// 3.3.4, MMIX.
 struct Dice(u64);
 
 impl Dice {

@@ -76,7 +76,7 @@ fn matrix_sums_move_a_fixed_number_of_transactions_an_element() {
 
 #[test]
 fn neighbouring_pairs_count_what_the_profiler_counted_on_an_h100() {
-    // Nsight Compute on 2^24 ints in blocks of 512: 6258688 load requests, 16744448 load sectors, 8388608 store
+    // Nsight Compute counts on 2^24 ints in blocks of 512: 6258688 load requests, 16744448 load sectors, 8388608 store
     // sectors. The counts of 2^14 ints are 1/1024 of those.
     let mut bench = Bench::new(LADDER);
     let (data, sums) = (bench.buffer(&vec![1; N]), bench.buffer(&[0; N / 512]));

@@ -31,7 +31,7 @@ const MAIN: &str = "
 }
 ";
 
-/// It multiplies by a constant of its own, which has the name of one in the other file.
+/// A file with a function that multiplies by a constant, which has the name of one in the other file.
 const OTHER: &str = "
 .file 1 \"other.cu\"
 .visible .global .align 4 .u32 counter = 2000;
@@ -69,7 +69,8 @@ fn refusal(parts: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_kernel_calls_a_function_and_reads_a_variable_of_another_file() {
-    // 5 * 7 with the constant of the other file, and 2000, and 100 with its own; in either order of the files.
+    // The results are 5 * 7 with the constant of the other file, and 2000, and 100 with its own; in either order of the
+    // files.
     assert_eq!(load(&[("main.cu", MAIN), ("other.cu", OTHER)]), Ok(2135));
     assert_eq!(load(&[("other.cu", OTHER), ("main.cu", MAIN)]), Ok(2135));
 }

@@ -1,4 +1,4 @@
-//! One file an operation: `crates/ptx-conformance/ops/*.ptx` on the simulator.
+//! Runs the files `crates/ptx-conformance/ops/*.ptx`, one per operation, on the simulator.
 
 use simt::{Machine, Options, profiles};
 

@@ -1,4 +1,4 @@
-//! What kernels print: before a trap, beyond the bound, without end.
+//! Tests what kernels print: before a trap, beyond the bound, without end.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -24,7 +24,7 @@ fn high(a: i128, b: i128, width: u32) -> i128 {
     a1 * b1 + ((a1 * b0 + a0 * b1 + ((a0 * b0) >> half)) >> half)
 }
 
-/// Bit `at` of a number; beyond its width the sign.
+/// Returns bit `at` of a number; beyond its width the sign.
 fn bit(x: i128, at: i128) -> i128 {
     x >> at.clamp(0, 127) & 1
 }
@@ -233,7 +233,7 @@ fn extended(class: &str, bits: u64) -> i128 {
     }
 }
 
-/// Random numbers and the ends of every width; shifts both small and far too large.
+/// Generates random numbers and the ends of every width; shifts both small and far too large.
 fn number() -> impl Strategy<Value = u64> {
     let ends = [0, 1, 15, 16, 31, 32, 33, 63, 64, 255, 256, 0x7fff, 0x8000, 0x7fff_ffff, 0x8000_0000, u64::MAX];
     prop_oneof![

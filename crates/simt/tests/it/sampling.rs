@@ -81,7 +81,7 @@ fn the_scaled_counts_of_a_regular_kernel_with_edges_are_the_exact_ones() {
     let (whole, sampled) = (edges(false).0, edges(true).0);
     assert_eq!((whole.sampled, sampled.sampled), (None, Some(Sampled { ran: 256, of: 1200 })));
     assert_eq!(sampled.counters, whole.counters);
-    // Two warps per block.
+    // Each block has two warps.
     assert_eq!(whole.counters.global_store.requests, 2 * 1200);
 }
 

@@ -66,7 +66,7 @@ fn flags(ty: &str, bytes: u32, space: &str, base: &str) -> String {
 #[test]
 fn equal_values_stored_to_one_byte_or_halfword_are_no_race() {
     for (ty, bytes) in [("u8", 1), ("u16", 2)] {
-        // Warps of one block, and of two.
+        // The warps are of one block, and of two.
         for (blocks, threads) in [(1, 64), (2, 32), (3, 96)] {
             assert_eq!(notes(&flags(ty, bytes, "global", "%rd1"), blocks, threads), [""; 0], "{ty} {blocks}");
         }

@@ -5,7 +5,7 @@ use simt::{LaunchError, Options, Trap, TrapKind};
 use crate::bench::{Arg, Bench};
 
 const KERNELS: &str = include_str!("../ptx/kernels/system.ptx");
-/// The same source with debug information, and nothing optimised.
+/// The same source compiled with debug information and without optimisation.
 const DEBUG: &str = include_str!("../ptx/kernels/system_debug.ptx");
 const SOURCE: &str = include_str!("../ptx/kernels/system.cu");
 
@@ -65,7 +65,7 @@ fn what_is_printed_is_what_c_prints() {
     let mut b = Bench::new(KERNELS);
     let (out, text) = (b.buffer(&[0]), b.buffer(&[0]));
     let report = b.launch("formats", ONE, ONE, &[Arg::Address(out), Arg::Address(text)]).unwrap();
-    // Written by a C library's own `printf`.
+    // A C library's own `printf` wrote these lines.
     let expected = "[   42|42   |00042|+42] [ff|0XFF|10|4294967295]\n\
                     [   3.142|2.5     |1.234568e+04|1e-07|1E+20] [x|   ab|cd   |ef] 100%\n\
                     [-5000000000|123456789abc|-3|200|7] [    12|1.00]\n";

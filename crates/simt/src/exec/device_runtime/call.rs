@@ -18,7 +18,7 @@ pub struct Fault {
     pub message: String,
 }
 
-/// One lane's call.
+/// The call that one lane makes.
 #[derive(Debug)]
 pub struct Call<'c, 'm> {
     pub cx: &'c mut Context<'m>,
@@ -55,7 +55,7 @@ impl<'m> Call<'_, 'm> {
         })
     }
 
-    /// Argument `k`, a struct of eight-byte words.
+    /// Returns argument `k`, which is a struct of eight-byte words.
     pub fn words<const N: usize>(&self, k: usize) -> [u64; N] {
         let offset = self.site.args.get(k).map_or(0, |a| a.0);
         let start = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;

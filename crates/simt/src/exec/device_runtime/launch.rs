@@ -17,7 +17,8 @@ fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
     }
 }
 
-/// Allocates a parameter buffer and a slot for its launch. On failure returns null and sets the thread's last error.
+/// Allocates a parameter buffer and a slot for its launch. If that fails, it returns null and sets the thread's last
+/// error.
 fn reserve(call: &Call<'_, '_>, bytes: u64, launch: Option<(u32, Shape)>) -> u64 {
     let runtime = call.runtime();
     if !runtime.device.slots.reserve() {
@@ -34,7 +35,7 @@ fn reserve(call: &Call<'_, '_>, bytes: u64, launch: Option<(u32, Shape)>) -> u64
     address
 }
 
-/// `cudaGetParameterBuffer(alignment, size)`.
+/// Executes `cudaGetParameterBuffer(alignment, size)`.
 pub fn parameter_buffer(call: &mut Call<'_, '_>) -> u64 {
     let (alignment, bytes) = (call.u64(0), call.u64(1));
     if bytes > 4 << 10 || alignment > 256 {
@@ -44,7 +45,7 @@ pub fn parameter_buffer(call: &mut Call<'_, '_>) -> u64 {
     reserve(call, bytes, None)
 }
 
-/// `cudaGetParameterBufferV2(kernel, grid, block, shared)`.
+/// Executes `cudaGetParameterBufferV2(kernel, grid, block, shared)`.
 pub fn parameter_buffer_v2(call: &mut Call<'_, '_>) -> u64 {
     let Some(kernel) = call.kernel_at(call.u64(0)) else {
         call.remember(Code::INVALID_DEVICE_FUNCTION);
@@ -60,7 +61,7 @@ pub fn parameter_buffer_v2(call: &mut Call<'_, '_>) -> u64 {
     }
 }
 
-/// `cudaLaunchDeviceV2(buffer, stream)`.
+/// Executes `cudaLaunchDeviceV2(buffer, stream)`.
 pub fn launch_v2(call: &mut Call<'_, '_>) -> u64 {
     let (address, stream) = (call.u64(0), call.u64(1));
     let known = call.runtime().state().buffers.get(&address).and_then(|b| b.launch);

@@ -12,8 +12,8 @@ pub fn put(call: &mut Call<'_, '_>, value: u32) -> Result<u64, Fault> {
     Ok(0)
 }
 
-/// `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock or that a simulated device
-/// does not have is an invalid value.
+/// Executes `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock or that a
+/// simulated device does not have is an invalid value.
 pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     if call.u32(2) != 0 {
         return Ok(u64::from(Code::INVALID_DEVICE.0));
@@ -51,7 +51,8 @@ fn of_device(p: &DeviceProfile, attribute: u32) -> Option<u32> {
     })
 }
 
-/// `cudaDeviceGetLimit(value, limit)`: stack, buffer of printf, heap, pending launches.
+/// Executes `cudaDeviceGetLimit(value, limit)`, which knows the stack, the buffer of printf, the heap and pending
+/// launches.
 pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let device = call.runtime().device;
     let value = match call.u32(1) {
@@ -86,7 +87,7 @@ pub fn function(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     Ok(0)
 }
 
-/// `cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared)`.
+/// Executes `cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared)`.
 pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let Some(kernel) = call.kernel_at(call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let profile = call.runtime().device.profile;
@@ -103,14 +104,14 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     put(call, blocks)
 }
 
-/// `cudaMalloc(pointer, bytes)`: from the heap of device `malloc`.
+/// Executes `cudaMalloc(pointer, bytes)`, which takes memory from the heap of device `malloc`.
 pub fn malloc(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let address = heap::allocate(call.cx.launch.memory, call.cx.launch.heap, call.u64(1));
     call.write(call.u64(0), &address.unwrap_or(0).to_le_bytes())?;
     Ok(u64::from(if address.is_some() { Code::SUCCESS } else { Code::MEMORY_ALLOCATION }.0))
 }
 
-/// `cudaFree(pointer)`: of memory from `cudaMalloc` or `malloc` on the device.
+/// Executes `cudaFree(pointer)`, which frees memory from `cudaMalloc` or `malloc` on the device.
 pub fn free(call: &mut Call<'_, '_>) -> u64 {
     let known = heap::free(call.cx.launch.memory, call.cx.launch.heap, call.u64(0));
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_VALUE }.0)

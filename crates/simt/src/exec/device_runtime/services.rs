@@ -11,7 +11,7 @@ use crate::runtime::{FIRE_AND_FORGET, Handle};
 /// The result of a function: an error code or another value.
 type Answer = Result<u64, Fault>;
 
-/// What a function returns.
+/// The kind of value that a function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returns {
     /// A `cudaError_t`, which becomes the thread's last error.
@@ -23,9 +23,9 @@ pub enum Returns {
 /// A function of the device runtime.
 #[derive(Debug)]
 pub struct Service {
-    /// Without `__cudaCDP2`.
+    /// The name without `__cudaCDP2`.
     name: &'static str,
-    /// Bytes of each argument.
+    /// The size of each argument in bytes.
     args: &'static [u32],
     pub returns: Returns,
     pub run: fn(&mut Call<'_, '_>) -> Answer,
@@ -70,7 +70,7 @@ pub static SERVICES: [Service; 33] = [
     status("DeviceGetSharedMemConfig", &[8], |call| query::put(call, 1)),
     status("GetDeviceCount", &[8], |call| query::put(call, 1)),
     status("GetDevice", &[8], |call| query::put(call, 0)),
-    // The version of this interface, not the toolkit's: the answer of an H100 under CUDA 13.0.
+    // The version is that of this interface, not the toolkit's: it is the answer of an H100 under CUDA 13.0.
     status("RuntimeGetVersion", &[8], |call| query::put(call, 6000)),
     status("FuncGetAttributes", &[8, 8], query::function),
     status("OccupancyMaxActiveBlocksPerMultiprocessor", &[8, 8, 4, 8], query::occupancy),

@@ -50,14 +50,14 @@ fn line(start: u64) -> Side {
     Side { start, pitch: 0, slice: 0 }
 }
 
-/// `cudaMemcpyAsync(to, from, bytes, kind, stream)`.
+/// Executes `cudaMemcpyAsync(to, from, bytes, kind, stream)`.
 pub fn copy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let (to, from) = (line(call.u64(0)), line(call.u64(1)));
     let (bytes, kind, stream) = (call.u64(2), call.u32(3), call.u64(4));
     copied(call, (from, to), [bytes, 1, 1], kind, stream)
 }
 
-/// `cudaMemcpy2DAsync(to, pitch, from, pitch, bytes, rows, kind, stream)`.
+/// Executes `cudaMemcpy2DAsync(to, pitch, from, pitch, bytes, rows, kind, stream)`.
 pub fn copy_2d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let plane = |start: u64, pitch: u64| Side { start, pitch, slice: 0 };
     let (to, from) = (plane(call.u64(0), call.u64(1)), plane(call.u64(2), call.u64(3)));
@@ -73,8 +73,8 @@ fn placed(pointer: &[u64], position: &[u64]) -> Side {
     Side { start: pointer[0].wrapping_add(offset), pitch, slice }
 }
 
-/// `cudaMemcpy3DAsync(parameters, stream)`: source array, position, pointer, the same of the destination, extent, kind.
-/// Arrays are refused.
+/// Executes `cudaMemcpy3DAsync(parameters, stream)`, whose parameters are source array, position and pointer, the same
+/// of the destination, extent, kind. Arrays are refused.
 pub fn copy_3d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let words: [u64; 20] = call.read_words(call.u64(0))?;
     let stream = call.u64(1);
@@ -85,20 +85,20 @@ pub fn copy_3d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     copied(call, (from, to), [words[16], words[17], words[18]], words[19] as u32, stream)
 }
 
-/// `cudaMemsetAsync(to, byte, bytes, stream)`.
+/// Executes `cudaMemsetAsync(to, byte, bytes, stream)`.
 pub fn set(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let (to, byte, bytes, stream) = (line(call.u64(0)), call.u32(1) as u8, call.u64(2), call.u64(3));
     submit(call, Transfer { from: Source::Byte(byte), to, extent: [bytes, 1, 1] }, stream)
 }
 
-/// `cudaMemset2DAsync(to, pitch, byte, bytes, rows, stream)`.
+/// Executes `cudaMemset2DAsync(to, pitch, byte, bytes, rows, stream)`.
 pub fn set_2d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let to = Side { start: call.u64(0), pitch: call.u64(1), slice: 0 };
     let (byte, extent, stream) = (call.u32(2) as u8, [call.u64(3), call.u64(4), 1], call.u64(5));
     submit(call, Transfer { from: Source::Byte(byte), to, extent }, stream)
 }
 
-/// `cudaMemset3DAsync(pitched pointer, byte, extent, stream)`.
+/// Executes `cudaMemset3DAsync(pitched pointer, byte, extent, stream)`.
 pub fn set_3d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let to = placed(&call.words::<4>(0), &[0; 3]);
     let (byte, extent, stream) = (call.u32(1) as u8, call.words::<3>(2), call.u64(3));

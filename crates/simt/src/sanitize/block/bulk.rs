@@ -22,17 +22,18 @@ pub struct Sender {
     pub line: u16,
 }
 
-/// One side of a bulk copy.
+/// One of the two sides that a bulk copy has.
 #[derive(Debug, Clone, Copy)]
 pub struct Bulk {
     pub space: Space,
-    /// Offset from the start of the state space.
+    /// The offset from the start of the state space.
     pub offset: u64,
     pub bytes: u64,
 }
 
 impl Bulk {
-    /// Its words, line by line: the line's number, the first word, the number of words, and how many precede them.
+    /// Returns the words line by line: the line's number, the first word, the number of words, and how many precede
+    /// them.
     fn pieces(self) -> impl Iterator<Item = (u64, usize, usize, usize)> {
         let total = (self.bytes / 4) as usize;
         let mut done = 0;
@@ -50,9 +51,9 @@ impl Bulk {
 /// How bytes are written to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// They are combined with memory by a reduction; other reductions may do so at the same time.
+    /// Whether a reduction combines the bytes with memory; other reductions may do so at the same time.
     pub reduces: bool,
-    /// By a bulk copy, which sees stores of threads only after a proxy fence.
+    /// Whether a bulk copy accesses them, which sees stores of threads only after a proxy fence.
     pub bulk: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which words of local memory each thread has written.
+//! Keeps which words of local memory each thread has written.
 //!
 //! Lanes usually access the same offset, so a word keeps one bit per lane. A load is at fault only if none of its words
 //! was ever written, because compilers copy structures with their padding.

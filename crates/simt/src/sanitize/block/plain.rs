@@ -1,4 +1,4 @@
-//! Plain loads and stores of whole words, line by line: the fast path for nearly all requests.
+//! Checks plain loads and stores of whole words, line by line: the fast path for nearly all requests.
 //!
 //! Each line receives the words that are accessed and their lanes. If a line cannot record them in the compact form,
 //! the whole request is checked again word by word. The lines already recorded then see the same lanes access the same
@@ -12,7 +12,7 @@ use crate::sanitize::table::LineLoad;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, each};
 
-/// The words of a request in one line.
+/// The words that a request has in one line.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'p> {
     pub space: Space,
@@ -29,12 +29,12 @@ pub struct Piece<'p> {
     pub line: u16,
 }
 
-/// Contiguous words, accessed by contiguous lanes.
+/// Contiguous words that contiguous lanes access.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub space: Space,
     pub op: Op,
-    /// Their start, as an offset from the start of the state space.
+    /// The offset of the first word from the start of the state space.
     pub start: u64,
     pub first: usize,
     pub lanes: usize,
@@ -103,7 +103,7 @@ impl BlockShadow {
         line.load_words(now, &words, r.space == Space::Shared)
     }
 
-    /// Reserves space for the lines of one more request.
+    /// Reserves space for the lines that one more request may touch.
     #[inline]
     pub fn make_room(&mut self) {
         if self.global.is_full() {
@@ -177,7 +177,7 @@ impl BlockShadow {
         true
     }
 
-    /// Lanes access scattered words.
+    /// Checks lanes that access scattered words.
     fn plain_lanes(&mut self, r: &Request<'_>, value: impl Fn(usize, usize) -> u32) -> bool {
         let (now, base) = self.moment(r.warp, r.line);
         let each = r.bytes as usize / 4;

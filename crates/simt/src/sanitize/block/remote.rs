@@ -2,7 +2,7 @@
 //!
 //! The two sides are ordered if the block has released its accesses (by a fence, or its arrival at the barrier of the
 //! cluster or at a remote mbarrier object), and if it has acquired those of others (by that barrier, a wait on one of
-//! its own mbarrier objects, or a polling load). Remote atomics race only with the block's plain stores.
+//! its own mbarrier objects, or a polling load). Only plain stores of the block race with remote atomics.
 
 use std::collections::HashMap;
 
@@ -17,9 +17,9 @@ use crate::sanitize::when::When;
 /// A thread of another block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteThread {
-    /// Index of the block in the grid.
+    /// The index of the block in the grid.
     pub block: [u32; 3],
-    /// The thread's number in its block.
+    /// The number that the thread has in its block.
     pub thread: u32,
     pub line: u16,
 }
@@ -36,7 +36,7 @@ pub enum Earlier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteConflict {
     pub fault: Fault,
-    /// Offset in the block's shared memory.
+    /// The offset in the block's shared memory.
     pub offset: u64,
     pub before: Op,
     pub who: Earlier,
@@ -51,14 +51,14 @@ struct RemoteAccess {
     storer: RemoteThread,
 }
 
-/// The accesses of other blocks.
+/// What other blocks did in the block's shared memory.
 #[derive(Debug, Default)]
 pub struct RemoteAccesses {
     lines: HashMap<u64, RemoteAccess>,
     last: Option<RemoteThread>,
     /// When the block released all epochs before one, the latest last.
     released: Vec<(u64, u32)>,
-    /// Epochs before this one count as released at all times.
+    /// The epoch before which all epochs count as released at all times.
     floor: u32,
     /// When the block acquired last.
     acquired: u64,

@@ -1,4 +1,4 @@
-//! A block's shadow state of its own accesses, request by request.
+//! Tests a block's shadow state of its own accesses, request by request.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -108,12 +108,12 @@ fn a_word_that_one_lane_has_stored_and_all_lanes_load_is_a_lint() {
 /// The addresses of the lanes of a request.
 #[derive(Debug, Clone)]
 enum Pattern {
-    /// Contiguous.
+    /// The lanes access contiguous words.
     Straight,
     Together,
-    /// This number of words apart.
+    /// The words of neighbouring lanes are this number of words apart.
     Stride(u64),
-    /// By lane, an offset in accesses from the first.
+    /// Each lane has an offset in accesses from the first.
     Anywhere(Vec<u64>),
 }
 

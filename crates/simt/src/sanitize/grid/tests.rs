@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One block's access to some words of a line.
+/// The access of one block to some words of a line.
 #[derive(Debug, Clone)]
 struct Access {
     block: u32,
