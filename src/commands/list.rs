@@ -69,7 +69,7 @@ fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What `--json` prints of one experiment.
+/// The values that `--json` prints of one experiment.
 #[derive(Debug, Serialize)]
 struct Entry {
     experiment: String,

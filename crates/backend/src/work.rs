@@ -51,7 +51,7 @@ pub struct Series {
     /// Runs of the body that make a sample, at least 1; the sample is their mean. Cold ones are prepared and timed one
     /// by one; those of the other regimes follow each other in one timed span, prepared once.
     pub launches: u32,
-    /// The same steps on other sets of buffers, with which the batch's own alternate.
+    /// Sets of steps like the batch's own on other sets of buffers, which alternate with the batch's own.
     pub others: Vec<Vec<Step>>,
     /// Runs before the timed span, outside of it, that bring the caches into the state which the span keeps.
     pub lead: u32,

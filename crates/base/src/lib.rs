@@ -1,4 +1,4 @@
-//! What several stages of `runner` use: atomic files, the lock of the host, program lookup, redirected output,
+//! Provides what several stages of `runner` use: atomic files, the lock of the host, program lookup, redirected output,
 //! statistics, and the revision of a checkout. Imports no stage.
 
 pub mod atomic;

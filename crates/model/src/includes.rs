@@ -66,7 +66,7 @@ struct Scanned {
     header_macros: Vec<(String, Include)>,
 }
 
-/// An `#include` or a `__has_include`.
+/// A header that an `#include` or a `__has_include` names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Include {
     Quoted(String),

@@ -1,4 +1,4 @@
-//! From the journal of a run to its report: events to records to a summary to text.
+//! Turns the journal of a run into its report: events to records to a summary to text.
 
 pub mod analyse;
 pub mod journal;

@@ -32,7 +32,7 @@ pub enum PrintedSpec {
 pub enum Expectation {
     /// Reference functions over buffers as they were before the launch.
     Reference(Reference),
-    /// The same `actual` is expected as another variant computes it.
+    /// What another variant computes for `actual` is expected.
     Variant {
         /// The variant's name, after expansion of its axes.
         name: String,

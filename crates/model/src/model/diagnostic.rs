@@ -27,7 +27,7 @@ pub struct Diagnostic {
     pub label: Option<String>,
     /// What to do.
     pub hint: Option<String>,
-    /// Related places in the text, each with its label.
+    /// Other places that have to do with the error, each with its label.
     pub related: Vec<(Span, String)>,
 }
 

@@ -311,7 +311,7 @@ pub enum PrintedPlan {
 pub enum ExpectPlan {
     /// Reference functions over the buffers as they were before the launch, computed on the host.
     Reference(RefExpr),
-    /// The same `actual` is expected as this case of the group computes it.
+    /// What this case of the group computes for `actual` is expected.
     Variant(String),
     /// The elements of an `.npy` file.
     Npy(PathBuf),

@@ -59,7 +59,7 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// The templates of the program. One that does not parse is an error.
+    /// Returns the templates that the program brings. One that does not parse is an error.
     pub fn new() -> Result<Self, RenderError> {
         let mut tera = Tera::default();
         tera.autoescape_on([".svg", ".xml", ".html"]);

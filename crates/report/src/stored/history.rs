@@ -13,7 +13,7 @@ use crate::revision::{File, Files, RevisionError};
 pub struct Span {
     /// The revision before the first: it and those before it are left out.
     pub since: Option<String>,
-    /// The newest one.
+    /// The newest revision that is looked at.
     pub until: String,
 }
 

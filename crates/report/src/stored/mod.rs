@@ -30,9 +30,9 @@ pub enum Source {
     Path(PathBuf),
     /// A path from the root of the repository, in one of its revisions.
     Revision {
-        /// As git names it: a commit, a branch, a tag.
+        /// The revision as git names it: a commit, a branch, a tag.
         revision: String,
-        /// With `/` between its parts.
+        /// The path with `/` between its parts.
         path: String,
     },
 }

@@ -1,8 +1,8 @@
 //! Base against new: what became faster or slower, what is newly wrong, and why.
 //!
-//! Pure functions over records. [`compare`] matches the cases of each pair of reports by key and regime and gives every
-//! one of them a [`Kind`]. Times are judged over all pairs together, since the confidence depends on how many are
-//! compared. `docs/explanation/comparing.md` explains the statistics.
+//! The functions of this module are pure. [`compare`] matches the cases of each pair of reports by key and regime and
+//! gives every one of them a [`Kind`]. Times are judged over all pairs together, since the confidence depends on how
+//! many are compared. `docs/explanation/comparing.md` explains the statistics.
 
 mod causes;
 mod claims;

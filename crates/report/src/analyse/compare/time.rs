@@ -18,9 +18,9 @@ pub const LEAST_THRESHOLD: f64 = 0.01;
 /// The standard deviation, in nanoseconds, by which the time between one launch of a body and the next differs from
 /// process to process.
 ///
-/// Measured on an H100 with every shipped experiment in two processes: of 385 rows of two or three launches, half
-/// differed by more than 0.33 µs and 5 of 100 by more than 1.05 µs, where rows of one launch differed by 0.06 µs. The
-/// calibration of a device measures bodies of one launch only.
+/// Every shipped experiment was run on an H100 in two processes: of 385 rows of two or three launches, half differed by
+/// more than 0.33 µs and 5 of 100 by more than 1.05 µs, where rows of one launch differed by 0.06 µs. The calibration
+/// of a device measures bodies of one launch only.
 const BETWEEN_LAUNCHES: f64 = 500.0;
 
 /// No change below this fraction matters between two GPUs of one model, or if it is not known which GPU each report is of.

@@ -29,7 +29,7 @@ pub struct Piece<'p> {
     pub line: u16,
 }
 
-/// Contiguous words that contiguous lanes access.
+/// A run of contiguous words that contiguous lanes access.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub space: Space,
