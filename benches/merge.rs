@@ -103,11 +103,11 @@ fn merging(c: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("read and merge", |b| b.iter(|| black_box(join(&files))));
     let mut merged = join(&files);
-    group.bench_function("write", |b| b.iter(|| merged.write(&out, History::of).unwrap().1.len()));
+    group.bench_function("write", |b| b.iter(|| merged.write(&out, History::fold).unwrap().1.len()));
     group.bench_function("records", |b| {
         let folded = || {
             let merged = join(&files);
-            let groups = merged.of_groups(History::of).unwrap();
+            let groups = merged.of_groups(History::fold).unwrap();
             (merged, groups)
         };
         b.iter_batched(folded, |(merged, groups)| records(merged, groups).cases.len(), BatchSize::PerIteration);
@@ -144,7 +144,7 @@ fn million() {
     };
     let mut merged = join(&files);
     step("read and merged");
-    let (_, groups) = merged.write(&dir.path().join("out"), History::of).unwrap();
+    let (_, groups) = merged.write(&dir.path().join("out"), History::fold).unwrap();
     step("written, and the groups read");
     let rows = records(merged, groups).cases.len() as u64;
     step("records");

@@ -58,7 +58,7 @@ fill = 0
 
 fn matrix(c: &mut Criterion) {
     let manifest = million();
-    let whole = PlanOptions::of(BackendKind::Cuda);
+    let whole = PlanOptions::for_backend(BackendKind::Cuda);
     let narrowed = PlanOptions { filter: Some("blocks > 2 && variant != \"u1v1\"".to_owned()), ..whole.clone() };
     let plan = plan::expand(&manifest, &whole).unwrap();
     assert_eq!(plan.cells().len(), 1_000_000);
@@ -71,7 +71,7 @@ fn matrix(c: &mut Criterion) {
     group.bench_function("resolve_and_summarise", |b| b.iter(|| plan::summarise(&manifest, black_box(&plan)).ready));
     group.bench_function("10000 shards", |b| {
         let shard = Shard { index: 1, of: 10_000 };
-        b.iter(|| Shards::of(&manifest, black_box(&whole)).unwrap().keys(shard).len());
+        b.iter(|| Shards::plan(&manifest, black_box(&whole)).unwrap().keys(shard).len());
     });
     group.finish();
 }

@@ -59,7 +59,8 @@ fn rungs(experiment: &str, set: &[&str], variants: &[&str], result: &'static str
     let target = Target::Ptx(device.compute_capability);
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let (set, variants, filter) = (owned(set), owned(variants), Some("n == 16777216".to_owned()));
-    let options = PlanOptions { device: Some(device), set, filter, variants, ..PlanOptions::of(BackendKind::Sim) };
+    let options =
+        PlanOptions { device: Some(device), set, filter, variants, ..PlanOptions::for_backend(BackendKind::Sim) };
     let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     assert_eq!(plan.group_count(), 1);
     let cases = plan::resolve(&manifest, &plan, 0).job.cases;

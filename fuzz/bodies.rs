@@ -28,12 +28,12 @@ const RECORDS: &str = include_str!("../reports/nested_hello/simulated-h100/recor
 pub fn manifest(data: &[u8]) {
     let Ok(text) = String::from_utf8(data.to_vec()) else { return };
     let source = Arc::new(SourceText { path: "/nonexistent/project/experiments/x.toml".into(), text });
-    match manifest::parse_within(&source, Project::of(&source.path)) {
+    match manifest::parse_within(&source, Project::from_manifest(&source.path)) {
         Err(faults) => drop(faults.render(false)),
         Ok(manifest) => {
             let points = manifest.axes.iter().try_fold(1_usize, |all, axis| all.checked_mul(axis.values.len()));
             if points.is_some_and(|points| points <= MOST_CELLS)
-                && let Ok(plan) = plan::expand(&manifest, &PlanOptions::of(BackendKind::Sim))
+                && let Ok(plan) = plan::expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim))
             {
                 (0..plan.group_count().min(8)).for_each(|index| drop(plan::resolve(&manifest, &plan, index)));
             }
@@ -108,7 +108,7 @@ pub fn sources(data: &[u8]) {
         let source = Arc::new(SourceText { path: path("x.toml"), text });
         drop(manifest::parse_within(&source, project.clone()));
     };
-    let _ = compile::sources(&CompileUnit::of(path("k.cu"), ["k"]), &project, &[]);
+    let _ = compile::sources(&CompileUnit::from_kernels(path("k.cu"), ["k"]), &project, &[]);
     for signature in manifest::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
         let (source, kernel) = ("k.cu".to_owned(), signature.name.clone());
         let wanted = Wanted { file: source.clone(), source, kernel, signature };

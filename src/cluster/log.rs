@@ -64,7 +64,7 @@ pub struct TaskLog {
 
 impl TaskLog {
     /// Returns the log of a task of a submission of the job in `dir`.
-    pub fn of(dir: &Path, submission: u32, task: usize) -> Self {
+    pub fn new(dir: &Path, submission: u32, task: usize) -> Self {
         Self { path: dir.join("tasks").join(format!("{submission}-{task}.jsonl")) }
     }
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn lines_are_read_back_without_one_that_was_cut_off() {
         let dir = tempfile::tempdir().unwrap();
-        let log = TaskLog::of(dir.path(), 1, 7);
+        let log = TaskLog::new(dir.path(), 1, 7);
         assert_eq!(log.read(), []);
         let events = [
             TaskEvent::Started { id: "3_7".to_owned(), node: "n1".to_owned(), restart: 0 },

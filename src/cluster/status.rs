@@ -141,10 +141,10 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         } else {
             match (task, &id) {
                 (Some((submission, task)), _) if job.settings.scheduler != Scheduler::Slurm => {
-                    explain_by_log(&TaskLog::of(dir, submission.number, task))
+                    explain_by_log(&TaskLog::new(dir, submission.number, task))
                 }
                 (Some((submission, task)), Some(id)) => {
-                    let log = TaskLog::of(dir, submission.number, task);
+                    let log = TaskLog::new(dir, submission.number, task);
                     explain(known, id, &submission.submitted, &log, now())
                 }
                 _ => (State::Unsubmitted, String::new()),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn explained(known: &Known, later: u64) -> (State, String) {
-        let log = TaskLog::of(Path::new("/nonexistent"), 1, 0);
+        let log = TaskLog::new(Path::new("/nonexistent"), 1, 0);
         explain(known, "7_0", SUBMITTED, &log, THEN + later)
     }
 

@@ -240,7 +240,7 @@ fn try_out(toolkit: &Toolkit) -> Result<(), String> {
     let dir = tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
     let source = dir.path().join("trial.cu");
     fs::write(&source, "extern \"C\" __global__ void trial() {}\n").map_err(|e| e.to_string())?;
-    let unit = CompileUnit::of(source, ["trial"]);
+    let unit = CompileUnit::from_kernels(source, ["trial"]);
     let options = CompileOptions::new(Cache::at(dir.path())).map_err(|e| e.to_string())?;
     let target = Target::Ptx((9, 0));
     let results = compile_all(&[unit], target, toolkit, &options, &mut |_, _, _| {});

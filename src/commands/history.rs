@@ -14,7 +14,7 @@ use crate::render::{RenderError, Screen};
 use crate::stored::{self, History, Span};
 
 pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let filter = Filter::of(args)?;
+    let filter = Filter::from_args(args)?;
     let histories = read(args, console)?;
     filter.check(&histories)?;
     let least = args.threshold.unwrap_or(LEAST_SHIFT);
@@ -52,7 +52,7 @@ struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    fn of(args: &'a HistoryArgs) -> Result<Self, Failure> {
+    fn from_args(args: &'a HistoryArgs) -> Result<Self, Failure> {
         let condition = args.filter.as_deref().map(Program::parse).transpose();
         let condition = condition.map_err(|error| refused(args.filter.as_deref(), &error.message))?;
         Ok(Self { condition, variants: &args.variant })

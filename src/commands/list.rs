@@ -92,7 +92,7 @@ struct AxisEntry {
 
 fn entry(path: &Path, reach: &ReachArgs, console: &Console) -> Result<Entry, Failure> {
     let manifest = load_manifest(path, reach, console)?;
-    let options = PlanOptions::of(BackendKind::Cuda);
+    let options = PlanOptions::for_backend(BackendKind::Cuda);
     let plan = plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
     let Manifest { name, title, question, .. } = &manifest;
     Ok(Entry {

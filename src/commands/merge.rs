@@ -123,7 +123,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
             "{dir} holds the report of experiment `{other}`, not `{own}`: name another folder with --out"
         )));
     }
-    let (journal, groups) = part.write(dir, History::of).map_err(|e| failed(&e))?;
+    let (journal, groups) = part.write(dir, History::fold).map_err(|e| failed(&e))?;
     let lock = journal.close();
     let records = analyse::records_of_groups(part.into_run_events(), groups);
     let records = records.map_err(|e| Failure::environment(e.to_string()))?;

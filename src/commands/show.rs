@@ -172,7 +172,7 @@ fn side(folder: &Path, check: usize, side: &str) -> Option<Array> {
 fn buffers(text: &mut String, arrays: &[(String, Array)], shapes: &[Shape]) {
     for (name, array) in arrays {
         let (len, element) = (array.len(), array.element());
-        let Some(shape) = shape::of(shapes, name, len) else {
+        let Some(shape) = shape::find_shape(shapes, name, len) else {
             let _ = writeln!(text, "  {name}  {len} {element}  {}", ends(array, 0..len));
             continue;
         };
@@ -212,7 +212,7 @@ fn elements(
             let message = format!("--element: the case leaves no buffer `{name}`; it leaves {}", known.join(", "));
             return Err(Failure::usage(message));
         };
-        let shape = shape::of(shapes, name, array.len());
+        let shape = shape::find_shape(shapes, name, array.len());
         for line in selection.lines(array.len(), shape)? {
             let place = shape::place(shape, &line);
             let shown: Vec<String> = line.map(|index| array.text(index)).collect();
@@ -235,7 +235,7 @@ fn surroundings(text: &mut String, folder: &Path, shapes: &[Shape]) {
         let Some(first) = (0..actual.len()).find(|index| !near(*index)) else { continue };
         let from = (first as u64).saturating_sub(AROUND) as usize;
         let to = (first + AROUND as usize + 1).min(actual.len());
-        let shape = shape::of(shapes, "", actual.len());
+        let shape = shape::find_shape(shapes, "", actual.len());
         let _ = writeln!(text, "\ncheck {number}: element, got, expected");
         for index in from..to {
             let mark = if near(index) { ' ' } else { '>' };

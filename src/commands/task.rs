@@ -28,7 +28,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     let task = Task {
         dir: &args.job,
         job: &job,
-        log: TaskLog::of(&args.job, args.submission, args.task),
+        log: TaskLog::new(&args.job, args.submission, args.task),
         place: Place::of_this(),
     };
     let interrupt = interrupt()?;

@@ -212,7 +212,7 @@ mod tests {
 
     fn measured(ordinal: u64, whole: f64) -> Event {
         let rounds = vec![Round { whole, ..Round::default() }];
-        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+        let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds);
         Event::CaseMeasured { case: case_job(ordinal).case, measurement }
     }
 

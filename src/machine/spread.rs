@@ -170,7 +170,7 @@ mod tests {
     fn a_time_of_many_launches_has_the_overhead_of_one() {
         let spread = Spread { nanoseconds: 30.0, relative: 4e-4, processes: 5 };
         // 30 ns of 100 µs are 3e-4; with 4e-4 that is 5e-4.
-        assert!((spread.of(1e5, 1) - 5e-4).abs() < 1e-12);
-        assert!((spread.of(1e3, 100) - 5e-4).abs() < 1e-12);
+        assert!((spread.deviation_at(1e5, 1) - 5e-4).abs() < 1e-12);
+        assert!((spread.deviation_at(1e3, 100) - 5e-4).abs() < 1e-12);
     }
 }

@@ -25,7 +25,7 @@ pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
 /// Returns what is to be compiled, with its source at `source`.
 pub fn unit(source: PathBuf) -> CompileUnit {
     let kernels: BTreeSet<&str> = ceilings::kernels().chain(clock::kernels()).chain(spread::kernels()).collect();
-    CompileUnit::of(source, kernels)
+    CompileUnit::from_kernels(source, kernels)
 }
 
 /// Measures the device, and frees what that took even if it fails.

@@ -36,7 +36,7 @@ fn launch(kernel: &str) -> LaunchPlan {
     };
     LaunchPlan {
         label: kernel.to_owned(),
-        unit: CompileUnit::of("kernels/test.cu", [kernel]),
+        unit: CompileUnit::from_kernels("kernels/test.cu", [kernel]),
         compiled: Some(compiled),
         kernel: kernel.to_owned(),
         grid: GridPlan::Fixed([4, 1, 1]),
@@ -80,7 +80,7 @@ fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Compa
     assert!(run_group(&mut device, &job, &mut |event| events.push(event)).is_ok());
     events.push(Event::RunFinished { complete: true, wall_seconds: 1.0 });
     let records = analyse::records(&events).unwrap();
-    compare_together(&[Together::of(History::of(events), &records, "@base").unwrap()], &Options::default())
+    compare_together(&[Together::split(History::fold(events), &records, "@base").unwrap()], &Options::default())
 }
 
 fn called(comparison: &Comparison) -> Vec<(&str, Kind)> {

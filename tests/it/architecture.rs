@@ -233,7 +233,7 @@ fn members(path: &str) -> Vec<String> {
 struct Modules(BTreeMap<String, (String, BTreeMap<String, String>)>);
 
 impl Modules {
-    fn of(folder: &str) -> Self {
+    fn read(folder: &str) -> Self {
         let mut modules = BTreeMap::new();
         for (path, text) in code_in(folder) {
             let inside = path[folder.len() + 1..].trim_end_matches(".rs").trim_end_matches("/mod");
@@ -336,7 +336,7 @@ fn inline_paths(text: &str) -> Vec<String> {
 #[test]
 fn no_files_import_each_other_in_a_circle() {
     for folder in CRATES {
-        let modules = Modules::of(folder);
+        let modules = Modules::read(folder);
         let mut imports = modules.imports();
         let count: usize = imports.iter().map(|(_, others)| others.len()).sum();
         assert!(2 * count >= imports.len(), "the imports of {folder} are found: {count} of {} files", imports.len());

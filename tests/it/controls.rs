@@ -144,7 +144,7 @@ fn compute_sanitizer_finds_a_read_that_no_check_can_see() {
     let left = bench.run(&folder().join("exploits.toml"), "out", &narrowed);
     left.expect_code(1);
     left.expect_sound(&["honest"]);
-    let outcome = left.of("reads_just_behind_its_input").remove(0).outcome;
+    let outcome = left.find_all("reads_just_behind_its_input").remove(0).outcome;
     let Outcome::Trap { message } = &outcome else { panic!("{outcome:?}") };
     let words = ["compute-sanitizer: Invalid __global__ read of size 4 bytes", "thread (0,0,0) in block (256,0,0)"];
     assert!(words.iter().all(|word| message.contains(word)), "{message}");
@@ -165,9 +165,9 @@ fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
         let text = "leaves work in a stream that is not the one it was given";
         matches!(outcome, Outcome::LaunchError { message } if message.contains(text))
     };
-    let waits = left.of("works_in_another_stream_and_waits").remove(0).outcome;
+    let waits = left.find_all("works_in_another_stream_and_waits").remove(0).outcome;
     assert!(found(&waits), "{waits:?}");
-    let leaves = left.of("works_in_another_stream").remove(0).outcome;
+    let leaves = left.find_all("works_in_another_stream").remove(0).outcome;
     // Its output is not there yet when it is compared, or it is found to leave work behind.
     assert!(found(&leaves) || matches!(leaves, Outcome::Wrong { .. }), "{leaves:?}");
 }

@@ -48,7 +48,7 @@ fn units(path: &Path) -> BTreeSet<CompileUnit> {
     let (_, mut device) =
         SimBackend::new(Some("h100"), simt::Options::default()).unwrap().devices().unwrap().swap_remove(0);
     device.backend = BackendKind::Cuda;
-    let options = PlanOptions { device: Some(device), ..PlanOptions::of(BackendKind::Cuda) };
+    let options = PlanOptions { device: Some(device), ..PlanOptions::for_backend(BackendKind::Cuda) };
     let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let groups = (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index));
     let bodies = groups.flat_map(|group| group.job.cases).map(|case| case.body);

@@ -23,7 +23,8 @@ fn manifests() -> Vec<PathBuf> {
 fn planned(path: &Path) -> (Manifest, Plan) {
     let manifest = manifest::load(path).unwrap();
     let device = DeviceInfo { backend: BackendKind::Cuda, ..device_info() };
-    let plan = plan::expand(&manifest, &PlanOptions { device: Some(device), ..PlanOptions::of(BackendKind::Cuda) });
+    let plan =
+        plan::expand(&manifest, &PlanOptions { device: Some(device), ..PlanOptions::for_backend(BackendKind::Cuda) });
     (manifest, plan.unwrap())
 }
 

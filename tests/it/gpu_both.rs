@@ -36,7 +36,7 @@ fn experiments() -> Vec<PathBuf> {
 fn groups(path: &Path, device: &DeviceInfo) -> Vec<GroupJob> {
     let manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let sizes = BackendKind::Sim;
-    let options = PlanOptions { sizes, device: Some(device.clone()), ..PlanOptions::of(device.backend) };
+    let options = PlanOptions { sizes, device: Some(device.clone()), ..PlanOptions::for_backend(device.backend) };
     let mut plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     plan.exclude_host("the simulator calls no function of the host");
     let mut groups: Vec<GroupJob> =

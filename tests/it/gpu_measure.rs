@@ -95,7 +95,7 @@ fn compiled(ptx: &std::path::Path) -> Compiled {
 }
 
 fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
-    let unit = CompileUnit::of("kernels.ptx", [""; 0]);
+    let unit = CompileUnit::from_kernels("kernels.ptx", [""; 0]);
     let amount = ArgPlan::Scalar(ScalarValue { element: ElementType::U64, bits: amount });
     let (grid, args) = if load.kernel == "copy" {
         (1056, vec![ArgPlan::Buffer("from".to_owned()), ArgPlan::Buffer("to".to_owned()), amount])

@@ -30,7 +30,7 @@ fn ptx(source: PathBuf) -> String {
     let unit = CompileUnit {
         // The host multiplies and adds in two roundings.
         options: vec!["--fmad=false".to_owned()],
-        ..CompileUnit::of(source, KERNELS)
+        ..CompileUnit::from_kernels(source, KERNELS)
     };
     let options = CompileOptions {
         compiler: PathBuf::from(env!("CARGO_BIN_EXE_runner")),

@@ -236,11 +236,11 @@ impl Batch<'_> {
     fn identify(&self, unit: &CompileUnit, scanner: &Scanner) -> Result<Identity, CompileFailure> {
         let installed = self.options.installed.compiler(unit);
         let compiler = installed.unwrap_or_else(|| Compiler::nvrtc(self.toolkit));
-        let options = UnitOptions::of(unit).map_err(|refused| {
+        let options = UnitOptions::parse(unit).map_err(|refused| {
             let RefusedOption { message, hint } = refused;
             failure(&format!("{message}: {hint}"), "")
         })?;
-        Identity::of(unit, options, self.target, &compiler, scanner)
+        Identity::compute(unit, options, self.target, &compiler, scanner)
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
@@ -341,7 +341,7 @@ impl Batch<'_> {
     fn as_nvcc(&self, unit: &CompileUnit, identity: &Identity) -> Result<AsNvcc, CompileFailure> {
         let files: Vec<(&str, &str)> = identity.included.iter().map(|(name, text)| (name.as_str(), &**text)).collect();
         let texts = files.iter().map(|(_, text)| *text).chain([&*identity.source]);
-        let macros = DeviceMacros::of(texts, &unit.defines);
+        let macros = DeviceMacros::collect(texts, &unit.defines);
         let on_device = unit.options.iter().any(|option| {
             let name = option.trim_start_matches('-').split('=').next();
             matches!(name, Some("device-as-default-execution-space" | "default-device"))

@@ -64,7 +64,7 @@ pub(super) struct DeviceMacros(BTreeSet<String>);
 
 impl DeviceMacros {
     /// Returns the macros that these texts and definitions (`NAME=VALUE`) make.
-    pub fn of<'a>(texts: impl Iterator<Item = &'a str>, definitions: &[(String, String)]) -> Self {
+    pub fn collect<'a>(texts: impl Iterator<Item = &'a str>, definitions: &[(String, String)]) -> Self {
         let mut bodies: Vec<(String, Vec<String>)> =
             definitions.iter().map(|(name, value)| (name.clone(), words(value))).collect();
         for text in texts {
@@ -218,7 +218,7 @@ impl Scan<'_> {
                 "{" if braces == MOST_BRACES => return None,
                 "{" => {
                     braces += 1;
-                    let head = Head::of(self, start, at);
+                    let head = Head::scan(self, start, at);
                     if initialised || (head.list.is_some() && head.is_initialiser(self, at)) {
                         at = self.closing(at)?;
                     } else if head.is_scope(self) {
@@ -244,7 +244,7 @@ impl Scan<'_> {
 
     /// A function that is only declared, or a variable, which ends at `end`.
     fn without_body(&mut self, start: usize, end: usize, class: Option<&str>) {
-        let head = Head::of(self, start, end);
+        let head = Head::scan(self, start, end);
         let defaulted = end >= 2 && matches!(self.token(end - 1), "default" | "delete") && self.token(end - 2) == "=";
         if head.list.is_some() && !head.has(self, "=") && !head.has(self, "{") {
             self.function(&head, start, end, class);
@@ -319,7 +319,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(scan: &Scan<'_>, start: usize, end: usize) -> Self {
+    fn scan(scan: &Scan<'_>, start: usize, end: usize) -> Self {
         let mut begin = start;
         while scan.token(begin) == "template" && scan.token(begin + 1) == "<" {
             begin = after_angles(scan, begin + 1, end);
@@ -438,7 +438,7 @@ mod tests {
                          operator() __global__ __device__ constexpr using <<< >>> \" ' R\"x( )x\" // /* */ \\\n \n \n#define A é";
 
     fn left_out(text: &str) -> Vec<String> {
-        let macros = DeviceMacros::of(std::iter::once(text), &[]);
+        let macros = DeviceMacros::collect(std::iter::once(text), &[]);
         device_code(text, &macros).unwrap().map(|code| code.left_out).unwrap_or_default()
     }
 
@@ -492,7 +492,7 @@ mod tests {
                     HD int f() { return 1; }\nFUNCTION(int) g() { return 1; }\nint h() { return 1; }\n";
         assert_eq!(left_out(text), ["h"]);
         let given = [("KERNEL".to_owned(), "extern __global__ void".to_owned())];
-        let macros = DeviceMacros::of(std::iter::empty(), &given);
+        let macros = DeviceMacros::collect(std::iter::empty(), &given);
         assert_eq!(device_code("KERNEL k(int a) { }\n", &macros), Ok(None));
     }
 
@@ -542,7 +542,8 @@ mod tests {
     fn macros_that_use_each_other_in_a_long_chain_are_followed() {
         let chain: Vec<String> = (0..50_000).map(|nth| format!("#define M{nth} M{}", nth + 1)).collect();
         let chain = chain.join("\n");
-        let macros = DeviceMacros::of(std::iter::once(format!("{chain}\n#define M50000 __device__\n").as_str()), &[]);
+        let macros =
+            DeviceMacros::collect(std::iter::once(format!("{chain}\n#define M50000 __device__\n").as_str()), &[]);
         assert!(macros.mark("M0") && !macros.mark("M50001"));
     }
 
@@ -555,7 +556,7 @@ mod tests {
         #[test]
         fn any_text_keeps_its_lines(parts in prop::collection::vec(select(PARTS.split(' ').collect::<Vec<_>>()), 0..80)) {
             let text = parts.join(" ");
-            let macros = DeviceMacros::of(std::iter::once(text.as_str()), &[]);
+            let macros = DeviceMacros::collect(std::iter::once(text.as_str()), &[]);
             if let Ok(Some(code)) = device_code(&text, &macros) {
                 prop_assert_eq!(code.text.matches('\n').count(), text.matches('\n').count());
             }

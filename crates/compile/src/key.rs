@@ -39,7 +39,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Reads the source and its includes. Fails if the source cannot be read.
-    pub fn of(
+    pub fn compute(
         unit: &CompileUnit,
         options: UnitOptions,
         target: Target,

@@ -49,7 +49,7 @@ impl Want {
             Self::Gpu { compute_capability, .. } if compute_capability < OLDEST_GPU_OF_13 => OLDEST_MAJOR,
             Self::Gpu { driver, .. } => driver.0.min(pinned::NEWEST.major),
         };
-        Pinned::of(major).ok_or(ToolkitError::NoPinned { major })
+        Pinned::for_major(major).ok_or(ToolkitError::NoPinned { major })
     }
 
     /// Returns why a compiler of this version is not suitable.

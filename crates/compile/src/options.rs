@@ -48,7 +48,7 @@ pub(super) struct UnitOptions {
 
 impl UnitOptions {
     /// Groups the options of a unit. Fails if one of them is not allowed.
-    pub fn of(unit: &CompileUnit) -> Result<Self, RefusedOption> {
+    pub fn parse(unit: &CompileUnit) -> Result<Self, RefusedOption> {
         let compiler = if unit.plugin.is_some() { OptionsOf::Nvcc } else { unit.compiler.into() };
         unit.options.iter().try_for_each(|option| compiler.check(option))?;
         let mut sorted = Self::default();
@@ -120,14 +120,14 @@ mod tests {
             options: options.iter().map(|&o| o.to_owned()).collect(),
             include_paths: vec![PathBuf::from("inc")],
             settings: CompileSettings { max_registers: Some(32), ..CompileSettings::default() },
-            ..CompileUnit::of("kernels/a.cu", [""; 0])
+            ..CompileUnit::from_kernels("kernels/a.cu", [""; 0])
         }
     }
 
     #[test]
     fn an_architecture_among_the_options_is_taken_out_in_every_spelling() {
         for spelling in ["-arch=sm_90a", "--gpu-architecture=sm_90a"] {
-            let sorted = UnitOptions::of(&unit(&[spelling])).unwrap();
+            let sorted = UnitOptions::parse(&unit(&[spelling])).unwrap();
             assert_eq!(sorted.architecture.as_deref(), Some("sm_90a"), "{spelling}");
             assert!(sorted.stable.iter().all(|o| !o.contains("sm_90a")), "{spelling}");
         }
@@ -135,21 +135,21 @@ mod tests {
 
     #[test]
     fn include_folders_are_the_sources_then_the_manifests() {
-        let sorted = UnitOptions::of(&unit(&[])).unwrap();
+        let sorted = UnitOptions::parse(&unit(&[])).unwrap();
         let dirs: Vec<_> = sorted.include_dirs.iter().map(|d| d.to_str().unwrap()).collect();
         assert_eq!(dirs, ["kernels", "inc"]);
     }
 
     #[test]
     fn defaults_give_way_to_what_the_manifest_says() {
-        let plain = UnitOptions::of(&unit(&[])).unwrap();
+        let plain = UnitOptions::parse(&unit(&[])).unwrap();
         assert_eq!(
             plain.stable,
             ["--std=c++17", "--generate-line-info", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4"]
         );
         let mut debugged = unit(&["-std=c++20"]);
         debugged.settings.debug = true;
-        let own = UnitOptions::of(&debugged).unwrap();
+        let own = UnitOptions::parse(&debugged).unwrap();
         assert_eq!(
             own.stable,
             ["--device-debug", "--maxrregcount=32", "--ptxas-options=-v", "--define-macro=N=4", "-std=c++20"]
@@ -163,10 +163,10 @@ mod tests {
 
     #[test]
     fn code_that_launches_kernels_is_made_to_be_linked() {
-        let plain = UnitOptions::of(&unit(&[])).unwrap();
+        let plain = UnitOptions::parse(&unit(&[])).unwrap();
         let mut relocatable = unit(&[]);
         relocatable.settings.relocatable = true;
-        let linked = UnitOptions::of(&relocatable).unwrap();
+        let linked = UnitOptions::parse(&relocatable).unwrap();
         let added: Vec<_> = linked.stable.iter().filter(|option| !plain.stable.contains(option)).collect();
         assert_eq!(added, ["--relocatable-device-code=true"]);
     }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn files_put_in_front_are_known_in_both_spellings() {
         for spelling in ["-include=x.h", "--pre-include=x.h"] {
-            let sorted = UnitOptions::of(&unit(&[spelling, "--use_fast_math"])).unwrap();
+            let sorted = UnitOptions::parse(&unit(&[spelling, "--use_fast_math"])).unwrap();
             assert_eq!(sorted.pre_includes, ["x.h"]);
             assert_eq!(sorted.stable[5..], ["--pre-include=x.h", "--use_fast_math"]);
         }
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn an_option_that_only_a_case_fills_in_is_refused_before_the_compiler_gets_it() {
-        assert!(UnitOptions::of(&unit(&["--time=times.csv"])).is_err());
+        assert!(UnitOptions::parse(&unit(&["--time=times.csv"])).is_err());
         let host = CompileUnit { plugin: Some(Plugin { libraries: vec![] }), ..unit(&["-ccbin=./gcc"]) };
-        assert!(UnitOptions::of(&host).is_err());
+        assert!(UnitOptions::parse(&host).is_err());
     }
 }

@@ -52,14 +52,14 @@ static SANITIZERS: [Pinned; 2] = [
     },
 ];
 
-/// Returns the compute-sanitizer for a CUDA major version, which is one of [`Pinned::of`].
+/// Returns the compute-sanitizer for a CUDA major version, which is one of [`Pinned::for_major`].
 pub fn sanitizer(major: u32) -> &'static Pinned {
     SANITIZERS.iter().find(|set| set.major == major).unwrap_or(&SANITIZERS[1])
 }
 
 impl Pinned {
     /// Returns the set for a CUDA major version.
-    pub fn of(major: u32) -> Option<&'static Self> {
+    pub fn for_major(major: u32) -> Option<&'static Self> {
         PINNED.iter().find(|set| set.major == major)
     }
 }

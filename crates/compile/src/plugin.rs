@@ -148,7 +148,7 @@ mod tests {
         CompileUnit {
             defines: vec![("T".to_owned(), "float".to_owned())],
             plugin: Some(Plugin { libraries: vec!["cublas".to_owned()] }),
-            ..CompileUnit::of("kernels/cub.cu", ["cub_sum"])
+            ..CompileUnit::from_kernels("kernels/cub.cu", ["cub_sum"])
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_library_is_built_for_the_device_with_what_it_is_linked_with() {
         let unit = unit();
-        let options = UnitOptions::of(&unit).unwrap();
+        let options = UnitOptions::parse(&unit).unwrap();
         let stop = AtomicBool::new(false);
         let arguments = build(&unit, &options, Duration::from_secs(1), &stop)
             .arguments(&[PathBuf::from("/cuda/lib64")], Path::new("/tmp/out"));
@@ -217,7 +217,7 @@ mod tests {
         let nvcc =
             fake_nvcc(dir.path(), "echo 'a.cu(3): warning: w' >&2; echo 'a.cu(4): error: no such x' >&2; exit 2");
         let (unit, stop) = (unit(), AtomicBool::new(false));
-        let options = UnitOptions::of(&unit).unwrap();
+        let options = UnitOptions::parse(&unit).unwrap();
         let build = build(&unit, &options, Duration::from_secs(20), &stop);
         let failure = nvcc.build(&build, dir.path()).unwrap_err();
         assert_eq!(failure.summary, "a.cu(4): error: no such x");
@@ -229,7 +229,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let nvcc = fake_nvcc(dir.path(), "sleep 1000 & echo $! > \"$TMPDIR/child\"; wait");
         let (unit, stop) = (unit(), AtomicBool::new(false));
-        let options = UnitOptions::of(&unit).unwrap();
+        let options = UnitOptions::parse(&unit).unwrap();
         let build = build(&unit, &options, Duration::from_millis(600), &stop);
         let failure = nvcc.build(&build, dir.path()).unwrap_err();
         assert!(failure.summary.contains("killed: it ran past its limit of 0.6 s"), "{}", failure.summary);
@@ -259,7 +259,7 @@ mod tests {
             commands.replace("SECRET", secret.to_str().unwrap()).replace("OUT", own.path().to_str().unwrap())
         };
         let (unit, stop) = (unit(), AtomicBool::new(false));
-        let options = UnitOptions::of(&unit).unwrap();
+        let options = UnitOptions::parse(&unit).unwrap();
         let readable = [project.path().to_owned()];
         let build = PluginBuild { readable: &readable, ..build(&unit, &options, Duration::from_secs(20), &stop) };
         let run = |commands: &str| {

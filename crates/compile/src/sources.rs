@@ -40,7 +40,7 @@ pub fn sources(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Op
 }
 
 fn of_source(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Option<Sources> {
-    let options = UnitOptions::of(unit).ok()?;
+    let options = UnitOptions::parse(unit).ok()?;
     let macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let path = SearchPath { user: &options.include_dirs, toolkit };
     let inputs = Scanner::within(project.clone()).inputs(&unit.source, &options.pre_includes, &macros, path).ok()?;

@@ -39,7 +39,7 @@ impl CudaSource {
     /// Scans a file and everything it includes from its own folder or from `include_paths`.
     pub fn read(path: &Path, include_paths: &[PathBuf], scanner: &Scanner) -> Self {
         let mut source = Self::default();
-        match SourceForm::of(path) {
+        match SourceForm::from_path(path) {
             SourceForm::Cuda => {}
             SourceForm::Ptx => {
                 let text = regular::read(path).unwrap_or_default();

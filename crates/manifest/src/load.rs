@@ -26,7 +26,7 @@ const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml
 
 /// Reads and validates a manifest, whose files are in its own project. The error contains every fault, each with its place.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
-    load_within(path, Project::of(path))
+    load_within(path, Project::from_manifest(path))
 }
 
 /// Reads and validates a manifest whose files are in `project`.
@@ -62,7 +62,7 @@ fn intended(path: &Path) -> Option<PathBuf> {
 
 /// Validates the text of a manifest. Files are looked up relative to its path, in its own project.
 pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
-    parse_within(source, Project::of(&source.path))
+    parse_within(source, Project::from_manifest(&source.path))
 }
 
 /// Validates the text of a manifest whose files are in `project`.

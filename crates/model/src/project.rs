@@ -31,7 +31,7 @@ impl Project {
     /// Returns the project of a manifest: the parent of its folder, so that `../kernels` is in it. It is the folder
     /// itself at the top of a checkout, and where the parent is the root of the file system or has the user's home in
     /// it: those are no projects.
-    pub fn of(manifest: &Path) -> Self {
+    pub fn from_manifest(manifest: &Path) -> Self {
         Self { roots: Some(vec![Self::folder_of(manifest)]) }
     }
 
@@ -123,7 +123,7 @@ mod tests {
             fs::write(at(file), "").unwrap();
         }
         symlink(at("elsewhere/secret"), at("p/kernels/link.cu")).unwrap();
-        let project = Project::of(&at("p/experiments/x.toml"));
+        let project = Project::from_manifest(&at("p/experiments/x.toml"));
         assert!(project.has(&at("p/experiments/../kernels/a.cu")));
         assert!(project.has(&at("p/experiments/missing")));
         assert!(!project.has(&at("p/experiments/../../elsewhere/secret")));
@@ -141,14 +141,14 @@ mod tests {
         }
         assert!(Project::everywhere().has(&at("p/.git/config")));
         fs::create_dir(at("p/experiments/.git")).unwrap();
-        let checkout = Project::of(&at("p/experiments/x.toml"));
+        let checkout = Project::from_manifest(&at("p/experiments/x.toml"));
         assert!(!checkout.has(&at("p/kernels/a.cu")), "a checkout ends at its top");
     }
 
     #[test]
     fn the_root_and_the_parents_of_a_home_are_no_projects() {
-        assert!(!Project::of(Path::new("/tmp/x.toml")).has(Path::new("/etc/passwd")));
+        assert!(!Project::from_manifest(Path::new("/tmp/x.toml")).has(Path::new("/etc/passwd")));
         let home = env::var("HOME").unwrap();
-        assert!(!Project::of(&Path::new(&home).join("x.toml")).has(Path::new("/etc/passwd")));
+        assert!(!Project::from_manifest(&Path::new(&home).join("x.toml")).has(Path::new("/etc/passwd")));
     }
 }

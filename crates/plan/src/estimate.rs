@@ -85,7 +85,7 @@ pub struct GroupCost {
 
 impl GroupCost {
     /// Returns the costs of a resolved group on a device of this backend, or on an assumed one if it is unknown.
-    pub fn of(job: &GroupJob, backend: BackendKind, device: Option<&DeviceInfo>) -> Self {
+    pub fn estimate(job: &GroupJob, backend: BackendKind, device: Option<&DeviceInfo>) -> Self {
         let memory = distinct_buffers(job).into_iter().map(buffer_memory).fold(0, u64::saturating_add);
         // Inputs are made once per group; outputs are checked before and after timing, case by case.
         let inputs = job.cases.iter().map(|case| bytes_where(case, |b| b.fill.is_some())).fold(0.0, f64::max);

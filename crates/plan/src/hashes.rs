@@ -14,7 +14,7 @@ use crate::model::{
 const DIGITS: usize = 12;
 
 /// Returns the hashes of a case whose launches have their code.
-pub fn of(case: &CaseJob) -> CaseHashes {
+pub fn hash_case(case: &CaseJob) -> CaseHashes {
     let (units, args): (Vec<Option<&Compiled>>, Vec<&[ArgPlan]>) = match &case.body {
         BodyPlan::Launches(launches) => {
             launches.iter().map(|launch| (launch.compiled.as_ref(), launch.args.as_slice())).unzip()

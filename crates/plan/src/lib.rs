@@ -69,7 +69,7 @@ pub struct PlanOptions {
 
 impl PlanOptions {
     /// Returns the whole matrix for a backend, with no device known.
-    pub fn of(backend: BackendKind) -> Self {
+    pub fn for_backend(backend: BackendKind) -> Self {
         Self { backend, sizes: backend, device: None, set: Vec::new(), filter: None, variants: Vec::new() }
     }
 }

@@ -24,7 +24,7 @@ pub fn link(mut job: GroupJob, units: &CompiledUnits, environment: &Environment)
         match link_case(&mut case, units) {
             Ok(()) => {
                 case.fingerprint = Some(fingerprint(&case, environment));
-                case.hashes = Some(hashes::of(&case));
+                case.hashes = Some(hashes::hash_case(&case));
                 if baseline == Some(index) {
                     job.baseline = Some(kept.len());
                 }

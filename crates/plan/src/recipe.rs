@@ -92,7 +92,7 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
     let conditions = spec.requires.iter().chain(own.iter().flat_map(|own| &own.requires));
     let requires: Vec<Expression> = conditions.cloned().collect();
     let mut recipe = Recipe {
-        guard: Needs::of(requires.iter().flat_map(|condition| condition.names()), &lets),
+        guard: Needs::collect(requires.iter().flat_map(|condition| condition.names()), &lets),
         lets,
         requires,
         unsanitized: spec.unsanitized.clone(),
@@ -104,7 +104,7 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
         printed: printed.cloned(),
         work: spec.work.as_ref().unwrap_or(&manifest.work).clone(),
     };
-    recipe.needs = Needs::of(&names::of_recipe(&recipe), &recipe.lets);
+    recipe.needs = Needs::collect(&names::of_recipe(&recipe), &recipe.lets);
     Ok(recipe)
 }
 
@@ -138,7 +138,7 @@ pub fn rules(
     let bind = |program: Program, why: String| {
         let needs = recipes.iter().zip(&axes.own).map(|(recipe, own)| {
             let known = |name: &str| names::in_scope(name, recipe, axes, own);
-            program.names().iter().all(|name| known(name)).then(|| Needs::of(program.names(), &recipe.lets))
+            program.names().iter().all(|name| known(name)).then(|| Needs::collect(program.names(), &recipe.lets))
         });
         Rule { needs: needs.collect(), program, why }
     };

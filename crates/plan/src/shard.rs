@@ -26,12 +26,12 @@ impl Shards {
     /// # Errors
     ///
     /// The errors are those of [`expand`].
-    pub fn of(manifest: &Manifest, options: &PlanOptions) -> Result<Self, Diagnostics> {
+    pub fn plan(manifest: &Manifest, options: &PlanOptions) -> Result<Self, Diagnostics> {
         let anywhere = PlanOptions { device: None, ..options.clone() };
         let plan = expand(manifest, &anywhere)?;
         let cost = |index| {
             let group = resolve(manifest, &plan, index);
-            let seconds = GroupCost::of(&group.job, plan.backend(), None).seconds;
+            let seconds = GroupCost::estimate(&group.job, plan.backend(), None).seconds;
             (group.job.key, seconds)
         };
         Ok(Self { groups: (0..plan.group_count()).into_par_iter().map(cost).collect() })

@@ -72,7 +72,7 @@ pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
 impl Summary {
     /// Returns the counts of one group, with a hash for each unit that it compiles.
     fn of_group(plan: &Plan, index: usize, group: &ResolvedGroup) -> (Self, Vec<u64>) {
-        let cost = GroupCost::of(&group.job, plan.backend(), plan.device());
+        let cost = GroupCost::estimate(&group.job, plan.backend(), plan.device());
         let mut summary = Self {
             ready: group.job.cases.len() as u64,
             largest: (!group.job.cases.is_empty()).then_some((cost.memory, index)),

@@ -185,7 +185,7 @@ impl Tree<'_> {
         // Cannot fail: the workspace is an allocation of this size.
         let _ = self.memory.fill(workspace, bytes, 0);
         let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
-        let sample = if self.sampling { sample::of(shape.grid) } else { None };
+        let sample = if self.sampling { sample::choose_blocks(shape.grid) } else { None };
         report.sampled = sample.as_ref().map(|sample| Sampled { ran: sample.len() as u64, of: blocks });
         let launch = LaunchState {
             kernel,

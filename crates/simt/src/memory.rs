@@ -175,7 +175,7 @@ impl Memory {
             capacity,
             table: RwLock::new(Table {
                 live: BTreeMap::new(),
-                gaps: Gaps::of(GLOBAL_BASE + GAP, (GLOBAL_BASE + capacity).saturating_sub(GAP)),
+                gaps: Gaps::from_range(GLOBAL_BASE + GAP, (GLOBAL_BASE + capacity).saturating_sub(GAP)),
                 used: 0,
             }),
         })

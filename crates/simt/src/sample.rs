@@ -20,7 +20,7 @@ pub struct Chosen {
 
 /// Returns the blocks of a sample in the order of their numbers, which depends on the extents of the grid alone; `None`
 /// for a grid that runs as a whole.
-pub fn of(grid: [u32; 3]) -> Option<Vec<Chosen>> {
+pub fn choose_blocks(grid: [u32; 3]) -> Option<Vec<Chosen>> {
     let grid = grid.map(u64::from);
     if grid.iter().product::<u64>() <= MOST {
         return None;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn represented(grid: [u32; 3]) -> u64 {
-        of(grid).map_or(0, |chosen| chosen.iter().map(|block| block.weight).sum())
+        choose_blocks(grid).map_or(0, |chosen| chosen.iter().map(|block| block.weight).sum())
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         for grid in [[257, 1, 1], [65536, 1, 1], [256, 256, 1], [1000, 3, 1], [7, 50, 9], [1, 1, 65535], [2, 2, 300]] {
             let blocks = grid.iter().map(|&n| u64::from(n)).product::<u64>();
             assert_eq!(represented(grid), blocks, "{grid:?}");
-            let chosen = of(grid).unwrap_or_default();
+            let chosen = choose_blocks(grid).unwrap_or_default();
             assert!(chosen.len() as u64 <= MOST && chosen.len() > 60, "{grid:?}: {}", chosen.len());
             assert!(chosen.is_sorted() && chosen.windows(2).all(|pair| pair[0].linear < pair[1].linear));
         }
@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn small_grids_run_as_a_whole() {
-        assert_eq!(of([16, 16, 1]), None);
-        assert!(of([16, 16, 2]).is_some());
+        assert_eq!(choose_blocks([16, 16, 1]), None);
+        assert!(choose_blocks([16, 16, 2]).is_some());
     }
 
     #[test]
     fn the_corners_and_the_edges_represent_themselves() {
-        let chosen = of([256, 128, 1]).unwrap_or_default();
+        let chosen = choose_blocks([256, 128, 1]).unwrap_or_default();
         let weight = |x: u64, y: u64| chosen.iter().find(|block| block.linear == y * 256 + x).map(|block| block.weight);
         for (x, y) in [(0, 0), (1, 1), (255, 0), (254, 1), (0, 127), (255, 127), (254, 126)] {
             assert_eq!(weight(x, y), Some(1), "block ({x},{y})");
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn blocks_between_are_not_all_even_or_all_odd() {
-        let chosen = of([1 << 20, 1, 1]).unwrap_or_default();
+        let chosen = choose_blocks([1 << 20, 1, 1]).unwrap_or_default();
         let odd = chosen.iter().filter(|block| block.linear % 2 == 1).count();
         assert!((96..160).contains(&odd), "{odd} of {}", chosen.len());
     }

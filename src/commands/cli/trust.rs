@@ -25,7 +25,7 @@ impl ReachArgs {
     pub fn project_of(&self, manifest: &Path) -> Result<Project, Failure> {
         match &self.project {
             _ if self.allow_outside => Ok(Project::everywhere()),
-            None => Ok(Project::of(manifest)),
+            None => Ok(Project::from_manifest(manifest)),
             Some(folder) => Project::at(folder)
                 .map_err(|error| Failure::usage(format!("--project {}: {error}; name a folder", folder.display()))),
         }

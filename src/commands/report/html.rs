@@ -79,7 +79,7 @@ fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     let path = places.find(|path| path.is_file())?;
     let manifest = manifest::load(&path).ok()?;
     let device = Some(records.environment.device.clone());
-    let plan = plan::expand(&manifest, &PlanOptions { device, ..PlanOptions::of(header.backend) }).ok()?;
+    let plan = plan::expand(&manifest, &PlanOptions { device, ..PlanOptions::for_backend(header.backend) }).ok()?;
     let mut missing: BTreeSet<&str> = header.variants.iter().map(String::as_str).collect();
     let mut cases = Vec::new();
     for index in 0..plan.group_count().min(MOST_GROUPS) {

@@ -73,7 +73,7 @@ impl Base {
         }
         let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let label = real.file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned());
-        let project = if reach.allow_outside { Project::everywhere() } else { Project::of(&path) };
+        let project = if reach.allow_outside { Project::everywhere() } else { Project::from_manifest(&path) };
         let manifest = manifest::load_within(&path, project).map_err(Fault::Invalid);
         Ok(Self { label, place: path.display().to_string(), path, manifest, files: None })
     }
@@ -85,7 +85,7 @@ impl Base {
             if is_usage { Failure::usage(message) } else { Failure::environment(message) }
         };
         let folder = manifest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let files = Files::of(folder, named, &Programs::of_this_machine()).map_err(failure)?;
+        let files = Files::open(folder, named, &Programs::of_this_machine()).map_err(failure)?;
         let outside = || failure(RevisionError::NoCheckout { dir: folder.to_owned() });
         let relative = files.path_of(manifest).ok_or_else(outside)?;
         let written = tempfile::Builder::new().prefix("runner-base-").tempdir();
@@ -238,7 +238,7 @@ impl Beside {
         let history = journal::read(&dir.join(JOURNAL_FILE)).and_then(Contents::into_history);
         let history = history.map_err(|error| Failure::environment(error.to_string()))?;
         let mut together =
-            Together::of(history, records, &suffix).map_err(|error| Failure::environment(error.to_string()))?;
+            Together::split(history, records, &suffix).map_err(|error| Failure::environment(error.to_string()))?;
         let mut refused: HashMap<_, Vec<_>> = HashMap::new();
         for case in &self.joined.refused {
             let what = match case.part {

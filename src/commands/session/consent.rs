@@ -45,7 +45,7 @@ impl HostCode {
     /// Returns the host functions, kernels and references of groups that run or are compiled by programs of the host,
     /// without those that are shipped with this program; `None` if there are no others. `headers` are the folders of
     /// the compiler's own.
-    pub fn of<'a>(
+    pub fn find<'a>(
         groups: impl Iterator<Item = &'a ResolvedGroup>,
         project: &Project,
         headers: &[PathBuf],
@@ -60,7 +60,7 @@ impl HostCode {
         let expected = cases.iter().flat_map(|case| &case.checks).map(|check| &check.expect);
         let references: BTreeSet<CompileUnit> = expected
             .filter_map(|expect| match expect {
-                ExpectPlan::Cpp(function) => Some(CompileUnit::of(&function.path, [""; 0])),
+                ExpectPlan::Cpp(function) => Some(CompileUnit::from_kernels(&function.path, [""; 0])),
                 _ => None,
             })
             .collect();
@@ -194,9 +194,9 @@ mod tests {
     fn code(manifest: &Path) -> Result<Option<HostCode>, String> {
         let find = || -> Result<_, Diagnostics> {
             let manifest = manifest::load(manifest)?;
-            let plan = plan::expand(&manifest, &PlanOptions::of(BackendKind::Cuda))?;
+            let plan = plan::expand(&manifest, &PlanOptions::for_backend(BackendKind::Cuda))?;
             let groups: Vec<_> = (0..plan.group_count()).map(|i| plan::resolve(&manifest, &plan, i)).collect();
-            Ok(HostCode::of(groups.iter(), &manifest.project, &[]))
+            Ok(HostCode::find(groups.iter(), &manifest.project, &[]))
         };
         find().map_err(|faults| faults.render_within(false, None))
     }

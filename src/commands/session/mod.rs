@@ -54,7 +54,7 @@ pub fn run_one(
         .transpose()?;
     let mut worker = worker::start(options, interrupt, console)
         .map_err(|failure| or_narrowing_fault(options, manifest, console, failure))?;
-    let passes = Passes::of(options, manifest, &worker, console)?;
+    let passes = Passes::prepare(options, manifest, &worker, console)?;
     let task = Task {
         options,
         command: options.command(worker.backend()),

@@ -24,7 +24,7 @@ pub struct Passes {
 
 impl Passes {
     /// Finds the programs that they need. A run that cannot have its memory check does not begin.
-    pub fn of(
+    pub fn prepare(
         options: &RunOptions,
         manifest: &Manifest,
         worker: &Worker,

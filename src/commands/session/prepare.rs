@@ -101,7 +101,7 @@ pub fn get_ready(
     let toolkit = find_toolkit(options, worker, console)?;
     let plans = [&mut plan].into_iter().chain(base.iter_mut().filter_map(|base| base.plan.as_mut()));
     let installed = installed(plans, &toolkit)?;
-    let destination = Destination::of(options, manifest, device);
+    let destination = Destination::choose(options, manifest, device);
     destination.may_be_written(options)?;
     let site = Site { ready: &worker.ready, ordinal: options.target.ordinal(), toolkit: &toolkit, interrupt };
     let machine = machine::known(&mut worker.pool, site, console);
@@ -228,7 +228,7 @@ fn narrowing_fault(args: &RunOptions, manifest: &Manifest) -> Option<Diagnostics
         set: args.narrowing.set.clone(),
         filter: args.narrowing.filter.clone().filter(|filter| !needs_device(filter)),
         variants: args.narrowing.variant.clone(),
-        ..PlanOptions::of(backend)
+        ..PlanOptions::for_backend(backend)
     };
     plan::expand(manifest, &options).err()
 }
@@ -313,7 +313,7 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     RunContext {
         host,
-        revision: revision::of(dir, &Programs::of_this_machine()),
+        revision: revision::describe_checkout(dir, &Programs::of_this_machine()),
         started: humantime::format_rfc3339_micros(calendar_time(SystemTime::now())).to_string(),
         arguments: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         device_uuid,
@@ -329,7 +329,7 @@ fn own_groups(
     console: &Console,
 ) -> Result<Option<HashSet<GroupKey>>, Failure> {
     let Some(shard) = args.shard else { return Ok(None) };
-    let shards = Shards::of(manifest, planned).map_err(|faults| console.faults(&faults))?;
+    let shards = Shards::plan(manifest, planned).map_err(|faults| console.faults(&faults))?;
     Ok(Some(shards.keys(shard)))
 }
 
@@ -351,7 +351,7 @@ fn allow<'a>(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let headers = [compiler.toolkit.include_dirs.as_slice(), compiler.options.installed.include_dirs()].concat();
-    let code = HostCode::of(groups, &compiler.options.project, &headers);
+    let code = HostCode::find(groups, &compiler.options.project, &headers);
     let project = Project::folder_of(&options.manifest);
     let place = (project.as_path(), options.manifest.as_path());
     code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))

@@ -29,7 +29,7 @@ struct ExpectedFailures {
 
 impl ExpectedFailures {
     /// Returns the ways in which a case is expected to fail.
-    fn of(&self, key: &CaseKey) -> Vec<model::Failure> {
+    fn find(&self, key: &CaseKey) -> Vec<model::Failure> {
         let shared = key.axes.iter().map(|(name, value)| (Arc::from(name.as_str()), value.clone()));
         let scope: Scope = shared.chain(self.own.iter().cloned()).collect();
         // The manifest's checks let conditions use axes alone, so that they can be evaluated.
@@ -113,7 +113,7 @@ impl Recorder {
     /// Returns the outcome of a case with an expected failure; `None` for every other event.
     fn judged(&self, event: &Event) -> Option<Event> {
         let Event::CaseSettled { case, fingerprint, outcome, work } = event else { return None };
-        let fails = self.expected_failures.iter().find(|known| known.variant == case.key.variant)?.of(&case.key);
+        let fails = self.expected_failures.iter().find(|known| known.variant == case.key.variant)?.find(&case.key);
         if fails.is_empty() {
             return None;
         }

@@ -63,7 +63,7 @@ pub fn place(shape: Option<&Shape>, line: &Range<usize>) -> String {
 }
 
 /// Returns the shape of an array of this name and length: its own, or the first of those without a name that fits.
-pub fn of<'a>(shapes: &'a [Shape], name: &str, len: usize) -> Option<&'a Shape> {
+pub fn find_shape<'a>(shapes: &'a [Shape], name: &str, len: usize) -> Option<&'a Shape> {
     let own = shapes.iter().find(|shape| shape.buffer.as_deref() == Some(name) && shape.len() == len);
     own.or_else(|| shapes.iter().find(|shape| shape.buffer.is_none() && shape.len() == len))
 }

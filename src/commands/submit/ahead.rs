@@ -57,14 +57,14 @@ pub fn compile(
         set: args.narrowing.set.clone(),
         filter: args.narrowing.filter.clone(),
         variants: args.narrowing.variant.clone(),
-        ..PlanOptions::of(described.backend)
+        ..PlanOptions::for_backend(described.backend)
     };
     let installed = Installed::find(&toolkit, &Programs::of_this_machine());
     let mut units: Vec<CompileUnit> = Vec::new();
     for (path, manifest) in manifests {
         let groups = groups(&options, manifest, console)?;
         let headers = [toolkit.include_dirs.as_slice(), installed.include_dirs()].concat();
-        let code = HostCode::of(groups.iter(), &manifest.project, &headers);
+        let code = HostCode::find(groups.iter(), &manifest.project, &headers);
         let project = Project::folder_of(path);
         code.map_or(Ok(()), |code| code.ask((&project, path), args.trust.allow_host_code, console))?;
         let cases = groups.iter().flat_map(|group| &group.job.cases);

@@ -41,9 +41,9 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
             set: args.narrowing.set.clone(),
             filter: args.narrowing.filter.clone(),
             variants: args.narrowing.variant.clone(),
-            ..PlanOptions::of(backend)
+            ..PlanOptions::for_backend(backend)
         };
-        let shards = Shards::of(manifest, &planned).map_err(|faults| console.faults(&faults))?;
+        let shards = Shards::plan(manifest, &planned).map_err(|faults| console.faults(&faults))?;
         let count = shards.count(settings.min_task_time as f64);
         experiments.push(Experiment {
             manifest: path.to_path_buf(),

@@ -8,7 +8,7 @@ use fake_backend::one_sample;
 
 /// Returns the unit of a source.
 pub fn unit(source: &str) -> CompileUnit {
-    CompileUnit::of(source, ["k"])
+    CompileUnit::from_kernels(source, ["k"])
 }
 
 /// Returns a group in which each variant launches one kernel of the unit of its name.

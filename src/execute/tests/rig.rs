@@ -150,7 +150,7 @@ pub fn measure() -> MeasurePlan {
 }
 
 pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
-    let unit = CompileUnit::of("kernels/test.cu", [kernel]);
+    let unit = CompileUnit::from_kernels("kernels/test.cu", [kernel]);
     let compiled = Compiled {
         kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
         ..fake_backend::compiled(kernel)

@@ -59,7 +59,7 @@ impl Checkout {
     }
 
     fn revision(&self) -> Option<String> {
-        revision::of(&self.path("kernels"), &Programs::of_this_machine())
+        revision::describe_checkout(&self.path("kernels"), &Programs::of_this_machine())
     }
 
     fn runner(&self) -> Command {
@@ -87,7 +87,7 @@ fn error(output: &Output) -> String {
 #[test]
 fn the_revision_is_that_of_the_last_commit_and_says_whether_a_tracked_file_differs() {
     let checkout = Checkout::new();
-    assert_eq!(revision::of(checkout.dir.path(), &Programs::of_this_machine()), None);
+    assert_eq!(revision::describe_checkout(checkout.dir.path(), &Programs::of_this_machine()), None);
     let commit = checkout.commit(&[]);
     assert_eq!(commit.len(), 40);
     checkout.write("untracked", "");
@@ -95,7 +95,7 @@ fn the_revision_is_that_of_the_last_commit_and_says_whether_a_tracked_file_diffe
     checkout.write("kernels/k.cu", "__global__ void k() { }\n");
     assert_eq!(checkout.revision(), Some(format!("{commit}-dirty")));
     let programs = Programs::in_dirs(Vec::<PathBuf>::new());
-    assert_eq!(revision::of(&checkout.path("kernels"), &programs), None, "without git");
+    assert_eq!(revision::describe_checkout(&checkout.path("kernels"), &programs), None, "without git");
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn worktrees_and_packed_references_have_a_revision_too() {
     let elsewhere = tempfile::tempdir().unwrap();
     let tree = elsewhere.path().join("tree");
     git(checkout.dir.path(), &["worktree", "add", "-q", tree.to_str().unwrap()]);
-    assert_eq!(revision::of(&tree.join("kernels"), &Programs::of_this_machine()), Some(commit.clone()));
+    assert_eq!(revision::describe_checkout(&tree.join("kernels"), &Programs::of_this_machine()), Some(commit.clone()));
     fs::write(tree.join("kernels/k.cu"), "").unwrap();
-    assert_eq!(revision::of(&tree, &Programs::of_this_machine()), Some(format!("{commit}-dirty")));
+    assert_eq!(revision::describe_checkout(&tree, &Programs::of_this_machine()), Some(format!("{commit}-dirty")));
 }
 
 /// Arms a trap in `.git`, asserts that git itself runs it, and that asking for the revision does not.
@@ -233,7 +233,7 @@ fn an_option_that_writes_a_file_never_reaches_the_compiler() {
     };
     let unit = CompileUnit {
         options: vec![format!("--time={}", checkout.path("canary").display())],
-        ..CompileUnit::of(checkout.path("kernels/k.cu"), ["k"])
+        ..CompileUnit::from_kernels(checkout.path("kernels/k.cu"), ["k"])
     };
     let mut results =
         compile_all(std::slice::from_ref(&unit), Target::Ptx((9, 0)), &nowhere, &options, &mut |_, _, _| {});

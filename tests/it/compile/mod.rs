@@ -56,7 +56,7 @@ impl Bench {
     }
 
     fn unit(&self, source: &str, kernels: &[&str]) -> CompileUnit {
-        CompileUnit::of(self.path(source), kernels.iter().copied())
+        CompileUnit::from_kernels(self.path(source), kernels.iter().copied())
     }
 
     fn options(&self) -> CompileOptions {

@@ -105,7 +105,7 @@ fn buffer(name: &str, access: Access) -> BufferPlan {
 fn launch(kernel: &str) -> LaunchPlan {
     LaunchPlan {
         label: kernel.into(),
-        unit: CompileUnit::of("kernels/faults.cu", [kernel]),
+        unit: CompileUnit::from_kernels("kernels/faults.cu", [kernel]),
         compiled: Some(Compiled {
             kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
             ..compiled(kernel)

@@ -130,7 +130,7 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
         emit(active(case, Activity::Measuring));
         act(folder, case, Activity::Measuring);
         let rounds = vec![Round { whole: job.cases.len() as f64, ..Round::default() }];
-        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+        let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds);
         emit(Event::CaseMeasured { case: case.case.clone(), measurement });
         emit(settled(case, Outcome::Measured));
     }

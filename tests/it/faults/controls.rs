@@ -162,7 +162,7 @@ fn every_wrong_kernel_is_caught_and_named() {
 /// What never ran says why, in each group alike.
 fn expect_refused(left: &Left) {
     let expect = |variant: &str, is_right: &dyn Fn(&Outcome) -> bool| {
-        for record in left.of(variant) {
+        for record in left.find_all(variant) {
             assert!(is_right(&record.outcome), "`{variant}` is {:?}\n{}", record.outcome, left.story());
         }
     };

@@ -60,7 +60,7 @@ impl Left {
 
     /// The records of one variant; a variant without any fails the test.
     #[track_caller]
-    pub fn of(&self, variant: &str) -> Vec<CaseRecord> {
+    pub fn find_all(&self, variant: &str) -> Vec<CaseRecord> {
         let records = self.records();
         let of: Vec<CaseRecord> = records.cases.into_iter().filter(|r| r.case.key.variant == variant).collect();
         assert!(!of.is_empty(), "`{variant}` has no row\n{}", self.story());
@@ -71,7 +71,7 @@ impl Left {
     #[track_caller]
     pub fn at(&self, variant: &str, element: &str) -> CaseRecord {
         let here = |record: &CaseRecord| record.case.key.axes.iter().any(|(_, value)| value.to_string() == element);
-        let mut of = self.of(variant).into_iter().filter(here);
+        let mut of = self.find_all(variant).into_iter().filter(here);
         let record = of.next().unwrap_or_else(|| panic!("`{variant}` has no row at {element}\n{}", self.story()));
         assert!(of.next().is_none(), "`{variant}` has two rows at {element}\n{}", self.story());
         record
@@ -92,7 +92,7 @@ impl Left {
     /// Every row of these variants was measured and is right.
     #[track_caller]
     pub fn expect_sound(&self, variants: &[&str]) {
-        for record in variants.iter().flat_map(|variant| self.of(variant)) {
+        for record in variants.iter().flat_map(|variant| self.find_all(variant)) {
             let sound = is_timed(&record) && record.verdict == Verdict::Pass;
             assert!(sound, "{} is {:?}, {:?}\n{}", record.case.key, record.outcome, record.verdict, self.story());
         }

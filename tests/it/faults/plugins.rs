@@ -46,7 +46,7 @@ fn host_functions_are_measured_like_kernels_and_cost_no_row_but_their_own() {
     let records = left.records();
     for variant in ["right", "with_storage"] {
         // Two sizes in four regimes.
-        let of = left.of(variant);
+        let of = left.find_all(variant);
         assert_eq!(of.len(), 8, "{variant}\n{}", left.story());
         let compared = |record: &CaseRecord| record.result.as_ref().is_some_and(|r| r.against_baseline.is_some());
         assert!(of.iter().all(compared), "{variant}\n{}", left.story());
@@ -61,7 +61,7 @@ fn a_function_that_waits_is_timed_without_a_gate_and_its_row_says_so() {
     let left = bench.run(&fixture("plugins_waiting.toml"), "out", &["--allow-host-code"]);
     left.expect_code(0);
     left.expect_sound(&["right", "waits"]);
-    let notes = |variant: &str| left.of(variant).into_iter().flat_map(|record| record.notes).collect::<Vec<_>>();
+    let notes = |variant: &str| left.find_all(variant).into_iter().flat_map(|record| record.notes).collect::<Vec<_>>();
     let waits = |variant: &str| notes(variant).iter().filter(|note| matches!(note, Note::NotGated { .. })).count();
     assert_eq!((waits("right"), waits("waits")), (0, 1), "{}", left.story());
 }

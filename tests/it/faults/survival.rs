@@ -17,7 +17,7 @@ fn launch_errors(left: &Left, variant: &str) -> Vec<String> {
         Outcome::LaunchError { message } => message,
         other => panic!("`{variant}` is {other:?}\n{}", left.story()),
     };
-    left.of(variant).into_iter().map(|record| message(record.outcome)).collect()
+    left.find_all(variant).into_iter().map(|record| message(record.outcome)).collect()
 }
 
 #[test]
@@ -31,12 +31,12 @@ fn a_null_pointer_and_an_endless_loop_cost_no_row_but_their_own() {
         assert!(message.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{message}\n{}", left.story());
         assert!(message.contains("an illegal memory access was encountered"), "{message}\n{}", left.story());
     }
-    for record in left.of("never_ends") {
+    for record in left.find_all("never_ends") {
         assert_eq!(record.outcome, Outcome::TimedOut { limit_seconds: 2.0, message: None }, "{}", left.story());
     }
     assert!(left.took < 3 * Duration::from_secs(2) + SLACK, "{:?}\n{}", left.took, left.story());
     // Speedups are of samples that were taken in turns, after the faults.
-    for record in ["grid_stride", "backwards", "memcpy"].iter().flat_map(|variant| left.of(variant)) {
+    for record in ["grid_stride", "backwards", "memcpy"].iter().flat_map(|variant| left.find_all(variant)) {
         assert!(record.result.unwrap().against_baseline.is_some(), "{}\n{}", record.case.key, left.story());
     }
     assert!(left.stderr.contains("no answer within 2 s"), "{}", left.story());
@@ -86,11 +86,16 @@ fn every_kind_of_abort_is_told_in_the_drivers_words_and_survived() {
         }
     }
     assert!(surprises.is_empty(), "{surprises:#?}\n{}", left.story());
-    let hung = &left.of("hangs_when_timed")[0];
+    let hung = &left.find_all("hangs_when_timed")[0];
     assert_eq!(hung.outcome, Outcome::TimedOut { limit_seconds: 2.0, message: None }, "{}", left.story());
     // Both fail in their second launch, so they never count as right.
     for variant in ["aborts_when_timed", "hangs_when_timed"] {
-        assert_eq!(left.of(variant)[0].verdict, Verdict::Unchecked(Unchecked::NotRun), "{variant}\n{}", left.story());
+        assert_eq!(
+            left.find_all(variant)[0].verdict,
+            Verdict::Unchecked(Unchecked::NotRun),
+            "{variant}\n{}",
+            left.story()
+        );
     }
     assert!(left.took < Duration::from_secs(2) + SLACK, "{:?}\n{}", left.took, left.story());
 }
@@ -131,7 +136,7 @@ fn what_kernels_print_is_kept_as_theirs_and_harms_nothing() {
     assert_eq!(cut, format!("… ({} more bytes were printed)", whole - KEPT));
     assert!(kept.starts_with("element ") && kept.len() <= KEPT, "{} bytes: {:.200}", kept.len(), kept);
 
-    let note = &left.of("greets")[0].notes;
+    let note = &left.find_all("greets")[0].notes;
     assert!(note.contains(&Note::Printed { lines: 2 }), "{note:?}\n{}", left.story());
     assert!(!left.stdout.contains("good bye") && !left.stderr.contains("good bye"), "{}", left.story());
 }

@@ -20,7 +20,7 @@ fn ptx(name: &str, kernels: &[&str]) -> String {
 fn compile(name: &str, kernels: &[&str]) -> String {
     let cache = Cache::locate().unwrap();
     let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
-    let unit = CompileUnit::of(
+    let unit = CompileUnit::from_kernels(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/kernels").join(name),
         kernels.iter().copied(),
     );

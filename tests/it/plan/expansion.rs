@@ -85,7 +85,7 @@ fn another_backend_runs_its_own_axes_and_bindings() {
     let manifest = manifest(&format!("{text}{}", variant("x", "requires = \"k > 5\"")));
     assert_eq!(names(&expand(&manifest, &cuda())), ["x[n=100]", "x[n=200]", "x[n=300]", "-x[n=5]"]);
     // A point beside the backend's values is not its business.
-    assert_eq!(names(&expand(&manifest, &PlanOptions::of(BackendKind::Sim))), ["-x[n=4]", "x[n=5]"]);
+    assert_eq!(names(&expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim))), ["-x[n=4]", "x[n=5]"]);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn identities(experiment: &str) -> Vec<String> {
     // Relative, as users name it: the paths of files that a case reads are part of its identity.
     let path = Path::new("experiments").join(experiment).with_extension("toml");
     let manifest = manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
-    let options = PlanOptions { device: Some(device()), ..PlanOptions::of(BackendKind::Sim) };
+    let options = PlanOptions { device: Some(device()), ..PlanOptions::for_backend(BackendKind::Sim) };
     let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let mut lines = Vec::new();
     for index in 0..plan.group_count() {

@@ -27,7 +27,7 @@ pub fn variant(name: &str, lines: &str) -> String {
 }
 
 pub fn cuda() -> PlanOptions {
-    PlanOptions::of(BackendKind::Cuda)
+    PlanOptions::for_backend(BackendKind::Cuda)
 }
 
 pub fn on_device() -> PlanOptions {

@@ -310,7 +310,7 @@ fn a_host_function_runs_on_a_gpu_where_it_can_be_built_and_is_excluded_elsewhere
     assert!(!plan.calls_host());
     let excluded = |why: &str| Outcome::Excluded { why: why.to_owned() };
     assert_eq!(plan::resolve(&manifest, &plan, 0).settled[0].1, excluded("nvcc is not here"));
-    let on_simulator = expand(&manifest, &PlanOptions::of(BackendKind::Sim));
+    let on_simulator = expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim));
     assert!(!on_simulator.calls_host());
     let why = "a host function queues work on a GPU, and the simulator is none";
     assert_eq!(plan::resolve(&manifest, &on_simulator, 0).settled[0].1, excluded(why));

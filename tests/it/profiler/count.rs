@@ -7,13 +7,13 @@ use runner::profiler::{Counted, ProfilerError};
 use super::rig::{Pass, World, group};
 
 impl Pass {
-    fn of(&self, variant: &str) -> &Counted {
+    fn find(&self, variant: &str) -> &Counted {
         let counted = self.counted.as_ref().unwrap();
         &counted.iter().find(|(case, _)| case.key.variant == variant).unwrap().1
     }
 
     fn counters(&self, variant: &str) -> &BodyCounters {
-        match self.of(variant) {
+        match self.find(variant) {
             Counted::Counters(counters) => counters,
             Counted::Missing(why) => panic!("{variant} has no counters: {why}"),
         }
@@ -69,7 +69,7 @@ fn a_launch_that_was_not_counted_costs_its_case_alone() {
     let pass = world.count(&mut world.session(&[]), vec![group(0, &["a", "bC", "d"])]);
     assert_eq!(pass.counters("a").whole.get("inst_executed"), Some(1.0));
     assert_eq!(pass.counters("d").whole.get("inst_executed"), Some(1000.0));
-    let Counted::Missing(why) = pass.of("bC") else { panic!("half of a body was counted") };
+    let Counted::Missing(why) = pass.find("bC") else { panic!("half of a body was counted") };
     assert!(why.contains("_Z1cPi"), "{why}");
 }
 

@@ -32,7 +32,7 @@ fn measure(run: &mut Run, case: &Case, unit: Unit, samples: &[f64]) {
     run.checked(case, Vec::new());
     let rounds = samples.iter().enumerate();
     let rounds = rounds.map(|(i, whole)| Round { round: i as u32, whole: *whole, ..Round::default() }).collect();
-    let measurement = Measurement::of(Regime::Cold, unit, rounds);
+    let measurement = Measurement::from_rounds(Regime::Cold, unit, rounds);
     run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
     run.settled(case, Outcome::Measured, None);
 }
@@ -41,7 +41,7 @@ fn records(run: &Run) -> Records {
     analyse::records(&run.events).unwrap()
 }
 
-fn of<'a>(records: &'a Records, variant: &str) -> &'a CaseRecord {
+fn find<'a>(records: &'a Records, variant: &str) -> &'a CaseRecord {
     records.cases.iter().find(|r| r.case.key.variant == variant).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn the_time_is_the_median_and_its_interval_lies_between_two_order_statistics() {
     let case = run.case("a", &at(1));
     measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP);
     let records = records(&run);
-    let result = of(&records, "a").result.clone().unwrap();
+    let result = find(&records, "a").result.clone().unwrap();
     assert!(is_near((result.time.point, result.time.low, result.time.high), (500.0, LOW, HIGH)), "{:?}", result.time);
     assert_eq!((result.time.confidence, result.samples), (0.95, 9));
 }
@@ -77,13 +77,13 @@ fn a_ratio_within_rounds_is_blind_to_what_drifts_between_them() {
         measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP.map(|s| s * factor));
     }
     let records = records(&run);
-    let c = of(&records, "c").result.as_ref().unwrap();
+    let c = find(&records, "c").result.as_ref().unwrap();
     let (base, step) = (c.against_baseline.as_ref().unwrap(), c.against_previous.as_ref().unwrap());
     // The drift is ninefold, yet both ratios are exact.
     assert!(is_near((base.speedup.point, base.speedup.low, base.speedup.high), (4.0, 4.0, 4.0)), "{base:?}");
     assert!(is_near((step.speedup.point, step.speedup.low, step.speedup.high), (2.0, 2.0, 2.0)), "{step:?}");
     assert_eq!(step.against, "b");
-    assert_eq!(of(&records, "a").result.as_ref().unwrap().against_baseline, None);
+    assert_eq!(find(&records, "a").result.as_ref().unwrap().against_baseline, None);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
         }
         analyse::records(&events).unwrap()
     };
-    let step = |records: &Records| of(records, "b").result.as_ref().unwrap().against_previous.is_some();
+    let step = |records: &Records| find(records, "b").result.as_ref().unwrap().against_previous.is_some();
     let told = |records: &Records| {
         let files = render::files(records).unwrap();
         let text = |name: &str| files.iter().find(|(path, _)| path.ends_with(name)).unwrap().1.as_str();
@@ -136,12 +136,12 @@ fn different_clocks_are_compared_by_medians_with_the_extremes_of_both() {
     let last = run.case("c", &at(1));
     measure(&mut run, &last, Unit::DeviceNanoseconds, &RAMP);
     let records = records(&run);
-    let ratio = of(&records, "b").result.as_ref().unwrap().against_baseline.clone().unwrap().speedup;
+    let ratio = find(&records, "b").result.as_ref().unwrap().against_baseline.clone().unwrap().speedup;
     assert!(is_near((ratio.point, ratio.low, ratio.high), (0.1, LOW / HIGH / 10.0, HIGH / LOW / 10.0)), "{ratio:?}");
     assert!((ratio.confidence - 0.9).abs() < 1e-12);
     // The host's variant is no step on the way: c is compared with a.
-    assert_eq!(of(&records, "b").result.as_ref().unwrap().against_previous, None);
-    assert_eq!(of(&records, "c").result.as_ref().unwrap().against_previous.as_ref().unwrap().against, "a");
+    assert_eq!(find(&records, "b").result.as_ref().unwrap().against_previous, None);
+    assert_eq!(find(&records, "c").result.as_ref().unwrap().against_previous.as_ref().unwrap().against, "a");
     // And it wins nothing.
     assert_eq!(analyse::summary(&records).groups[0].best[0].tied, [2]);
 }
@@ -154,7 +154,7 @@ fn too_few_samples_admit_what_their_range_is_worth() {
         measure(&mut run, &case, Unit::DeviceNanoseconds, &samples);
     }
     let records = records(&run);
-    let b = of(&records, "b").result.clone().unwrap();
+    let b = find(&records, "b").result.clone().unwrap();
     assert_eq!((b.time.low, b.time.high, b.time.confidence), (1.0, 3.0, 0.75));
     let ratio = b.against_baseline.unwrap().speedup;
     assert_eq!((ratio.point, ratio.low, ratio.high, ratio.confidence), (2.5, 4.0 / 3.0, 6.0, 0.5));
@@ -168,7 +168,7 @@ fn samples_of_different_sessions_are_not_paired() {
     run.events.push(Event::GroupStarted { ordinal: 0, key: a.group.clone(), cases: 2 });
     let b = run.case("b", &at(1));
     measure(&mut run, &b, Unit::DeviceNanoseconds, &RAMP.map(|s| s / 2.0));
-    let ratio = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
+    let ratio = find(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
     assert!(is_near((ratio.point, ratio.low, ratio.high), (2.0, 2.0 * LOW / HIGH, 2.0 * HIGH / LOW)), "{ratio:?}");
 }
 
@@ -181,7 +181,7 @@ fn groups_that_run_side_by_side_keep_their_rounds() {
     measure(&mut run, &a, Unit::DeviceNanoseconds, &RAMP);
     run.events.push(Event::GroupStarted { ordinal: 1, key: other.group.clone(), cases: 1 });
     measure(&mut run, &b, Unit::DeviceNanoseconds, &RAMP.map(|s| s / 2.0));
-    let ratio = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
+    let ratio = find(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
     assert_eq!((ratio.point, ratio.low, ratio.high), (2.0, 2.0, 2.0));
 }
 
@@ -235,8 +235,8 @@ fn a_case_found_wrong_after_timing_has_no_measurement() {
     run.measured(&case, Regime::Cold, Unit::DeviceNanoseconds, 500.0, &[]);
     run.settled(&case, Outcome::Wrong { mismatch: fixture::mismatch() }, None);
     let records = records(&run);
-    assert_eq!(of(&records, "a").result, None);
-    assert_eq!(of(&records, "a").verdict, Verdict::Mismatch(fixture::mismatch()));
+    assert_eq!(find(&records, "a").result, None);
+    assert_eq!(find(&records, "a").verdict, Verdict::Mismatch(fixture::mismatch()));
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn each_regime_has_a_record_and_is_compared_with_its_like() {
         run.checked(&case, Vec::new());
         for (regime, time) in [(Regime::Warm, warm), (Regime::Cold, cold)] {
             let rounds = (0..9).map(|round| Round { round, whole: time, ..Round::default() }).collect();
-            let measurement = Measurement::of(regime, Unit::DeviceNanoseconds, rounds);
+            let measurement = Measurement::from_rounds(regime, Unit::DeviceNanoseconds, rounds);
             run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
         }
         run.settled(&case, Outcome::Measured, None);
@@ -305,11 +305,12 @@ fn a_case_that_ran_alone_is_compared_by_medians() {
             let sample = |round: u32| Round { round, whole: times[round as usize % 3], ..Round::default() };
             let rounds = (0..9).map(sample).collect();
             let alone = alone && variant == "b";
-            let measurement = Measurement { alone, ..Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds) };
+            let measurement =
+                Measurement { alone, ..Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds) };
             run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
             run.settled(&case, Outcome::Measured, None);
         }
-        let speedup = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
+        let speedup = find(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap().speedup;
         let by_medians = 4000.0 / 1500.0;
         assert_eq!((speedup.point / by_medians - 1.0).abs() < 1e-9, alone, "{speedup:?}");
         assert_eq!(speedup.confidence < 0.95, alone, "{speedup:?}");
@@ -325,11 +326,11 @@ fn where_processes_differ(regime: Regime, launches: u32, unit: Unit) -> Option<E
         let case = run.case(variant, &at(1));
         run.checked(&case, Vec::new());
         let rounds = (0..9).map(|round| Round { round, whole: time, ..Round::default() }).collect();
-        let measurement = Measurement { launches, ..Measurement::of(regime, unit, rounds) };
+        let measurement = Measurement { launches, ..Measurement::from_rounds(regime, unit, rounds) };
         run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
         run.settled(&case, Outcome::Measured, None);
     }
-    let ratio = of(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap();
+    let ratio = find(&records(&run), "b").result.clone().unwrap().against_baseline.unwrap();
     assert!(is_near((ratio.speedup.point, ratio.speedup.low, ratio.speedup.high), (4.0, 4.0, 4.0)), "{ratio:?}");
     ratio.reproducible
 }
@@ -364,11 +365,11 @@ fn each_launch_of_a_sequence_has_its_own_estimate() {
         let first = f64::from(i) * 10.0;
         Round { round: i, whole: first + 5.0, each: vec![first, 5.0], ..Round::default() }
     });
-    let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds.collect());
+    let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds.collect());
     run.checked(&case, Vec::new());
     run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
     run.settled(&case, Outcome::Measured, None);
-    let each = of(&records(&run), "a").result.clone().unwrap().each;
+    let each = find(&records(&run), "a").result.clone().unwrap().each;
     let shown: Vec<(f64, f64, f64)> = each.iter().map(|e| (e.point, e.low, e.high)).collect();
     assert!(is_near(shown[0], (50.0, LOW / 10.0, HIGH / 10.0)), "{shown:?}");
     assert_eq!(shown[1..], [(5.0, 5.0, 5.0)]);
@@ -460,22 +461,22 @@ fn timed_against_the_roof(bytes: u64, nanoseconds: f64, ceilings: Option<Ceiling
 #[test]
 fn a_time_that_the_memory_cannot_reach_fails_its_row_and_gives_no_speedup() {
     let records = timed_against_the_roof(268_435_456, 50_000.0, None);
-    let suspect = of(&records, "b");
+    let suspect = find(&records, "b");
     let Outcome::Suspect { nanoseconds, least, roof: Roof::Memory } = suspect.outcome else {
         panic!("{:?}", suspect.outcome)
     };
     assert!((nanoseconds / 50_000.0 - 1.0).abs() < 0.01, "{nanoseconds}");
     assert!((least - 64_438.0).abs() < 10.0, "{least}");
     assert!(suspect.outcome.is_failure() && suspect.result.is_none(), "{suspect:?}");
-    assert_eq!(of(&records, "a").outcome, Outcome::Measured);
+    assert_eq!(find(&records, "a").outcome, Outcome::Measured);
 }
 
 #[test]
 fn a_time_that_the_memory_can_reach_with_a_full_cache_is_no_suspect() {
-    assert_eq!(of(&timed_against_the_roof(268_435_456, 66_000.0, None), "b").outcome, Outcome::Measured);
-    assert_eq!(of(&timed_against_the_roof(268_435_456, 66_000.0, Some(CEILINGS)), "b").outcome, Outcome::Measured);
+    assert_eq!(find(&timed_against_the_roof(268_435_456, 66_000.0, None), "b").outcome, Outcome::Measured);
+    assert_eq!(find(&timed_against_the_roof(268_435_456, 66_000.0, Some(CEILINGS)), "b").outcome, Outcome::Measured);
     // 33.6 MB fit into L2: the data sheet alone says nothing, a known cache gives 6 TB/s each way, 2.8 µs.
-    assert_eq!(of(&timed_against_the_roof(33_554_432, 1000.0, None), "b").outcome, Outcome::Measured);
+    assert_eq!(find(&timed_against_the_roof(33_554_432, 1000.0, None), "b").outcome, Outcome::Measured);
     let records = timed_against_the_roof(33_554_432, 1000.0, Some(CEILINGS));
-    assert!(matches!(of(&records, "b").outcome, Outcome::Suspect { roof: Roof::L2, .. }));
+    assert!(matches!(find(&records, "b").outcome, Outcome::Suspect { roof: Roof::L2, .. }));
 }

@@ -45,7 +45,7 @@ fn measure(run: &mut Run, variant: &str, n: i64, samples: &[f64]) {
     run.checked(&case, Vec::new());
     let rounds = samples.iter().enumerate();
     let rounds = rounds.map(|(i, whole)| Round { round: i as u32, whole: *whole, ..Round::default() }).collect();
-    let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+    let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds);
     run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
     let counters = Counters([("gld_sectors".into(), n as f64)].into());
     run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });

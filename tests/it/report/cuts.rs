@@ -107,7 +107,7 @@ fn read(journal: &Path) -> History {
 /// What a merge of the one journal has.
 fn merged(journal: &Path) -> Outcomes {
     let merged = journal::merge(vec![journal::scan(journal).unwrap()]).unwrap().remove(0);
-    let groups = merged.of_groups(History::of).unwrap();
+    let groups = merged.of_groups(History::fold).unwrap();
     outcomes(&analyse::records_of_groups(merged.into_run_events(), groups).unwrap())
 }
 

@@ -176,7 +176,7 @@ impl Run {
 
     pub fn measured(&mut self, case: &Case, regime: Regime, unit: Unit, nanoseconds: f64, parts: &[f64]) {
         let rounds = self.rounds(nanoseconds, parts);
-        let measurement = Measurement::of(regime, unit, rounds);
+        let measurement = Measurement::from_rounds(regime, unit, rounds);
         self.events.push(Event::CaseMeasured { case: case.clone(), measurement });
     }
 

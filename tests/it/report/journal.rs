@@ -114,7 +114,7 @@ fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
     assert_eq!(contents.damaged().map(|damaged| damaged.line).collect::<Vec<_>>(), [place + 1]);
     assert!(contents.damaged().all(|damaged| damaged.message.contains("checksum")), "{contents:?}");
     let held = contents.clone().into_history().unwrap().held();
-    let before = History::of(run.events.clone()).held();
+    let before = History::fold(run.events.clone()).held();
     let mut others = 0;
     for event in &run.events {
         let Event::CaseSettled { case, .. } = event else { continue };
@@ -189,7 +189,7 @@ fn what_was_run_again_after_the_damage_counts() {
     let twice: Vec<Event> = run.events.iter().chain(&run.events).cloned().collect();
     let contents = damaged(dir.path(), &twice, place).unwrap();
     let records = |history: History| runner::analyse::records_of(history).unwrap().cases;
-    assert!(records(contents.into_history().unwrap()) == records(History::of(twice)));
+    assert!(records(contents.into_history().unwrap()) == records(History::fold(twice)));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn starting_afresh_keeps_the_samples_of_the_run_before() {
 #[test]
 fn only_lasting_answers_under_the_same_fingerprint_are_held() {
     let run = fixture::faults();
-    let held = History::of(run.events.clone()).held();
+    let held = History::fold(run.events.clone()).held();
     let settled = |e: &Event| match e {
         Event::CaseSettled { case, outcome, .. } => Some((case.key.clone(), outcome.name())),
         _ => None,
@@ -314,7 +314,7 @@ fn a_case_that_is_planned_again_or_fails_later_is_no_longer_held() {
     else {
         unreachable!("the fixture settles cases")
     };
-    let holds = |run: &Run| History::of(run.events.clone()).held().holds(&case.key, &fixture::fingerprint());
+    let holds = |run: &Run| History::fold(run.events.clone()).held().holds(&case.key, &fixture::fingerprint());
     assert!(holds(&run));
     let before = run.events.len();
     run.events.push(Event::CasesPlanned { todo: vec![case.clone()], held: Vec::new() });
@@ -332,7 +332,7 @@ fn counters_that_a_profiler_took_after_the_end_are_known_on_resumption() {
         _ => None,
     };
     let case = run.events.iter().find_map(good).unwrap();
-    let lacks = |run: &Run| History::of(run.events.clone()).held().lacks_counters(&case.key);
+    let lacks = |run: &Run| History::fold(run.events.clone()).held().lacks_counters(&case.key);
     assert!(lacks(&run));
     let counters = Counters([("inst_executed".into(), 5.0)].into());
     run.events.push(Event::CaseCounted { case: case.clone(), counters: counters.clone(), each: Vec::new() });
@@ -352,7 +352,7 @@ fn keys_that_differ_in_type_alone_are_different_cases() {
     let number = run.case("neighbored", &[("n", Value::Int(1))]);
     let text = run.case("neighbored", &[("n", Value::Str("1".to_owned()))]);
     run.settled(&number, Outcome::Measured, None);
-    let held = History::of(run.events.clone()).held();
+    let held = History::fold(run.events.clone()).held();
     assert!(held.holds(&number.key, &fixture::fingerprint()));
     assert!(!held.holds(&text.key, &fixture::fingerprint()));
 }

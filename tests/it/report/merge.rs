@@ -119,7 +119,7 @@ fn one(parts: &[Part]) -> Joined {
 }
 
 fn records(merged: &Joined) -> Records {
-    let groups = merged.groups.iter().cloned().map(History::of).collect();
+    let groups = merged.groups.iter().cloned().map(History::fold).collect();
     analyse::records_of_groups(merged.run.clone(), groups).unwrap()
 }
 
@@ -294,7 +294,7 @@ fn a_merge_may_replace_one_of_its_journals() {
     let parts = shards(3);
     let mut merged = merge_in(dir.path(), &parts).unwrap().remove(0);
     let out = dir.path().join(&parts[1].place);
-    let (_, groups) = merged.write(&out, History::of).unwrap();
+    let (_, groups) = merged.write(&out, History::fold).unwrap();
     let expected = analyse::records(&whole()).unwrap();
     assert!(analyse::records_of_groups(merged.into_run_events(), groups).unwrap() == expected);
     assert!(analyse::records(&events_in(&out)).unwrap() == expected);
@@ -351,13 +351,13 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
     let expected = analyse::records(&whole()).unwrap();
     let mut parts = shards(3);
     for part in &mut parts {
-        let (_, formed) = analyse::records_and_ratios(History::of(part.events.clone())).unwrap();
+        let (_, formed) = analyse::records_and_ratios(History::fold(part.events.clone())).unwrap();
         assert!(!formed.is_empty(), "{} has measured ratios", part.place);
         let end = part.events.len() - 1;
         part.events.splice(end..end, formed);
     }
     let merged = one(&parts);
-    let (records, formed) = analyse::records_and_ratios(History::of(merged.events.clone())).unwrap();
+    let (records, formed) = analyse::records_and_ratios(History::fold(merged.events.clone())).unwrap();
     assert!(records == expected);
     assert_eq!(formed, [], "formed again");
 
@@ -369,7 +369,7 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
         }
         other => other,
     });
-    let records = analyse::records_of(History::of(with_another)).unwrap();
+    let records = analyse::records_of(History::fold(with_another)).unwrap();
     let ratios = records.cases.iter().filter_map(|case| case.result.as_ref()?.against_baseline.as_ref());
     assert!(ratios.filter(|ratio| (ratio.speedup.point - 7.0).abs() < 1e-9).count() > 5);
 }
@@ -377,8 +377,8 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
 #[test]
 fn ratios_of_other_samples_are_formed() {
     let events = whole();
-    let (_, formed) = analyse::records_and_ratios(History::of(events.clone())).unwrap();
+    let (_, formed) = analyse::records_and_ratios(History::fold(events.clone())).unwrap();
     let part = slower(Part { place: String::new(), events });
     let with_stale = part.events.iter().cloned().chain(formed);
-    assert!(analyse::records_of(History::of(with_stale)).unwrap() == analyse::records(&part.events).unwrap());
+    assert!(analyse::records_of(History::fold(with_stale)).unwrap() == analyse::records(&part.events).unwrap());
 }

@@ -259,7 +259,7 @@ impl Device for CudaDevice {
     fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError> {
         self.context.enter()?;
         let kernel = self.table.kernel(kernel)?;
-        let limits = Limits::of(&self.info, &kernel.facts, threads, shared);
+        let limits = Limits::new(&self.info, &kernel.facts, threads, shared);
         let blocks = if threads == 0 || limits.shared == 0 {
             0
         } else {
@@ -272,7 +272,7 @@ impl Device for CudaDevice {
     fn best_block(&self, kernel: KernelId, shared: u32) -> Result<u32, DeviceError> {
         self.context.enter()?;
         let kernel = self.table.kernel(kernel)?;
-        let one_warp = Limits::of(&self.info, &kernel.facts, self.info.warp_size, shared);
+        let one_warp = Limits::new(&self.info, &kernel.facts, self.info.warp_size, shared);
         if one_warp.shared == 0 {
             return Err(DeviceError::InvalidLaunch(format!(
                 "{} bytes of shared memory per block, and the device allows {}",

@@ -30,7 +30,7 @@ struct Instance(sys::CUgraphExec);
 
 impl Graph {
     /// Makes a graph of steps.
-    fn of(at: (&Context, &Stream), steps: &[&Operation<'_>]) -> Result<Self, DeviceError> {
+    fn build(at: (&Context, &Stream), steps: &[&Operation<'_>]) -> Result<Self, DeviceError> {
         let stream = at.1;
         if !steps.iter().any(|step| matches!(step, Operation::Loop(_))) {
             return Self::capture(stream, || steps.iter().try_for_each(|step| step.queue(stream)));
@@ -108,7 +108,7 @@ pub(super) struct Graphs(Vec<(Recipe, Graph)>);
 
 impl Graphs {
     /// The graph of `launches` runs that alternate between the bodies, made on first use.
-    pub fn of(
+    pub fn prepare(
         &mut self,
         at: (&Context, &Stream),
         steps: Vec<Vec<Step>>,
@@ -124,7 +124,7 @@ impl Graphs {
                 self.0.remove(0);
             }
             let steps: Vec<_> = bodies.iter().cycle().take(launches as usize).flatten().collect();
-            let graph = Graph::of(at, &steps)?;
+            let graph = Graph::build(at, &steps)?;
             self.0.push((recipe, graph));
             self.0.len() - 1
         };

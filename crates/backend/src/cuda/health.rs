@@ -24,7 +24,7 @@ pub struct Health {
     pub uncorrected_errors: Option<u64>,
 }
 
-pub(super) fn of(device: sys::CUdevice, name: String, driver: Option<String>) -> Health {
+pub(super) fn read_health(device: sys::CUdevice, name: String, driver: Option<String>) -> Health {
     let gpu = attributes::pci_bus_id(device).map_err(|error| error.to_string()).and_then(|pci| Gpu::open(&pci));
     let Ok(mut gpu) = gpu else {
         let throttled_by = Vec::new();

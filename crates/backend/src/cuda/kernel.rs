@@ -233,11 +233,11 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Returns arguments that consist of one value each.
     pub fn new(values: Vec<u64>) -> Self {
-        Self::of(values.into_iter().map(|value| vec![value]).collect())
+        Self::from_lists(values.into_iter().map(|value| vec![value]).collect())
     }
 
     /// Returns arguments that consist of one or more values each.
-    pub fn of(arguments: Vec<Vec<u64>>) -> Self {
+    pub fn from_lists(arguments: Vec<Vec<u64>>) -> Self {
         let mut end = 0;
         let begin = |argument: &Vec<u64>| {
             let begin = end;
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_value_that_was_replaced_is_the_one_that_its_pointer_leads_to() {
-        let packed = Arguments::of(vec![vec![1], vec![2, 3], vec![4]]);
+        let packed = Arguments::from_lists(vec![vec![1], vec![2, 3], vec![4]]);
         // SAFETY: three arguments have three pointers, the last of which leads to a value of its own.
         let last = unsafe { (*packed.pointers().add(2)).cast::<u64>().read() };
         assert_eq!(last, 4, "a struct of two words is one argument");

@@ -93,7 +93,7 @@ pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
 pub fn health(ordinal: u32) -> Result<Health, DeviceError> {
     let listed = listed()?.into_iter().find(|device| device.id.ordinal == ordinal);
     let device = listed.ok_or_else(|| DeviceError::Unavailable(format!("there is no device {ordinal}")))?;
-    Ok(health::of(device.raw, device.info.name, driver_version()?.version))
+    Ok(health::read_health(device.raw, device.info.name, driver_version()?.version))
 }
 
 /// Returns the driver's version and the CUDA version that it supports.

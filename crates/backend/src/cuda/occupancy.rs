@@ -22,7 +22,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// Returns the limits for blocks of `threads` threads with `dynamic` bytes of dynamic shared memory.
-    pub fn of(info: &DeviceInfo, kernel: &KernelFacts, threads: u32, dynamic: u32) -> Self {
+    pub fn new(info: &DeviceInfo, kernel: &KernelFacts, threads: u32, dynamic: u32) -> Self {
         let warps = threads.max(1).div_ceil(info.warp_size.max(1));
         Self {
             blocks: info.max_blocks_per_sm,
@@ -123,7 +123,7 @@ mod tests {
             (255, 0, 256, 0, 1, OccupancyLimiter::Registers),
         ];
         for (registers, shared, threads, dynamic, blocks, limiter) in cases {
-            let limits = Limits::of(&info, &kernel(registers, shared), threads, dynamic);
+            let limits = Limits::new(&info, &kernel(registers, shared), threads, dynamic);
             assert_eq!(limits.tightest(), (blocks, limiter), "{registers} registers, {threads} threads: {limits:?}");
         }
     }
@@ -131,17 +131,17 @@ mod tests {
     #[test]
     fn a_block_that_cannot_launch_has_no_place() {
         let info = h100();
-        assert_eq!(Limits::of(&info, &kernel(16, 0), 1056, 0).tightest().0, 0);
-        assert_eq!(Limits::of(&info, &kernel(255, 0), 512, 0).tightest(), (0, OccupancyLimiter::Registers));
-        assert_eq!(Limits::of(&info, &kernel(16, 0), 32, 232_449).tightest(), (0, OccupancyLimiter::Shared));
-        assert_eq!(Limits::of(&info, &kernel(16, 0), 32, 232_448).tightest(), (1, OccupancyLimiter::Shared));
-        assert_eq!(Limits::of(&info, &kernel(16, 0), 32, u32::MAX).tightest().0, 0);
+        assert_eq!(Limits::new(&info, &kernel(16, 0), 1056, 0).tightest().0, 0);
+        assert_eq!(Limits::new(&info, &kernel(255, 0), 512, 0).tightest(), (0, OccupancyLimiter::Registers));
+        assert_eq!(Limits::new(&info, &kernel(16, 0), 32, 232_449).tightest(), (0, OccupancyLimiter::Shared));
+        assert_eq!(Limits::new(&info, &kernel(16, 0), 32, 232_448).tightest(), (1, OccupancyLimiter::Shared));
+        assert_eq!(Limits::new(&info, &kernel(16, 0), 32, u32::MAX).tightest().0, 0);
     }
 
     #[test]
     fn fraction_counts_whole_warps_and_a_disagreement_names_no_limiter() {
         let info = h100();
-        let limits = Limits::of(&info, &kernel(16, 0), 48, 0);
+        let limits = Limits::new(&info, &kernel(16, 0), 48, 0);
         assert_eq!(limits.tightest(), (32, OccupancyLimiter::Warps));
         let agreed = summarise(&info, limits, 48, 32);
         assert_eq!((agreed.fraction, agreed.limiter), (1.0, Some(OccupancyLimiter::Warps)));
@@ -155,8 +155,8 @@ mod tests {
         info.compute_capability = (6, 0);
         // With 104 registers, a warp has 3328; 32768 / 3328 = 9 warps in each of 2 partitions are 18, which are 6
         // blocks of 3 warps; 16384 / 3328 = 4 in each of 4 are 16, which are 5 blocks.
-        assert_eq!(Limits::of(&info, &kernel(104, 0), 96, 0).registers, 6);
+        assert_eq!(Limits::new(&info, &kernel(104, 0), 96, 0).registers, 6);
         info.compute_capability = (6, 1);
-        assert_eq!(Limits::of(&info, &kernel(104, 0), 96, 0).registers, 5);
+        assert_eq!(Limits::new(&info, &kernel(104, 0), 96, 0).registers, 5);
     }
 }

@@ -249,7 +249,7 @@ impl Table {
         let read: Vec<(usize, Vec<u64>)> =
             arguments.iter().map(|argument| self.argument(*argument)).collect::<Result<_, _>>()?;
         let (sizes, values) = read.into_iter().unzip();
-        Ok((sizes, Arguments::of(values)))
+        Ok((sizes, Arguments::from_lists(values)))
     }
 
     /// Returns the bytes and bits that an argument consists of.

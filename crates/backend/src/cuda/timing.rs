@@ -235,13 +235,13 @@ impl Timer {
         if batch.regime == Regime::Graph {
             // Capturing runs nothing and is not gated.
             let steps = batch.sets().cloned().collect();
-            self.graphs.of(at, steps, &work.bodies, launches)?;
+            self.graphs.prepare(at, steps, &work.bodies, launches)?;
         }
         let queued = self.queue_span(at, batch, work, launches);
         at.1.settle(queued)?;
         if batch.regime == Regime::Graph {
             let steps = batch.sets().cloned().collect();
-            let iterations = self.graphs.of(at, steps, &work.bodies, launches)?.iterations(at.1)?;
+            let iterations = self.graphs.prepare(at, steps, &work.bodies, launches)?.iterations(at.1)?;
             work.note_iterations(iterations);
         }
         work.note_ran();
@@ -277,7 +277,7 @@ impl Timer {
             events[0].record(stream)?;
             if is_graph {
                 let steps = batch.sets().cloned().collect();
-                graphs.of(at, steps, &work.bodies, launches)?.launch(stream)?;
+                graphs.prepare(at, steps, &work.bodies, launches)?.launch(stream)?;
             } else {
                 for body in work.bodies.iter().cycle().take(launches as usize) {
                     queue_all(body, stream)?;

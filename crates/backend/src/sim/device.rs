@@ -380,7 +380,7 @@ impl Device for SimDevice {
         };
         let classes = unsanitized.map(|unsanitized| unsanitized.classes.as_slice()).unwrap_or_default();
         let is_on = unsanitized.is_none() || !classes.is_empty();
-        self.machine.set_sanitizer(is_on, Ignored::of(classes.iter().map(class)));
+        self.machine.set_sanitizer(is_on, Ignored::from_classes(classes.iter().map(class)));
     }
 
     fn set_sampling(&mut self, is_on: bool) {

@@ -46,7 +46,7 @@ pub struct Files {
 
 impl Files {
     /// Returns the files of `revision` in the repository whose checkout contains `dir`.
-    pub fn of(dir: &Path, revision: &str, programs: &Programs) -> Result<Self, RevisionError> {
+    pub fn open(dir: &Path, revision: &str, programs: &Programs) -> Result<Self, RevisionError> {
         let git = programs.find("git").ok_or(RevisionError::NoGit)?;
         let checkout = Checkout::around(dir).ok_or_else(|| RevisionError::NoCheckout { dir: dir.to_owned() })?;
         let git_dir = checkout.temporary_git_dir()?;

@@ -26,7 +26,7 @@ pub fn path_in_checkout(file: &Path) -> Option<String> {
 
 /// Returns the commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. The result
 /// is `None` outside a checkout or without git.
-pub fn of(dir: &Path, programs: &Programs) -> Option<String> {
+pub fn describe_checkout(dir: &Path, programs: &Programs) -> Option<String> {
     let git = programs.find("git")?;
     let checkout = Checkout::around(dir)?;
     let git_dir = checkout.temporary_git_dir().ok()?;

@@ -62,7 +62,7 @@ pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<Change
     if readings.len() < FEWEST_READINGS || !readings.iter().all(is_number) {
         return Vec::new();
     }
-    let series = Series::of(readings);
+    let series = Series::new(readings);
     let mut ends = vec![0, readings.len()];
     series.split(0, readings.len(), level, &mut ends);
     ends.sort_unstable();
@@ -83,7 +83,7 @@ struct Series {
 impl Series {
     /// A value's variance is that of its known error plus what the values differ by beyond their errors. That is
     /// estimated from the median of the steps between neighbours, which a few changes and outliers do not affect.
-    fn of(readings: &[Reading]) -> Self {
+    fn new(readings: &[Reading]) -> Self {
         let steps: Vec<f64> = readings.windows(2).map(|pair| (pair[1].value - pair[0].value).abs()).collect();
         let squares: Vec<f64> = readings.iter().map(|reading| reading.error.powi(2)).collect();
         let middle = |values: &[f64]| median(values).unwrap_or(0.0);
@@ -112,7 +112,7 @@ impl Series {
     /// Returns the greatest Q, with the end of its X and of its Y. `None` where there is no room for two parts, or all
     /// values are equal.
     fn candidate(&self, start: usize, end: usize) -> Option<(f64, usize, usize)> {
-        let sums = Sums::of(&self.values[start..end], &self.weights[start..end]);
+        let sums = Sums::new(&self.values[start..end], &self.weights[start..end]);
         let n = end - start;
         let mut best: Option<(f64, usize, usize)> = None;
         for change in LEAST_PART..(n + 1).saturating_sub(LEAST_PART) {
@@ -215,7 +215,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(values: &[f64], weights: &[f64]) -> Self {
+    fn new(values: &[f64], weights: &[f64]) -> Self {
         let n = values.len();
         let mut distances = vec![0.0; (n + 1) * (n + 1)];
         for i in 0..n {

@@ -132,7 +132,7 @@ fn of_entry(entry: &Entry) -> Vec<Parameter> {
 fn parameters(ttir: &str) -> Vec<Parameter> {
     let Some((_, rest)) = ttir.split_once("tt.func public @") else { return Vec::new() };
     let Some((_, list)) = rest.split_once('(') else { return Vec::new() };
-    let uses = Uses::of(ttir);
+    let uses = Uses::scan(ttir);
     let mut found: Vec<Parameter> = Vec::new();
     for part in parts(list) {
         let Some((name, kind)) = part.trim().trim_start_matches('%').split_once(':') else { continue };
@@ -193,7 +193,7 @@ struct Uses {
 }
 
 impl Uses {
-    fn of(ttir: &str) -> Self {
+    fn scan(ttir: &str) -> Self {
         let mut uses = Self::default();
         // Value → the parameter that it points into.
         let mut roots: BTreeMap<String, String> = BTreeMap::new();

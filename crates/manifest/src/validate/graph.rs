@@ -22,7 +22,7 @@ struct Visit {
 }
 
 impl<'b> Graph<'b> {
-    pub fn of(bindings: &Bindings<'b>) -> Self {
+    pub fn new(bindings: &Bindings<'b>) -> Self {
         let names: Vec<&str> = bindings.keys().copied().collect();
         let number = |name: &String| names.binary_search(&name.as_str()).ok();
         let needs = bindings.values().map(|value| value.names().iter().filter_map(number).collect()).collect();

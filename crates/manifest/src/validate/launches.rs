@@ -78,7 +78,9 @@ pub fn host(
         let fault = Diagnostic::at(second.span.clone(), "a host function has one source, which nvcc builds");
         ctx.fault(fault.hint("include the others"));
     }
-    if let Some(source) = given.and_then(first).filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda) {
+    if let Some(source) =
+        given.and_then(first).filter(|at| SourceForm::from_path(Path::new(&at.value)) != SourceForm::Cuda)
+    {
         let message = format!("`{}` is code of the device, and a host function is CUDA C++", source.value);
         ctx.fault(Diagnostic::at(source.span.clone(), message).hint("launch its kernels with `kernel`"));
     }
@@ -222,7 +224,9 @@ fn defined(
         return;
     }
     let (what, style, known) = match as_what {
-        Definition::Kernel if SourceForm::of(source) == SourceForm::Cuda => ("kernel", Style::Cpp, &scanned.kernels),
+        Definition::Kernel if SourceForm::from_path(source) == SourceForm::Cuda => {
+            ("kernel", Style::Cpp, &scanned.kernels)
+        }
         Definition::Kernel => ("kernel", Style::Names, &scanned.kernels),
         Definition::HostFunction => ("`extern \"C\"` function", Style::Names, &scanned.host_functions),
     };
@@ -265,7 +269,7 @@ fn not_defined(
 fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
     let Some(launch) = launches.first().filter(|launch| !launch.source.as_os_str().is_empty()) else { return };
     let source = ctx.files.source(&launch.source, &launch.compile.include_paths);
-    if source.incomplete || SourceForm::of(&launch.source) != SourceForm::Cuda {
+    if source.incomplete || SourceForm::from_path(&launch.source) != SourceForm::Cuda {
         return;
     }
     for symbol in place.declared.buffers_of(place.variant).filter_map(|buffer| buffer.symbol.as_ref()) {

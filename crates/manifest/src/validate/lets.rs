@@ -102,7 +102,7 @@ fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
 /// Reports every cycle once, from its first binding in the file; of many bindings that all need each other, the shortest
 /// one through the first.
 fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
-    for component in Graph::of(bindings).components() {
+    for component in Graph::new(bindings).components() {
         let inside: BTreeSet<&str> = component.iter().copied().collect();
         if component.len() <= MOST_SEARCHED {
             for start in &component {

@@ -52,7 +52,7 @@ fn explain(program: &Program, scope: &Scope, fault: &Fault) -> ExprError {
 }
 
 impl<'a> Operand<'a> {
-    fn of(value: &'a Value) -> Self {
+    fn new(value: &'a Value) -> Self {
         match value {
             Value::Int(value) => Self::Int(*value),
             Value::Float(value) => Self::Float(*value),
@@ -124,9 +124,9 @@ impl Node {
 
 fn work<'a>(node: &'a Node, scope: &'a Scope) -> Worked<'a> {
     match &node.kind {
-        Kind::Literal(value) => Ok(Operand::of(value)),
+        Kind::Literal(value) => Ok(Operand::new(value)),
         Kind::Name(name) => match scope.get(name) {
-            Some(value) => Ok(Operand::of(value)),
+            Some(value) => Ok(Operand::new(value)),
             None => undefined(node, name, scope),
         },
         Kind::Negate(inner) => match work(inner, scope)? {

@@ -53,7 +53,7 @@ pub struct CompileUnit {
 
 impl CompileUnit {
     /// Returns a unit of kernels of a source, compiled without further options.
-    pub fn of<S: Into<String>>(source: impl Into<PathBuf>, kernels: impl IntoIterator<Item = S>) -> Self {
+    pub fn from_kernels<S: Into<String>>(source: impl Into<PathBuf>, kernels: impl IntoIterator<Item = S>) -> Self {
         Self {
             source: source.into(),
             kernels: kernels.into_iter().map(Into::into).collect(),
@@ -70,7 +70,7 @@ impl CompileUnit {
 
     /// Returns what the source is.
     pub fn form(&self) -> SourceForm {
-        SourceForm::of(&self.source)
+        SourceForm::from_path(&self.source)
     }
 
     /// Returns the architecture in the manifest's options, in place of the device's: `sm_90a`.
@@ -127,7 +127,7 @@ pub enum SourceForm {
 
 impl SourceForm {
     /// Returns the form of a file.
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("ptx") => Self::Ptx,
             Some("cubin" | "fatbin") => Self::MachineCode,

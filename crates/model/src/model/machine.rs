@@ -169,7 +169,7 @@ pub struct Spread {
 impl Spread {
     /// Returns the standard deviation of a sample's time, as a fraction of it, if its two events surround `launches`
     /// runs.
-    pub fn of(&self, nanoseconds: f64, launches: u32) -> f64 {
+    pub fn deviation_at(&self, nanoseconds: f64, launches: u32) -> f64 {
         (self.nanoseconds / (nanoseconds * f64::from(launches.max(1)))).hypot(self.relative)
     }
 }

@@ -122,7 +122,7 @@ pub struct Look {
 
 impl Measurement {
     /// Returns a measurement with samples of one run each, on one set of buffers.
-    pub const fn of(regime: Regime, unit: Unit, rounds: Vec<Round>) -> Self {
+    pub const fn from_rounds(regime: Regime, unit: Unit, rounds: Vec<Round>) -> Self {
         Self {
             regime,
             unit,

@@ -28,7 +28,7 @@ pub struct Needs {
 
 impl Needs {
     /// Returns what `names` refer to; each binding comes after those it uses.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
+    pub fn collect<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
         let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
         let mut needed = Vec::new();
         for (index, binding) in lets.iter().enumerate().rev() {

@@ -113,7 +113,7 @@ impl Worker<'_> {
 
     fn launch_in_scope(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
         // Only C++ spells element types in its own way.
-        let style = if SourceForm::of(&recipe.source) == SourceForm::Cuda { Style::Cpp } else { Style::Names };
+        let style = if SourceForm::from_path(&recipe.source) == SourceForm::Cuda { Style::Cpp } else { Style::Names };
         let kernel = recipe.kernel.render(self.scope, style).place("kernel")?;
         Ok(LaunchPlan {
             label: recipe.label.clone().unwrap_or_else(|| kernel.clone()),

@@ -61,12 +61,12 @@ pub(super) fn fold(history: History) -> Option<Folded> {
             _ => {}
         }
     }
-    let cases = cases.into_iter().map(Settled::of).collect();
+    let cases = cases.into_iter().map(Settled::from_history).collect();
     Some(Folded { header, environment: run.environment, cases, finished: run.is_complete, ratios })
 }
 
 impl Settled {
-    fn of(CaseHistory { case, session, lines, .. }: CaseHistory) -> Self {
+    fn from_history(CaseHistory { case, session, lines, .. }: CaseHistory) -> Self {
         let attempt = Attempt { session, ..Attempt::default() };
         let mut settled = Self { case, outcome: None, work: WorkAmount::default(), attempt };
         for (_, event) in lines {

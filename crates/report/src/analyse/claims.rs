@@ -113,7 +113,7 @@ impl Range {
         Self { point, low: point, high: point }
     }
 
-    const fn of(estimate: &Estimate) -> Self {
+    const fn from_estimate(estimate: &Estimate) -> Self {
         Self { point: estimate.point, low: estimate.low, high: estimate.high }
     }
 
@@ -168,7 +168,7 @@ fn judge(records: &Records, groups: &[Group<'_>], claim: &Claim) -> JudgedClaim 
         groups: Vec::new(),
         unjudged: Vec::new(),
     };
-    let program = match (Parts::of(claim), claim.backend) {
+    let program = match (Parts::parse(claim), claim.backend) {
         (Err(why), _) => return JudgedClaim { unjudged: vec![(why, 0)], ..judged },
         (_, Some(backend)) if backend != records.header.backend => {
             return JudgedClaim { unjudged: vec![(format!("it is about the backend {backend}"), 0)], ..judged };
@@ -234,7 +234,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(claim: &Claim) -> Result<Self, String> {
+    fn parse(claim: &Claim) -> Result<Self, String> {
         let unread = |error: crate::expr::ExprError| format!("it is not understood: {error}");
         Ok(Self {
             claim: ClaimProgram::parse(&claim.text).map_err(unread)?,
@@ -401,7 +401,7 @@ impl<'r> Place<'r> {
     fn time(&self, name: &str) -> Result<(&'r CaseRecord, Range), String> {
         let in_regime = |row: &'r CaseRecord| {
             let result = row.result.as_ref().filter(|result| Some(result.regime) == self.regime)?;
-            Some((row, Range::of(&result.time)))
+            Some((row, Range::from_estimate(&result.time)))
         };
         let missing = || {
             if self.records.environment.device.capabilities.has_clock {
@@ -421,7 +421,7 @@ impl<'r> Place<'r> {
             let result = row.result.as_ref()?;
             let ratios = result.against_baseline.iter().chain(&result.against_previous);
             let ratio = ratios.into_iter().find(|ratio| ratio.against == other)?;
-            Some(Range::of(ratio.reproducible.as_ref().unwrap_or(&ratio.speedup)))
+            Some(Range::from_estimate(ratio.reproducible.as_ref().unwrap_or(&ratio.speedup)))
         };
         if let Some(speedup) = compared(this_row, base_row) {
             return Ok(speedup);

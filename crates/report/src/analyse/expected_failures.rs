@@ -21,7 +21,7 @@ pub struct ExpectedFailures {
 impl ExpectedFailures {
     /// Counts the expected failures among the outcomes of all cases; `None` if a baseline is named or fewer than half
     /// of the cases are expected to fail.
-    pub(super) fn of<'o>(records: &Records, outcomes: impl Iterator<Item = &'o Outcome>) -> Option<Self> {
+    pub(super) fn count<'o>(records: &Records, outcomes: impl Iterator<Item = &'o Outcome>) -> Option<Self> {
         if records.header.baseline.is_some() {
             return None;
         }

@@ -26,7 +26,7 @@ pub struct ArithmeticInFlight {
 
 impl ArithmeticInFlight {
     /// Latency in cycles times lanes; `None` if either is unknown.
-    pub fn of(info: &DeviceInfo) -> Option<Self> {
+    pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let (cycles, source) = match info.compute_capability.0 {
             3 => (9, "Kepler, microbenchmarks by Jia et al. 2018"),
             5 | 6 => (6, "Maxwell and Pascal, microbenchmarks by Jia et al. 2018"),
@@ -51,7 +51,7 @@ pub struct MemoryInFlight {
 
 impl MemoryInFlight {
     /// `None` if the driver reports no clocks.
-    pub fn of(info: &DeviceInfo) -> Option<Self> {
+    pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let clock = f64::from(info.sm_clock_khz) * 1e3;
         let sms = f64::from(info.sm_count);
         if clock <= 0.0 || sms <= 0.0 {
@@ -77,7 +77,7 @@ mod tests {
         let mut info = crate::model::h100();
         info.compute_capability = (3, 5);
         info.cores_per_sm = Some(192);
-        let need = ArithmeticInFlight::of(&info).map(|need| (need.operations, need.warps));
+        let need = ArithmeticInFlight::compute(&info).map(|need| (need.operations, need.warps));
         assert_eq!(need, Some((1728, 54)));
     }
 }

@@ -22,7 +22,7 @@ pub enum Basis {
 
 impl Basis {
     /// Returns what the cases with a time are compared by.
-    pub(super) fn of(records: &Records, members: &[usize]) -> Self {
+    pub(super) fn choose(records: &Records, members: &[usize]) -> Self {
         let measured = || members.iter().map(|i| &records.cases[*i]).filter(|record| record.result.is_some());
         let by_arithmetic =
             measured().all(|record| record.work.bytes.is_none() || is_bound_by_arithmetic(records, record));
@@ -62,7 +62,7 @@ pub struct Best {
 /// Returns the best of each regime that has a checked result.
 pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Best> {
     let ahead = |regime: Regime| {
-        let timed: Vec<Timed<'_>> = members.iter().filter_map(|i| Timed::of(records, *i, regime, basis)).collect();
+        let timed: Vec<Timed<'_>> = members.iter().filter_map(|i| Timed::new(records, *i, regime, basis)).collect();
         let first = timed.iter().min_by(|a, b| a.cost.total_cmp(&b.cost))?;
         let others = timed.iter().filter(|other| other.index != first.index);
         let tied = others.filter(|other| is_tied(records, first, other, basis)).map(|other| other.index).collect();
@@ -82,7 +82,7 @@ struct Timed<'r> {
 }
 
 impl<'r> Timed<'r> {
-    fn of(records: &'r Records, index: usize, regime: Regime, basis: Basis) -> Option<Self> {
+    fn new(records: &'r Records, index: usize, regime: Regime, basis: Basis) -> Option<Self> {
         let record = &records.cases[index];
         let result = record.result.as_ref().filter(|r| r.regime == regime && r.unit == regime.unit())?;
         // The others agree with a reference, so it is as right as they are.

@@ -82,7 +82,7 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
 /// sample.
 pub(super) fn between_processes(spread: &Spread, regime: Regime, nanoseconds: f64, launches: u32) -> f64 {
     // Each cold run has two events around it; in the other regimes all runs of a sample share them.
-    spread.of(nanoseconds, if regime == Regime::Cold { 1 } else { launches })
+    spread.deviation_at(nanoseconds, if regime == Regime::Cold { 1 } else { launches })
 }
 
 /// Returns the median of `samples` with its interval.
@@ -207,7 +207,7 @@ mod tests {
     fn a_control_that_is_always_a_hundredth_slower_makes_a_floor_of_a_hundredth() {
         let rounds =
             |factor: f64| (0..20).map(|i| Round { round: i, whole: 1e4 * factor, ..Round::default() }).collect();
-        let mut measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds(1.0));
+        let mut measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds(1.0));
         let nothing = FormedRatios::new();
         let noise = |measurement: &Measurement| control_noise(&Bootstraps::new(&nothing), measurement, 0.95);
         assert_eq!(noise(&measurement), None);
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
     fn what_processes_differ_by_widens_a_speedup_on_both_sides() {
-        let measurement = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, Vec::new());
+        let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, Vec::new());
         let at = |point| Estimate { point, low: point, high: point, confidence: 0.95 };
         let side = |measurement, time| Side { measurement, time: at(time), session: 1 };
         let spread = Spread { nanoseconds: 12.0, relative: 0.0, processes: 5 };
@@ -232,7 +232,7 @@ mod tests {
         assert!((found.low - 2.0 * (-one).exp()).abs() < 1e-9, "{found:?}");
         assert!((found.high - 2.0 * (1.25 * one).exp()).abs() < 1e-9, "{found:?}");
         assert!((found.point - 2.0).abs() < 1e-12);
-        let host = Measurement::of(Regime::Cold, Unit::HostNanoseconds, Vec::new());
+        let host = Measurement::from_rounds(Regime::Cold, Unit::HostNanoseconds, Vec::new());
         assert_eq!(reproducible(speedup, [sides[0], side(&host, 1.0)], &spread), None);
     }
 
@@ -242,10 +242,10 @@ mod tests {
             (0..count).map(|i| Round { round: i, whole: if i < 10 { slow } else { 1e4 }, ..Round::default() }).collect()
         };
         let time = Estimate { point: 1e4, low: 1e4, high: 1e4, confidence: 0.95 };
-        let mut base = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds(50, 1.02e4));
+        let mut base = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds(50, 1.02e4));
         base.control = rounds(50, 1e4);
         let noise = |rounds: Vec<Round>, session| {
-            let this = Measurement::of(Regime::Cold, Unit::DeviceNanoseconds, rounds);
+            let this = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds);
             let side = |measurement, session| Side { measurement, time, session };
             noise_beside(&Bootstraps::new(&FormedRatios::new()), side(&base, 1), side(&this, session), 0.95)
         };

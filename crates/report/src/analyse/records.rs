@@ -35,7 +35,7 @@ pub enum AnalyseError {
 /// Every planned case has at least one record; one that was never settled is `NotRun`. A case that is wrong or failed
 /// has no result, even if it was measured before.
 pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
-    records_of(History::of(events.iter().cloned()))
+    records_of(History::fold(events.iter().cloned()))
 }
 
 /// Returns the records of a history that nothing else needs: so a large journal is in memory only once.
@@ -55,7 +55,7 @@ pub fn records_of_groups(
     events: impl IntoIterator<Item = Event>,
     groups: Vec<History>,
 ) -> Result<Records, AnalyseError> {
-    let mut history = History::of(events);
+    let mut history = History::fold(events);
     for group in groups {
         history.extend(group);
     }

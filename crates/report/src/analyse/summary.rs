@@ -114,7 +114,7 @@ pub fn summary(records: &Records) -> Summary {
             failures.push(*i);
         }
     }
-    let expected_failures = ExpectedFailures::of(records, firsts.iter().map(|i| &records.cases[*i].outcome));
+    let expected_failures = ExpectedFailures::count(records, firsts.iter().map(|i| &records.cases[*i].outcome));
     let states_work = || records.cases.iter().any(|r| r.work.bytes.is_some() || r.work.flops.is_some());
     let is_ranked = expected_failures.is_none() && (records.header.baseline.is_some() || states_work());
     let groups = groups(records, is_ranked);
@@ -136,7 +136,7 @@ fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
         members[place].1.push(i);
     }
     let finish = |(key, members): (&GroupKey, Vec<usize>)| {
-        let basis = Basis::of(records, &members);
+        let basis = Basis::choose(records, &members);
         let best = if ranked { ranking::best(records, &members, basis) } else { Vec::new() };
         GroupSummary { key: key.clone(), baseline: baseline(records, &members), basis, best, members }
     };
@@ -215,8 +215,8 @@ fn standings(records: &Records, groups: &[GroupSummary]) -> Vec<Standing> {
         }
     }
     let finish = |Gathered { standing, speedups, steps }| Standing {
-        speedup: SpeedupRange::of(&speedups),
-        step: SpeedupRange::of(&steps),
+        speedup: SpeedupRange::summarise(&speedups),
+        step: SpeedupRange::summarise(&steps),
         ..standing
     };
     let mut standings: Vec<Standing> = found.into_iter().map(finish).collect();
@@ -241,7 +241,7 @@ fn blank(records: &Records, record: &CaseRecord, contender: String, regime: Regi
 }
 
 impl SpeedupRange {
-    fn of(speedups: &[Estimate]) -> Option<Self> {
+    fn summarise(speedups: &[Estimate]) -> Option<Self> {
         let points: Vec<f64> = speedups.iter().map(|s| s.point).collect();
         let point = stats::geometric_mean(&points)?;
         let mean = |end: fn(&Estimate) -> f64| stats::geometric_mean(&speedups.iter().map(end).collect::<Vec<_>>());

@@ -185,7 +185,7 @@ impl<L> History<L> {
 
 impl History {
     /// Folds the events of a journal, or those of some groups of it.
-    pub fn of(events: impl IntoIterator<Item = Event>) -> Self {
+    pub fn fold(events: impl IntoIterator<Item = Event>) -> Self {
         let mut history = Self::default();
         events.into_iter().for_each(|event| history.add(event));
         history

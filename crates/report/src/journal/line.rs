@@ -76,7 +76,7 @@ enum Axes {
 }
 
 impl CaseLine {
-    pub fn of(record: &CaseRecord, header: &RunHeader, numbers: &Numbers<'_>) -> Self {
+    pub fn new(record: &CaseRecord, header: &RunHeader, numbers: &Numbers<'_>) -> Self {
         let CaseKey { experiment, variant, axes } = &record.case.key;
         let is_complete = axes.len() == header.axes.len() && axes.iter().zip(&header.axes).all(|(a, b)| a.0 == b.name);
         let values = || axes.iter().map(|(_, value)| value.clone()).collect();
@@ -98,13 +98,16 @@ impl CaseLine {
             hashes: record.hashes.as_ref().map(hashes),
             outcome: record.outcome.clone(),
             verdict: record.verdict.clone(),
-            launches: record.launches.iter().map(LaunchLine::of).collect(),
+            launches: record.launches.iter().map(LaunchLine::new).collect(),
             work: (record.work.bytes, record.work.flops.map(Number)),
-            result: measured.map(ResultLine::of),
+            result: measured.map(ResultLine::new),
             unit: measured.map(|result| result.unit).filter(|unit| measured.is_some_and(|r| *unit != r.regime.unit())),
-            each: measured.into_iter().flat_map(|result| result.each.iter().copied().map(Interval::of)).collect(),
-            against_baseline: baseline.map(|ratio| RatioLine::of(ratio, None, numbers)),
-            against_previous: previous.map(|ratio| RatioLine::of(ratio, noise, numbers)),
+            each: measured
+                .into_iter()
+                .flat_map(|result| result.each.iter().copied().map(Interval::from_estimate))
+                .collect(),
+            against_baseline: baseline.map(|ratio| RatioLine::new(ratio, None, numbers)),
+            against_previous: previous.map(|ratio| RatioLine::new(ratio, noise, numbers)),
             counters: record.counters.as_ref().map(counts),
             each_counters: record.each_counters.iter().map(counts).collect(),
             error: record.error.map(error),

@@ -45,9 +45,9 @@ pub enum MergeError {
 /// Returns one part for each experiment and kind of machine, in the order of the experiments' names.
 pub fn merge(scans: Vec<Scan>) -> Result<Vec<Merged>, MergeError> {
     let mut by_machine: BTreeMap<MachineKind, Vec<Part>> = BTreeMap::new();
-    let parts: Vec<Part> = scans.into_par_iter().map(Part::of).collect::<Result<_, _>>()?;
+    let parts: Vec<Part> = scans.into_par_iter().map(Part::from_scan).collect::<Result<_, _>>()?;
     for part in parts {
-        by_machine.entry(MachineKind::of(&part.run.header, &part.run.environment)).or_default().push(part);
+        by_machine.entry(MachineKind::new(&part.run.header, &part.run.environment)).or_default().push(part);
     }
     by_machine.into_values().map(merge_parts).collect()
 }
@@ -63,7 +63,7 @@ struct MachineKind {
 }
 
 impl MachineKind {
-    fn of(header: &RunHeader, environment: &Environment) -> Self {
+    fn new(header: &RunHeader, environment: &Environment) -> Self {
         let device = &environment.device;
         let clocks = |s: &Settings| {
             format!("{:?} {:?} {:?}", s.application_sm_clock_mhz, s.application_memory_clock_mhz, s.power_limit_watts)
@@ -90,7 +90,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(Scan { path: place, history, .. }: Scan) -> Result<Self, MergeError> {
+    fn from_scan(Scan { path: place, history, .. }: Scan) -> Result<Self, MergeError> {
         let (shards, phases, wall) = (history.shards.clone(), history.phases.clone(), history.wall);
         let last = history.into_last_run();
         let last = last.ok_or_else(|| MergeError::NoRun { place: place.display().to_string() })?;

@@ -198,7 +198,7 @@ impl Merged {
             for at in lines {
                 let number = number.map(|number| number + (at - first) as u64);
                 let source = &self.sources[self.lines[at].source as usize];
-                let line = texts.of(self, at)?;
+                let line = texts.read_line(self, at)?;
                 events.push(parse::parse(line).map_err(|_| source.changed())?.content);
                 if let Some(number) = number {
                     write::renumber(&mut chunk.text, line, number).ok_or_else(|| source.changed())?;
@@ -238,7 +238,7 @@ struct Texts {
 
 impl Texts {
     /// Returns the text of a line.
-    fn of<'t>(&'t mut self, merged: &'t Merged, at: usize) -> Result<&'t [u8], JournalError> {
+    fn read_line<'t>(&'t mut self, merged: &'t Merged, at: usize) -> Result<&'t [u8], JournalError> {
         let MergedLine { source: number, text: Text { offset, length } } = merged.lines[at];
         let source = &merged.sources[number as usize];
         let text = |bytes: &'t [u8], from: u64| bytes.get((offset - from) as usize..)?.get(..length as usize);

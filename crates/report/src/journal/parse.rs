@@ -52,7 +52,7 @@ impl<'a> Envelope<'a> {
         Some((envelope, rest.strip_prefix(b"\"")?))
     }
 
-    fn of(line: &'a [u8]) -> serde_json::Result<Self> {
+    fn parse(line: &'a [u8]) -> serde_json::Result<Self> {
         Self::of_start(line).map_or_else(|| from_slice(line), |(envelope, _)| Ok(envelope))
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn numbered(seq: Option<u64>) -> Result<u64, Fault> {
 
 /// Parses a line without its end.
 pub(super) fn parse(line: &[u8]) -> Result<Line<Event>, Fault> {
-    let Envelope { v, seq, event } = Envelope::of(line).map_err(|e| Fault::syntax(&e))?;
+    let Envelope { v, seq, event } = Envelope::parse(line).map_err(|e| Fault::syntax(&e))?;
     check(v, line)?;
     // The checksum does not say that the bytes are text.
     let text = std::str::from_utf8(line).map_err(|e| Fault::Damage(e.to_string()))?;
@@ -219,7 +219,7 @@ mod tests {
             },
             Event::CaseMeasured {
                 case: case.clone(),
-                measurement: Measurement::of(Regime::Warm, Unit::DeviceNanoseconds, rounds),
+                measurement: Measurement::from_rounds(Regime::Warm, Unit::DeviceNanoseconds, rounds),
             },
             Event::CaseCounted { case: case.clone(), counters: counters.clone(), each: vec![counters] },
             Event::CaseSettled {

@@ -65,7 +65,7 @@ struct EndIn {
 
 /// Returns the text of `records.jsonl`: the header, one line per record, and the end, each with its checksum.
 pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
-    let columns = Columns::of(records);
+    let columns = Columns::collect(records);
     let header = HeaderOut {
         line: "header",
         version: RECORDS_VERSION,
@@ -74,9 +74,9 @@ pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
         environment: &without_run_facts(&records.environment),
     };
     let mut text = seal::seal(serde_json::to_string(&header)?) + "\n";
-    let numbers = Numbers::of(&columns);
+    let numbers = Numbers::new(&columns);
     let line = |case: &CaseRecord| -> Result<String, serde_json::Error> {
-        Ok(seal::seal(serde_json::to_string(&CaseLine::of(case, &records.header, &numbers))?) + "\n")
+        Ok(seal::seal(serde_json::to_string(&CaseLine::new(case, &records.header, &numbers))?) + "\n")
     };
     let lines: Vec<Result<String, serde_json::Error>> = records.cases.par_iter().map(line).collect();
     for line in lines {

@@ -12,7 +12,7 @@ const END: &str = "\"}";
 /// Puts the checksum into the text of a JSON object.
 pub(super) fn seal(mut object: String) -> String {
     object.truncate(object.len() - 1);
-    let sum = of(object.as_bytes());
+    let sum = compute_checksum(object.as_bytes());
     object.push_str(FIELD);
     object.extend(sum.map(char::from));
     object.push_str(END);
@@ -22,7 +22,7 @@ pub(super) fn seal(mut object: String) -> String {
 /// Seals the object that begins at `start` and is the end of `text`.
 pub(super) fn close(text: &mut Vec<u8>, start: usize) {
     text.truncate(text.len() - 1);
-    let sum = of(&text[start..]);
+    let sum = compute_checksum(&text[start..]);
     text.extend_from_slice(FIELD.as_bytes());
     text.extend_from_slice(&sum);
     text.extend_from_slice(END.as_bytes());
@@ -41,7 +41,7 @@ pub(super) fn check(line: &[u8]) -> Result<(), String> {
         Some((object, sum))
     });
     let Some((object, sum)) = parts else { return Err("the line has no checksum".to_owned()) };
-    let found = of(object);
+    let found = compute_checksum(object);
     if found == sum {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub(super) fn check(line: &[u8]) -> Result<(), String> {
 }
 
 /// Returns the checksum of an object whose last brace is left out.
-fn of(object: &[u8]) -> [u8; DIGITS] {
+fn compute_checksum(object: &[u8]) -> [u8; DIGITS] {
     let digest = Sha256::new_with_prefix(object).chain_update(b"}").finalize();
     std::array::from_fn(|i| {
         let digit = digest[i / 2] >> (4 * (1 - i % 2)) & 0xf;

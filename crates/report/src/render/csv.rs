@@ -52,7 +52,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
 fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Result<String, RenderError> {
     let mut writer = writer();
     for record in cases {
-        let whole = Row::of(records, record);
+        let whole = Row::from_case(records, record);
         let launches = whole.launches().filter(|_| record.launches.len() > 1);
         for row in std::iter::once(whole).chain(launches) {
             for (_, cell) in columns {

@@ -73,7 +73,7 @@ fn peaks(lines: &mut Lines, info: &DeviceInfo) {
 
 fn hiding(lines: &mut Lines, info: &DeviceInfo) {
     lines.head("  in flight to hide latency (Little's law: latency × throughput)");
-    match ArithmeticInFlight::of(info) {
+    match ArithmeticInFlight::compute(info) {
         Some(need) => lines.row(
             "arithmetic",
             &format!(
@@ -87,7 +87,7 @@ fn hiding(lines: &mut Lines, info: &DeviceInfo) {
         ),
         None => lines.row("arithmetic", "unknown for this architecture"),
     }
-    match MemoryInFlight::of(info) {
+    match MemoryInFlight::compute(info) {
         Some(need) => {
             let (low, high) = MEMORY_LATENCY;
             lines.row(

@@ -78,7 +78,7 @@ fn standing_row(standing: &Standing, leads: bool) -> Vec<Cell> {
 pub fn fastest_table(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Option<Table> {
     let bests = || summary.groups.iter().flat_map(|g| g.best.iter().map(move |b| (g, b)));
     let times = bests().filter_map(|(_, b)| records.cases[b.index].result.as_ref()).map(|r| r.time.point);
-    let unit = TimeUnit::of(times);
+    let unit = TimeUnit::choose(times);
     bests().next()?;
     let varying: Vec<&str> = records
         .header

@@ -85,7 +85,7 @@ fn file_of<'a>(
 }
 
 impl Rank {
-    fn of(measure: Measure, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
+    fn new(measure: Measure, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
         let bytes = || results.iter().map(|(record, _)| record.work.bytes.map(|bytes| bytes as f64)).collect();
         let flops = || results.iter().map(|(record, _)| record.work.flops).collect();
         let fastest = results.iter().map(|(_, result)| result.time.point).fold(f64::INFINITY, f64::min);
@@ -139,13 +139,13 @@ enum Measure {
 
 impl Measure {
     /// Over sizes: the rate at which every case does its work, if all state it.
-    fn of(records: &Records, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
+    fn choose(records: &Records, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
         if results.iter().all(|(record, _)| is_arithmetic(records, record)) {
             Self::Arithmetic
         } else if results.iter().all(|(record, _)| record.work.bytes.is_some()) {
             Self::Bandwidth
         } else {
-            Self::Time(TimeUnit::of(results.iter().map(|(_, r)| r.time.point)))
+            Self::Time(TimeUnit::choose(results.iter().map(|(_, r)| r.time.point)))
         }
     }
 
@@ -266,12 +266,12 @@ fn sweep(
     (others, regime): (&Setting, Regime),
     setting: &str,
 ) -> Plot {
-    let measure = Measure::of(records, results);
+    let measure = Measure::choose(records, results);
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
     let title = titled(measure, setting);
     Plot {
         file: file_of(measure, "", others, regime),
-        rank: Rank::of(measure, results),
+        rank: Rank::new(measure, results),
         chart: Chart::Lines(LineChart {
             title: title.clone(),
             x_label: axis.to_owned(),
@@ -352,7 +352,7 @@ fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) 
     let title = titled(measure, setting.trim());
     Plot {
         file: file_of(measure, "", &group.key.0, regime),
-        rank: Rank::of(measure, &results),
+        rank: Rank::new(measure, &results),
         chart: Chart::Bars(BarChart {
             title: title.clone(),
             x_label: measure.label(),
@@ -383,7 +383,7 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
     let members = grid.cells.iter().flatten().flatten().copied();
     Plot {
         file: file_of(measure, grid.variant, &group.key.0, grid.regime),
-        rank: Rank::of(measure, &results_of(records, members, grid.regime)),
+        rank: Rank::new(measure, &results_of(records, members, grid.regime)),
         chart: Chart::Map(HeatMap {
             title: title.clone(),
             x_label: grid.axes.0.to_owned(),

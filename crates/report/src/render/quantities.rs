@@ -8,7 +8,7 @@ use crate::model::{CaseRecord, Ratio, Records, RegimeResult, Unit};
 /// Returns the unit of a group's times.
 pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     let results = members.iter().filter_map(|i| records.cases[*i].result.as_ref());
-    TimeUnit::of(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))
+    TimeUnit::choose(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))
 }
 
 /// Returns the ratio, of rates where cases do different work. `≈` marks one that is no speedup, since its interval

@@ -26,7 +26,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    fn of(what: &str, text: String) -> Self {
+    fn new(what: &str, text: String) -> Self {
         Self { cases: Vec::new(), more: 0, what: what.to_owned(), text, log: None }
     }
 }
@@ -68,7 +68,7 @@ pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Rea
         }
     }
     if beyond > 0 {
-        reasons.push(Reason::of("more", format!("{beyond} rows have other reasons, which are in results.csv")));
+        reasons.push(Reason::new("more", format!("{beyond} rows have other reasons, which are in results.csv")));
     }
     reasons
 }
@@ -145,5 +145,5 @@ pub fn no_speedups(records: &Records, group: &GroupSummary) -> Option<Reason> {
             _ => format!("the baseline is {}", wording::name(&records.cases[*i].outcome)),
         },
     };
-    Some(Reason::of("no speedups", text))
+    Some(Reason::new("no speedups", text))
 }

@@ -78,7 +78,7 @@ pub struct Overall {
 }
 
 impl Overall {
-    fn of(mut table: Table, limits: &Limits) -> Self {
+    fn new(mut table: Table, limits: &Limits) -> Self {
         table.fit(limits.width);
         let more_rows = table.shorten(limits.rows);
         Self { is_folded: table.rows.len() > MOST_OPEN_ROWS, table, more_rows }
@@ -96,7 +96,7 @@ pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> R
     let constant = overview::constant_axes(records, summary);
     let has_times = records.cases.iter().any(|r| r.result.is_some());
     let several = summary.groups.len() > 1;
-    let over_all = |table: Option<Table>| table.filter(|_| several).map(|table| Overall::of(table, limits));
+    let over_all = |table: Option<Table>| table.filter(|_| several).map(|table| Overall::new(table, limits));
     let (plots, more_plots) = plots::plots(records, summary);
     let layout = Layout {
         constant: &constant,

@@ -20,14 +20,14 @@ impl<'a> Context<'a> {
     pub fn of_all(records: &'a Records) -> Self {
         let times = records.cases.iter().filter_map(|record| record.result.as_ref()).map(|result| result.time.point);
         let energies = records.cases.iter().filter_map(|record| record.energy).map(|energy| energy.per_run);
-        Self { records, group: None, time: TimeUnit::of(times), energy: EnergyUnit::of(energies) }
+        Self { records, group: None, time: TimeUnit::choose(times), energy: EnergyUnit::choose(energies) }
     }
 
     /// Returns the context of the table of a group.
     pub fn of_group(records: &'a Records, group: &'a GroupSummary) -> Self {
         let energies = group.members.iter().filter_map(|i| records.cases[*i].energy).map(|energy| energy.per_run);
         let time = time_unit(records, &group.members);
-        Self { records, group: Some(group), time, energy: EnergyUnit::of(energies) }
+        Self { records, group: Some(group), time, energy: EnergyUnit::choose(energies) }
     }
 }
 
@@ -44,7 +44,7 @@ pub struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// Returns the row of the case itself, which is not marked as the best.
-    pub fn of(records: &Records, record: &'a CaseRecord) -> Self {
+    pub fn from_case(records: &Records, record: &'a CaseRecord) -> Self {
         let is_baseline = analyse::is_baseline(&records.header, &record.case);
         Self { record, part: None, is_best: false, is_baseline }
     }

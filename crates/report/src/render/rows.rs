@@ -62,7 +62,7 @@ fn rows<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Row<'a>> {
             continue;
         }
         let is_best = group.best.iter().any(|best| best.index == *i);
-        let row = Row { is_best, ..Row::of(records, record) };
+        let row = Row { is_best, ..Row::from_case(records, record) };
         rows.push(row);
         if record.launches.len() > 1 && record.repeated().is_none() {
             rows.extend(row.launches());

@@ -13,7 +13,7 @@ pub enum TimeUnit {
 
 impl TimeUnit {
     /// Returns the unit in which the median of the times (nanoseconds) has one to three digits before its point.
-    pub fn of(times: impl Iterator<Item = f64>) -> Self {
+    pub fn choose(times: impl Iterator<Item = f64>) -> Self {
         let mut times: Vec<f64> = times.collect();
         times.sort_by(f64::total_cmp);
         match times.get(times.len() / 2) {
@@ -54,7 +54,7 @@ pub enum EnergyUnit {
 
 impl EnergyUnit {
     /// Returns the unit in which the median of the energies has one to three digits before its point.
-    pub fn of(energies: impl Iterator<Item = Joules>) -> Self {
+    pub fn choose(energies: impl Iterator<Item = Joules>) -> Self {
         let mut energies: Vec<f64> = energies.map(|energy| energy.0).collect();
         energies.sort_by(f64::total_cmp);
         match energies.get(energies.len() / 2) {
@@ -120,16 +120,16 @@ mod tests {
 
     #[test]
     fn the_median_row_chooses_the_unit() {
-        assert_eq!(TimeUnit::of([4.0e3, 2.1e5, 9.0e6].into_iter()), TimeUnit::Microseconds);
-        assert_eq!(TimeUnit::of([4.0e6].into_iter()), TimeUnit::Milliseconds);
-        assert_eq!(TimeUnit::of([999.0].into_iter()), TimeUnit::Nanoseconds);
-        assert_eq!(TimeUnit::of([2e9].into_iter()), TimeUnit::Seconds);
-        assert_eq!(TimeUnit::of(std::iter::empty()), TimeUnit::Microseconds);
+        assert_eq!(TimeUnit::choose([4.0e3, 2.1e5, 9.0e6].into_iter()), TimeUnit::Microseconds);
+        assert_eq!(TimeUnit::choose([4.0e6].into_iter()), TimeUnit::Milliseconds);
+        assert_eq!(TimeUnit::choose([999.0].into_iter()), TimeUnit::Nanoseconds);
+        assert_eq!(TimeUnit::choose([2e9].into_iter()), TimeUnit::Seconds);
+        assert_eq!(TimeUnit::choose(std::iter::empty()), TimeUnit::Microseconds);
     }
 
     #[test]
     fn the_median_energy_chooses_its_unit() {
-        let of = |energies: &[f64]| EnergyUnit::of(energies.iter().map(|joules| Joules(*joules)));
+        let of = |energies: &[f64]| EnergyUnit::choose(energies.iter().map(|joules| Joules(*joules)));
         assert_eq!(of(&[2e-4, 3e-2, 5.0]), EnergyUnit::Millijoules);
         assert_eq!(of(&[0.000_999]), EnergyUnit::Microjoules);
         assert_eq!(of(&[9e-7]), EnergyUnit::Nanojoules);

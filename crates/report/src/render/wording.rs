@@ -74,7 +74,7 @@ fn suspect_text(nanoseconds: f64, least: f64, roof: Roof) -> String {
         Roof::L2 => "the L2 cache",
     };
     let shown = |time: f64| {
-        let unit = TimeUnit::of(std::iter::once(time));
+        let unit = TimeUnit::choose(std::iter::once(time));
         format!("{} {}", rough(time / unit.nanoseconds()), unit.symbol())
     };
     format!(

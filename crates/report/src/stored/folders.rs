@@ -51,7 +51,7 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     let report = |part: Merged| {
         let no_run = |source| ReadError::NoRun { place: place.clone(), source };
         let is_whole = part.missing.is_empty();
-        let groups = part.of_groups(History::of)?;
+        let groups = part.of_groups(History::fold)?;
         let records = analyse::records_of_groups(part.into_run_events(), groups).map_err(no_run)?;
         let mut warnings = joined.warnings.clone();
         if !is_whole {

@@ -48,8 +48,8 @@ pub struct Version {
 ///
 /// A revision whose records cannot be read, as those of some older versions of this program, is left out with a warning.
 pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> Result<Vec<History>, ReadError> {
-    let files = Files::of(dir, &span.until, programs)?;
-    let since = span.since.as_ref().map(|since| Files::of(dir, since, programs)).transpose()?;
+    let files = Files::open(dir, &span.until, programs)?;
+    let since = span.since.as_ref().map(|since| Files::open(dir, since, programs)).transpose()?;
     let named = files.path_of(path).ok_or_else(|| ReadError::Missing {
         place: path.display().to_string(),
         hint: "as a path of this repository; name a folder of reports in it".to_owned(),

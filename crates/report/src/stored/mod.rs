@@ -120,7 +120,7 @@ impl ReadError {
 pub fn read(source: &Source, dir: &Path, programs: &Programs) -> Result<Vec<Stored>, ReadError> {
     let found = match source {
         Source::Path(path) => folders::read(path)?,
-        Source::Revision { revision, path } => of_revision(&Files::of(dir, revision, programs)?, revision, path)?,
+        Source::Revision { revision, path } => of_revision(&Files::open(dir, revision, programs)?, revision, path)?,
     };
     if found.is_empty() { Err(ReadError::NoReport { place: source.to_string() }) } else { Ok(found) }
 }

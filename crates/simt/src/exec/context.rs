@@ -119,7 +119,7 @@ pub type Handler = unsafe fn(&mut Context<'_>, &Ins) -> *const Ins;
 
 impl Entry {
     /// Returns the entry of a handler.
-    pub const fn of(handler: Handler) -> Self {
+    pub const fn from_handler(handler: Handler) -> Self {
         // SAFETY: both are function pointers; `handler` restores the signature before the call.
         Self(unsafe { std::mem::transmute::<Handler, unsafe fn()>(handler) })
     }

@@ -293,7 +293,7 @@ impl StaticIns {
 }
 
 static END_OF_SPLIT: StaticIns =
-    StaticIns([Ins { run: Entry::of(end_of_split), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
+    StaticIns([Ins { run: Entry::from_handler(end_of_split), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
 
 unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)

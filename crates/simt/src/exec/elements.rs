@@ -35,7 +35,7 @@ impl Pointers {
     /// # Safety
     /// The pointers were written.
     #[inline(always)]
-    pub unsafe fn of(&self, lane: usize) -> *mut u8 {
+    pub unsafe fn element(&self, lane: usize) -> *mut u8 {
         // SAFETY: by the caller's promise, all pointers were written.
         unsafe { self.0.0[lane & 31].assume_init() }
     }

@@ -117,7 +117,7 @@ mod tests {
         row
     }
 
-    fn of(mask: u32, bytes: u64, address: impl Fn(u64) -> u64) -> Traffic {
+    fn measure(mask: u32, bytes: u64, address: impl Fn(u64) -> u64) -> Traffic {
         let a = row(address);
         let active = || (0..LANES).filter(|k| mask >> k & 1 == 1).map(|k| a.0[k]);
         let s =
@@ -129,20 +129,20 @@ mod tests {
 
     #[test]
     fn bytes_that_several_lanes_name_are_asked_for_once() {
-        assert_eq!(of(u32::MAX, 4, |_| 8).bytes, 4);
-        assert_eq!(of(u32::MAX, 4, |k| k / 2 * 4).bytes, 64);
-        assert_eq!(of(u32::MAX, 8, |k| k % 16 * 8).bytes, 128);
-        assert_eq!(of(u32::MAX, 4, |k| (31 - k) * 4).bytes, 128);
-        assert_eq!(of(0xffff_0000, 4, |k| k * 4).bytes, 64);
-        assert_eq!(of(0xaaaa_aaaa, 4, |k| k % 16 * 4).bytes, 32);
-        assert_eq!(of(0x0000_0101, 16, |k| k * 16).bytes, 32);
+        assert_eq!(measure(u32::MAX, 4, |_| 8).bytes, 4);
+        assert_eq!(measure(u32::MAX, 4, |k| k / 2 * 4).bytes, 64);
+        assert_eq!(measure(u32::MAX, 8, |k| k % 16 * 8).bytes, 128);
+        assert_eq!(measure(u32::MAX, 4, |k| (31 - k) * 4).bytes, 128);
+        assert_eq!(measure(0xffff_0000, 4, |k| k * 4).bytes, 64);
+        assert_eq!(measure(0xaaaa_aaaa, 4, |k| k % 16 * 4).bytes, 32);
+        assert_eq!(measure(0x0000_0101, 16, |k| k * 16).bytes, 32);
     }
 
     #[test]
     fn sectors_and_lines_are_those_that_some_lane_touches() {
-        let strided = of(u32::MAX, 4, |k| k * 32);
+        let strided = measure(u32::MAX, 4, |k| k * 32);
         assert_eq!((strided.sectors, strided.lines), (32, 8));
-        let scattered = of(u32::MAX, 4, |k| k % 3 * 65536);
+        let scattered = measure(u32::MAX, 4, |k| k % 3 * 65536);
         assert_eq!((scattered.bytes, scattered.sectors, scattered.lines), (12, 3, 3));
     }
 }

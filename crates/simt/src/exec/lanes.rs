@@ -115,7 +115,7 @@ pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     // SAFETY: by the caller's promise.
     unsafe {
         let d = cx.row_mut::<D>(slot);
-        let lane = |k: usize| f(from.of(k).cast::<M>().add(v).read_unaligned());
+        let lane = |k: usize| f(from.element(k).cast::<M>().add(v).read_unaligned());
         if size_of::<M>() >= 4 && size_of::<D>() == size_of::<M>() && cx.mask == u32::MAX {
             (0..LANES).for_each(|k| d.0[k] = lane(k));
         } else {
@@ -183,6 +183,6 @@ pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
     // SAFETY: by the caller's promise.
     unsafe {
         let values: *const V = cx.at(slot);
-        each(cx.mask, |k| to.of(k).cast::<M>().add(v).write_unaligned(f(*values.add(k))));
+        each(cx.mask, |k| to.element(k).cast::<M>().add(v).write_unaligned(f(*values.add(k))));
     }
 }

@@ -89,35 +89,35 @@ pub struct BlockRows {
 impl BlockRows {
     /// Returns the rows of blocks with this number of warps; [`Self::move_to`] sets the block.
     pub fn new(launch: &LaunchState<'_>, warps: u32, workspace: u64) -> Self {
-        let clusters = std::array::from_fn(|axis| Row::of(launch.grid[axis] / launch.cluster[axis]));
+        let clusters = std::array::from_fn(|axis| Row::splat(launch.grid[axis] / launch.cluster[axis]));
         Self {
-            block_index: [Row::of(0); 3],
-            block_size: launch.block.map(Row::of),
-            grid_size: launch.grid.map(Row::of),
-            warps: Row::of(warps),
-            dynamic_shared: Row::of(launch.shared_bytes),
-            sm_id: Row::of(0),
-            sm_count: Row::of(launch.sm_count),
-            total_shared: Row::of(launch.kernel.shared_static + launch.shared_bytes),
-            workspace: [Row::of((workspace >> 32) as u32), Row::of(workspace as u32)],
-            cluster_place: [Row::of(0); 3],
-            cluster_index: [Row::of(0); 3],
-            cluster_size: launch.cluster.map(Row::of),
+            block_index: [Row::splat(0); 3],
+            block_size: launch.block.map(Row::splat),
+            grid_size: launch.grid.map(Row::splat),
+            warps: Row::splat(warps),
+            dynamic_shared: Row::splat(launch.shared_bytes),
+            sm_id: Row::splat(0),
+            sm_count: Row::splat(launch.sm_count),
+            total_shared: Row::splat(launch.kernel.shared_static + launch.shared_bytes),
+            workspace: [Row::splat((workspace >> 32) as u32), Row::splat(workspace as u32)],
+            cluster_place: [Row::splat(0); 3],
+            cluster_index: [Row::splat(0); 3],
+            cluster_size: launch.cluster.map(Row::splat),
             clusters,
-            cluster_rank: Row::of(0),
-            cluster_blocks: Row::of(launch.cluster.iter().product()),
-            is_clustered: Row::of(if launch.is_clustered { u32::MAX } else { 0 }),
+            cluster_rank: Row::splat(0),
+            cluster_blocks: Row::splat(launch.cluster.iter().product()),
+            is_clustered: Row::splat(if launch.is_clustered { u32::MAX } else { 0 }),
         }
     }
 
     /// Changes the rows so that they describe a block of the launch.
     pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
-        let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::of(of(axis)));
-        self.block_index = index.map(Row::of);
-        self.sm_id = Row::of((linear % u64::from(launch.sm_count)) as u32);
+        let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::splat(of(axis)));
+        self.block_index = index.map(Row::splat);
+        self.sm_id = Row::splat((linear % u64::from(launch.sm_count)) as u32);
         self.cluster_place = each(&|axis| index[axis] % launch.cluster[axis]);
         self.cluster_index = each(&|axis| index[axis] / launch.cluster[axis]);
-        self.cluster_rank = Row::of(rank_of(index, launch.cluster));
+        self.cluster_rank = Row::splat(rank_of(index, launch.cluster));
     }
 }
 

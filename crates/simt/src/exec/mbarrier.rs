@@ -39,7 +39,7 @@ struct Object {
 }
 
 impl Object {
-    fn of(word: u64) -> Self {
+    fn from_word(word: u64) -> Self {
         let count = |at: u32| (word >> at) as u32 & MOST;
         // The number is shifted up, then down again with its sign.
         let bytes = (word << 3) as i64 >> 43;
@@ -194,7 +194,7 @@ unsafe fn apply(
     let at = at.cast::<u64>();
     // SAFETY: by the caller's promise.
     let old = unsafe { at.read_unaligned() };
-    let mut object = Object::of(old);
+    let mut object = Object::from_word(old);
     let ended = match request.perform(&mut object) {
         Ok(ended) => ended,
         Err(message) => return Err(cx.trap(i, TrapKind::Barrier, 1 << lane, message)),
@@ -284,7 +284,7 @@ mod tests {
         for bytes in [0, 1, -1, 1_048_575, -1_048_575] {
             for phase in [false, true] {
                 let object = Object { phase, expected: MOST, pending: 5, bytes };
-                assert_eq!(Object::of(object.word()), object);
+                assert_eq!(Object::from_word(object.word()), object);
             }
         }
     }

@@ -58,7 +58,7 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             lines.push(inst.line);
         }
         let line = lines.len() as u32 - 1;
-        let blank = Ins { run: Entry::of(control::join), o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
+        let blank = Ins { run: Entry::from_handler(control::join), o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
         if layout.joins[k] {
             let aux = if exits[graph.node_of[k]] { Join::EXITS.bits() } else { 0 };
             ins.push(Ins { aux, ..blank });
@@ -73,14 +73,15 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             let mut o = [Slot::NONE; 6];
             o[0] = slot(Opnd::Reg(register));
             ins.push(Ins {
-                run: Entry::of(control::guard),
+                run: Entry::from_handler(control::guard),
                 o,
                 aux: if negated { Branch::NEGATED.bits() } else { 0 },
                 ..blank
             });
             origins.push(Origin::Guard);
         }
-        let mut flat = Ins { run: Entry::of(inst.run), o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
+        let mut flat =
+            Ins { run: Entry::from_handler(inst.run), o: inst.o.map(slot), imm: inst.imm, aux: inst.aux, ..blank };
         let here = ins.len() as i64;
         link(
             &mut flat,

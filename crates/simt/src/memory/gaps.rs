@@ -20,7 +20,7 @@ const fn class(size: u64) -> u32 {
 
 impl Gaps {
     /// Returns gaps that consist of one range.
-    pub fn of(start: u64, end: u64) -> Self {
+    pub fn from_range(start: u64, end: u64) -> Self {
         let mut gaps = Self::default();
         gaps.insert(start, end);
         gaps
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn ranges_that_touch_become_one() {
-        let mut gaps = Gaps::of(0, 10);
+        let mut gaps = Gaps::from_range(0, 10);
         gaps.free(20, 30);
         gaps.free(10, 20);
         assert_eq!(gaps.first(30), Some(0));

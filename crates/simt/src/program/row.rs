@@ -15,7 +15,7 @@ pub struct Row<T>(pub [T; LANES]);
 
 impl<T: Copy> Row<T> {
     /// Returns a row with the same value in every lane.
-    pub const fn of(value: T) -> Self {
+    pub const fn splat(value: T) -> Self {
         Self([value; LANES])
     }
 }

@@ -8,7 +8,7 @@ pub struct Ignored(u8);
 
 impl Ignored {
     /// Returns the set that ignores these classes.
-    pub fn of(classes: impl IntoIterator<Item = Class>) -> Self {
+    pub fn from_classes(classes: impl IntoIterator<Item = Class>) -> Self {
         Self(classes.into_iter().fold(0, |all, class| all | 1 << class as u8))
     }
 

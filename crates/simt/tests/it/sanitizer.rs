@@ -365,7 +365,7 @@ fn a_class_that_is_ignored_is_not_reported_and_the_others_are() {
     ];
     for (class, Shape(kernel, blocks, threads, cooperative), args) in cases {
         let launch = |ignored: Vec<FindingClass>| {
-            let options = Options { ignored: Ignored::of(ignored), threads: Some(1), ..Options::default() };
+            let options = Options { ignored: Ignored::from_classes(ignored), threads: Some(1), ..Options::default() };
             let mut bench = Bench::with(KERNELS, options);
             let args = args(&mut bench);
             bench.launch_with(kernel, ([blocks, 1, 1], [threads, 1, 1], 0, cooperative), &args)

@@ -94,7 +94,7 @@ impl Experiment {
             )));
         }
         let is_whole = part.missing.is_empty();
-        let destination = Destination::of(&self.options, &self.manifest, device);
+        let destination = Destination::choose(&self.options, &self.manifest, device);
         let records = merge::write(part, &destination.dir)?;
         console.say(&format!("report: {}", destination.dir.join(render::REPORT_FILE).display()));
         let exit = if interrupt.urgency() > Urgency::None {
@@ -119,7 +119,7 @@ pub fn in_order(experiments: &[Experiment]) -> Vec<Unit> {
     for (experiment, Experiment { ahead, .. }) in experiments.iter().enumerate() {
         for (group, resolved) in ahead.groups.iter().enumerate() {
             let alone = resolved.job.needs_host();
-            let seconds = GroupCost::of(&resolved.job, ahead.plan.backend(), Some(&ahead.device)).seconds;
+            let seconds = GroupCost::estimate(&resolved.job, ahead.plan.backend(), Some(&ahead.device)).seconds;
             units.push(Unit { experiment, group, alone, seconds });
         }
     }
@@ -154,7 +154,7 @@ fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
         )));
     }
     let place = root.join(CONTINUED);
-    let (journal, groups) = part.write(&place, |events| History::of(events).held()).map_err(failure)?;
+    let (journal, groups) = part.write(&place, |events| History::fold(events).held()).map_err(failure)?;
     drop(journal);
     let own = root.join(gpu.to_string());
     let moved = std::fs::create_dir_all(&own)

@@ -147,7 +147,7 @@ impl<'a, 'r> Sessions<'a, 'r> {
             ..options.clone()
         };
         let environment = ahead.environment(self.ready, self.machine.clone());
-        let destination = Destination::of(&options, manifest, &self.ready.device);
+        let destination = Destination::choose(&options, manifest, &self.ready.device);
         let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
         let (mut recorder, held) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
         recorder.expect(manifest, &ahead.plan, "");

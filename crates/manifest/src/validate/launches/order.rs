@@ -41,7 +41,7 @@ pub fn check(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec], step
 
 /// Returns the kernel of a launch, if the source has one of this name with as many parameters as there are arguments.
 fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
-    if SourceForm::of(&launch.source) != SourceForm::Cuda || launch.source == Path::new("") {
+    if SourceForm::from_path(&launch.source) != SourceForm::Cuda || launch.source == Path::new("") {
         return None;
     }
     let text = launch.kernel.text();

@@ -29,8 +29,11 @@ pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
 
 /// Reports keys of the compiler beside code that another compiler made.
 pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
-    let Some(source) =
-        raw.source.as_ref().and_then(first).filter(|at| SourceForm::of(Path::new(&at.value)) != SourceForm::Cuda)
+    let Some(source) = raw
+        .source
+        .as_ref()
+        .and_then(first)
+        .filter(|at| SourceForm::from_path(Path::new(&at.value)) != SourceForm::Cuda)
     else {
         return;
     };
@@ -79,7 +82,7 @@ pub fn linked(ctx: &mut Context, raw: &RawLaunch, compile: &mut CompileSpec) {
     }
     let Some((first, others)) = sources.as_slice().split_first() else { return };
     for (at, source) in others.iter().enumerate() {
-        if SourceForm::of(Path::new(&source.value)) != SourceForm::Cuda {
+        if SourceForm::from_path(Path::new(&source.value)) != SourceForm::Cuda {
             let message = format!("`{}` is compiled already, and only CUDA C++ is linked", source.value);
             ctx.fault(Diagnostic::at(source.span.clone(), message));
         } else if let Some(again) = [first].into_iter().chain(&others[..at]).find(|one| one.value == source.value) {

@@ -65,7 +65,7 @@ pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
 
 /// Returns what differs between two records of a case. Those of a launch of several are given once where launches
 /// agree.
-pub(super) fn of(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
+pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let mut found = hashes(base, new);
     if base.launches.len() == new.launches.len() {
         for (base, new) in base.launches.iter().zip(&new.launches) {

@@ -37,7 +37,7 @@ impl ClaimKind {
         Self::Held,
     ];
 
-    const fn of(base: ClaimState, new: ClaimState) -> Self {
+    const fn classify(base: ClaimState, new: ClaimState) -> Self {
         match (base, new) {
             (ClaimState::Broken, ClaimState::Broken) => Self::StillBroken,
             (_, ClaimState::Broken) => Self::NewlyBroken,
@@ -77,10 +77,10 @@ pub struct ClaimChange {
 }
 
 /// Returns the claims of a pair, in the manifest's order.
-pub(super) fn of(pair: Pair<'_>, options: &Options) -> Vec<ClaimChange> {
+pub(super) fn compare_claims(pair: Pair<'_>, options: &Options) -> Vec<ClaimChange> {
     let claims = &pair.new.header.claims;
     let change = |(base, new): (JudgedClaim, JudgedClaim)| ClaimChange {
-        kind: ClaimKind::of(base.state, new.state),
+        kind: ClaimKind::classify(base.state, new.state),
         fails: match new.state {
             ClaimState::Broken => true,
             ClaimState::Undecided | ClaimState::NotApplicable => options.strict_claims,

@@ -45,7 +45,7 @@ pub(super) struct Counts {
     pub call: Option<(Call, Option<Interval>)>,
 }
 
-pub(super) fn of(pair: Pair<'_>, [base, new]: [&CaseRecord; 2], options: &Options) -> Counts {
+pub(super) fn compare_counts(pair: Pair<'_>, [base, new]: [&CaseRecord; 2], options: &Options) -> Counts {
     let is_sampled = new.sample().is_some();
     let (Some(base), Some(new)) = (&base.counters, &new.counters) else {
         return Counts { changes: Vec::new(), by: None, call: None };

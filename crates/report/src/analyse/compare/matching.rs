@@ -13,7 +13,7 @@ pub(super) struct Matched<'a> {
 }
 
 impl<'a> Matched<'a> {
-    const fn of(base: Option<&'a CaseRecord>, new: &'a CaseRecord) -> Self {
+    const fn new(base: Option<&'a CaseRecord>, new: &'a CaseRecord) -> Self {
         Self { base, new: Some(new) }
     }
 
@@ -31,7 +31,7 @@ pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
     for (key, new) in by_key(&pair.new.cases) {
         match of_base.remove(key) {
             Some(base) => regimes(base, new, &mut found),
-            None => found.extend(new.iter().map(|new| Matched::of(None, new))),
+            None => found.extend(new.iter().map(|new| Matched::new(None, new))),
         }
     }
     let gone = by_key(&pair.base.cases).filter(|(key, _)| of_base.contains_key(key)).flat_map(|(_, records)| records);
@@ -51,10 +51,10 @@ fn regimes<'a>(base: &'a [CaseRecord], new: &'a [CaseRecord], found: &mut Vec<Ma
         |records: &'a [CaseRecord], regime: Option<Regime>| records.iter().find(|record| regime_of(record) == regime);
     let shares = new.iter().any(|new| in_regime(base, regime_of(new)).is_some());
     if !shares {
-        found.push(Matched::of(base.first(), &new[0]));
+        found.push(Matched::new(base.first(), &new[0]));
         return;
     }
-    found.extend(new.iter().map(|new| Matched::of(in_regime(base, regime_of(new)), new)));
+    found.extend(new.iter().map(|new| Matched::new(in_regime(base, regime_of(new)), new)));
     let gone = base.iter().filter(|base| in_regime(new, regime_of(base)).is_none());
     found.extend(gone.map(|base| Matched { base: Some(base), new: None }));
 }

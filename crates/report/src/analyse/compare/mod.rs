@@ -323,7 +323,7 @@ pub(super) fn toolkit_change(pair: Pair<'_>) -> Option<Differs<CauseKind>> {
 
 /// Returns why the records of a case in two reports may differ.
 pub(super) fn causes(pair: Pair<'_>, [base, new]: [&CaseRecord; 2]) -> Vec<Differs<CauseKind>> {
-    causes::of(base, new).into_iter().chain(causes::of_reports(pair)).collect()
+    causes::find_causes(base, new).into_iter().chain(causes::of_reports(pair)).collect()
 }
 
 /// A change, with what decides on its time once it is known how many there are.
@@ -360,7 +360,7 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
         counters: Vec::new(),
         counted_by: None,
         causes: match (matched.base, matched.new) {
-            (Some(base), Some(new)) => causes::of(base, new),
+            (Some(base), Some(new)) => causes::find_causes(base, new),
             _ => Vec::new(),
         },
     }
@@ -384,13 +384,14 @@ fn judge(
         change.kind = Kind::Incomparable;
         return;
     }
-    let counts = counts::of(pair, sides, options);
+    let counts = counts::compare_counts(pair, sides, options);
     change.counted_by = counts.by;
     change.counters = counts.changes;
     if let Some(counted) = counts.call {
         settle(change, counted);
     }
-    let timed = together.map_or_else(|| time::of(pair, sides, options), |together| together.time(sides, options));
+    let timed =
+        together.map_or_else(|| time::compare_times(pair, sides, options), |together| together.time(sides, options));
     let is_decided_later = timed.as_ref().is_some_and(|(_, evidence)| evidence.is_some());
     if let Some((time, evidence)) = timed {
         change.time = Some(time);
@@ -441,7 +442,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         differences,
         causes: causes::of_reports(pair),
         limits: [pair.base, pair.new].map(limits),
-        claims: claims::of(pair, options),
+        claims: claims::compare_claims(pair, options),
         geomean: geomean(&changes),
         may_be_two_gpus: time::may_be_two_gpus(pair),
         is_paired: false,

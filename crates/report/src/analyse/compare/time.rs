@@ -73,7 +73,11 @@ pub(super) struct Evidence {
 
 /// Returns the times of a case, and what decides on them; `None` where they were not timed, or a time is zero: less
 /// than the clock itself takes.
-pub(super) fn of(pair: Pair<'_>, sides: [&CaseRecord; 2], options: &Options) -> Option<(TimeChange, Option<Evidence>)> {
+pub(super) fn compare_times(
+    pair: Pair<'_>,
+    sides: [&CaseRecord; 2],
+    options: &Options,
+) -> Option<(TimeChange, Option<Evidence>)> {
     let [base, new] = [sides[0].result.as_ref()?, sides[1].result.as_ref()?];
     if [base, new].iter().any(|result| result.time.point <= 0.0) {
         return None;
@@ -100,7 +104,7 @@ pub(super) fn of(pair: Pair<'_>, sides: [&CaseRecord; 2], options: &Options) -> 
         threshold,
     };
     let evidence =
-        threshold.and_then(|threshold| Evidence::of(base.time, new.time, processes.unwrap_or(0.0), threshold));
+        threshold.and_then(|threshold| Evidence::weigh(base.time, new.time, processes.unwrap_or(0.0), threshold));
     Some((change, evidence))
 }
 
@@ -162,7 +166,7 @@ impl Evidence {
     const UNSOUND: Self = Self { point: f64::NAN, below: f64::NAN, above: f64::NAN, threshold: f64::NAN, p: f64::NAN };
 
     /// `None` where a side has no interval, because it is of a single sample, or one that reaches zero.
-    fn of(base: Estimate, new: Estimate, processes: f64, threshold: f64) -> Option<Self> {
+    fn weigh(base: Estimate, new: Estimate, processes: f64, threshold: f64) -> Option<Self> {
         if ![base, new].into_iter().all(is_sound) {
             return Some(Self::UNSOUND);
         }

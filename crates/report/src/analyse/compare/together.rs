@@ -22,7 +22,7 @@ pub struct Together {
 
 impl Together {
     /// Takes a run apart whose variants of the base end in `suffix`. Fails if the history has no run.
-    pub fn of(history: History, records: &Records, suffix: &str) -> Result<Self, AnalyseError> {
+    pub fn split(history: History, records: &Records, suffix: &str) -> Result<Self, AnalyseError> {
         let base_of = |key: &CaseKey| CaseKey { variant: format!("{}{suffix}", key.variant), ..key.clone() };
         let ratios = paired_ratios(history, base_of)?;
         let (base, new) = records.cases.iter().cloned().partition(|record| record.case.key.variant.ends_with(suffix));

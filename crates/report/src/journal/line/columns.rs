@@ -63,7 +63,7 @@ impl Default for Names {
 }
 
 impl Columns {
-    pub fn of(records: &Records) -> Self {
+    pub fn collect(records: &Records) -> Self {
         let results = || records.cases.iter().filter_map(|case| case.result.as_ref());
         let ratios = results().flat_map(|result| result.against_baseline.iter().chain(&result.against_previous));
         let hashes = records.cases.iter().filter_map(|case| case.hashes.as_ref());
@@ -93,18 +93,18 @@ pub(in crate::journal) struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    pub fn of(columns: &'a Columns) -> Self {
+    pub fn new(columns: &'a Columns) -> Self {
         let numbered =
             |texts: &'a [String]| texts.iter().enumerate().map(|(number, text)| (text.as_str(), number)).collect();
         Self { columns, against: numbered(&columns.against), digests: numbered(&columns.digests) }
     }
 
     pub fn against(&self, text: &str) -> Listed {
-        Listed::of(text, &self.against)
+        Listed::new(text, &self.against)
     }
 
     pub fn digest(&self, text: &str) -> Listed {
-        Listed::of(text, &self.digests)
+        Listed::new(text, &self.digests)
     }
 }
 
@@ -117,7 +117,7 @@ pub(in crate::journal) enum Listed {
 }
 
 impl Listed {
-    fn of(text: &str, numbers: &HashMap<&str, usize>) -> Self {
+    fn new(text: &str, numbers: &HashMap<&str, usize>) -> Self {
         numbers.get(text).map_or_else(|| Self::Text(text.to_owned()), |number| Self::Number(*number))
     }
 

@@ -30,13 +30,13 @@ type Fact = Option<u32>;
 type Clustered = (Fact, Fact, Fact, Fact, Fact, Fact, [u32; 3]);
 
 impl LaunchLine {
-    pub fn of(launch: &LaunchRecord) -> Self {
+    pub fn new(launch: &LaunchRecord) -> Self {
         let r = &launch.resources;
         let occupancy = |o: Occupancy| (o.blocks_per_sm, Number(o.fraction), o.limiter);
         Self(
             launch.label.clone(),
-            Extent::of(launch.grid),
-            Extent::of(launch.block),
+            Extent::new(launch.grid),
+            Extent::new(launch.block),
             launch.shared,
             match r.cluster {
                 None => Resources::Plain([
@@ -94,7 +94,7 @@ impl LaunchLine {
 }
 
 impl Extent {
-    fn of(dim: Dim3) -> Self {
+    fn new(dim: Dim3) -> Self {
         let mut extents = vec![dim.x, dim.y, dim.z];
         while extents.len() > 1 && extents.last() == Some(&1) {
             extents.pop();

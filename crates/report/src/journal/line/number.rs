@@ -34,7 +34,7 @@ impl Serialize for Number {
 pub(super) struct Interval(Estimate);
 
 impl Interval {
-    pub const fn of(estimate: Estimate) -> Self {
+    pub const fn from_estimate(estimate: Estimate) -> Self {
         Self(estimate)
     }
 
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn an_interval_has_its_confidence_where_it_is_not_nominal() {
         let written = |confidence| {
-            let interval = Interval::of(Estimate { point: 2.0, low: 1.5, high: 2.5, confidence });
+            let interval = Interval::from_estimate(Estimate { point: 2.0, low: 1.5, high: 2.5, confidence });
             serde_json::to_string(&interval).unwrap()
         };
         assert_eq!([written(0.95), written(0.875)], ["[2,1.5,2.5]", "[2,1.5,2.5,0.875]"]);

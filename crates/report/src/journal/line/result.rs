@@ -25,19 +25,19 @@ pub(super) struct ResultLine(
 pub(super) struct RatioLine(Listed, Interval, Option<[Number; 2]>, Option<Number>);
 
 impl ResultLine {
-    pub fn of(result: &RegimeResult) -> Self {
+    pub fn new(result: &RegimeResult) -> Self {
         let clock = result.sm_clock.map(|clock| (clock.median, clock.least));
         let RegimeResult { regime, samples, launches, sets, working_set, discarded, .. } = *result;
-        Self(regime, Interval::of(result.time), samples, launches, sets, working_set, clock, discarded)
+        Self(regime, Interval::from_estimate(result.time), samples, launches, sets, working_set, clock, discarded)
     }
 }
 
 impl RatioLine {
     /// `stated` is noise that is stated elsewhere.
-    pub fn of(ratio: &Ratio, stated: Option<f64>, numbers: &Numbers<'_>) -> Self {
+    pub fn new(ratio: &Ratio, stated: Option<f64>, numbers: &Numbers<'_>) -> Self {
         Self(
             numbers.against(&ratio.against),
-            Interval::of(ratio.speedup),
+            Interval::from_estimate(ratio.speedup),
             ratio.reproducible.map(|wider| [wider.low, wider.high].map(Number)),
             ratio.noise.filter(|own| Some(*own) != stated).map(Number),
         )

@@ -83,7 +83,7 @@ impl LineChart {
             drawing.texts.push(text(plot.0 + 6.0, y.place(*level) - 5.0, "start", "tick", name));
         }
         for (i, line) in self.lines.iter().enumerate() {
-            draw_line(&mut drawing, line, Style::of(i), &self.x_label, (x, y));
+            draw_line(&mut drawing, line, Style::from_position(i), &self.x_label, (x, y));
         }
         self.draw_labels(&mut drawing, &names, y, (plot.1, (TOP, TOP + height)));
         drawing
@@ -151,7 +151,7 @@ impl LineChart {
         let places = spread_labels(&ends, STEP, down);
         let from = right + 14.0;
         for (i, (line, place)) in self.lines.iter().zip(places).enumerate() {
-            let style = Style::of(i);
+            let style = Style::from_position(i);
             drawing.paths.push(path(&[(from, place), (from + SWATCH, place)], style, line.is_baseline));
             let outline = style.marker(from + SWATCH / 2.0, place);
             drawing.marks.push(Mark { outline, fill: style.colour, about: None });

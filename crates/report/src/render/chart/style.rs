@@ -29,7 +29,7 @@ pub struct Style {
 
 impl Style {
     /// Returns the style of the series at a position.
-    pub const fn of(position: usize) -> Self {
+    pub const fn from_position(position: usize) -> Self {
         let (place, cycle) = (position % COLOURS.len(), position / COLOURS.len());
         Self { colour: COLOURS[place], dash: DASHES[(place % 2 + 2 * cycle) % DASHES.len()], marker: place }
     }
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn no_two_of_sixteen_series_share_dash_and_marker() {
         let styles: BTreeSet<(Option<&str>, String)> =
-            (0..16).map(Style::of).map(|style| (style.dash, style.marker(0.0, 0.0))).collect();
+            (0..16).map(Style::from_position).map(|style| (style.dash, style.marker(0.0, 0.0))).collect();
         assert_eq!(styles.len(), 16);
     }
 

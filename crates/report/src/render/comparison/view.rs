@@ -160,7 +160,7 @@ fn full_name(compared: Compared<'_>, report: &ReportComparison, change: &Change)
 /// Makes a table that has one row for each case.
 fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
     let times = || rows.iter().filter_map(|(_, change)| change.time.as_ref());
-    let unit = TimeUnit::of(times().map(|time| time.base.point));
+    let unit = TimeUnit::choose(times().map(|time| time.base.point));
     let title = |side: &str| format!("{side} ({})", unit.symbol());
     let mut columns = vec![
         text("case", Folding::Keep),

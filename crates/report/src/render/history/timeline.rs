@@ -20,7 +20,7 @@ const APART: f64 = 64.0;
 const MARGIN: f64 = 0.08;
 
 pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
-    let unit = TimeUnit::of(series.points.iter().map(|point| point.time.point));
+    let unit = TimeUnit::choose(series.points.iter().map(|point| point.time.point));
     let x = Scale::new(Spread::Linear, (0.0, (series.points.len() - 1) as f64), (LEFT + 24.0, LEFT + WIDTH - 24.0));
     let y = vertical(series, unit);
     let mut drawing = Drawing {

@@ -177,7 +177,7 @@ fn breaks(report: &ReportHistory<'_>) -> Table {
 /// Makes a table with a row for each series, with the oldest time that the newest can be compared with.
 fn cases(report: &ReportHistory<'_>) -> Table {
     let newest = |series: &Series<'_>| series.points.last().map_or(0.0, |point| point.time.point);
-    let unit = TimeUnit::of(report.series.iter().map(newest));
+    let unit = TimeUnit::choose(report.series.iter().map(newest));
     let time = |estimate: &Estimate| number::plus_minus(estimate, unit.nanoseconds());
     let has_breaks = report.series.iter().any(|series| !series.breaks.is_empty());
     let oldest = if has_breaks { "after the last break" } else { "oldest" };

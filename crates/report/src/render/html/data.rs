@@ -114,7 +114,7 @@ pub(super) fn data(records: &Records, beside: &Beside) -> Data {
 
 fn columns(context: &Context<'_>) -> Vec<Column> {
     let records = context.records;
-    let rows: Vec<Row<'_>> = records.cases.iter().map(|record| Row::of(records, record)).collect();
+    let rows: Vec<Row<'_>> = records.cases.iter().map(|record| Row::from_case(records, record)).collect();
     let fixed =
         |columns: &'static [columns::Column]| columns.iter().filter_map(|column| filled(column, context, &rows));
     let mut columns: Vec<Column> = fixed(CASE).collect();

@@ -140,7 +140,7 @@ impl<'a> Tables<'a> {
             pairs.push(("error", format!("{:.1e} relative, {} ulp", error.rel, format::rough(error.ulp))));
         }
         if let Some(energy) = &record.energy {
-            let unit = units::EnergyUnit::of(std::iter::once(energy.per_run));
+            let unit = units::EnergyUnit::choose(std::iter::once(energy.per_run));
             let text = number::plus_minus(&energy.estimate(), unit.joules());
             pairs.push(("energy", format!("{text} {}, {} W", unit.symbol(), format::rough(energy.power.0))));
         }
@@ -159,7 +159,7 @@ impl<'a> Tables<'a> {
 }
 
 fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
-    let unit = units::TimeUnit::of(std::iter::once(result.time.point));
+    let unit = units::TimeUnit::choose(std::iter::once(result.time.point));
     let shown =
         |time: &crate::model::Estimate| format!("{} {}", number::plus_minus(time, unit.nanoseconds()), unit.symbol());
     let percent = result.time.confidence * 100.0;
