@@ -188,10 +188,10 @@ impl Job {
 
     /// Returns every shard of every experiment.
     pub fn work(&self) -> impl Iterator<Item = Work> + '_ {
-        let of = |(index, experiment): (usize, &Experiment)| {
+        let shards_of = |(index, experiment): (usize, &Experiment)| {
             experiment.shards().map(move |shard| Work { experiment: index, shard })
         };
-        self.experiments.iter().enumerate().flat_map(of)
+        self.experiments.iter().enumerate().flat_map(shards_of)
     }
 
     /// Returns the estimated seconds of a shard.

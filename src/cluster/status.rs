@@ -126,7 +126,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
             tasks.extend(shards.iter().map(|work| (*work, (submission, task))));
         }
     }
-    let of = |work: Work| {
+    let status_of = |work: Work| {
         let task = tasks.get(&work).copied();
         let id = task.and_then(|(submission, task)| submission.id_of(task));
         let folder = job.folder(dir, work);
@@ -152,7 +152,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         };
         ShardStatus { work, state, task: id, why }
     };
-    job.work().map(of).collect()
+    job.work().map(status_of).collect()
 }
 
 /// Returns the state of a task whose shards have no results.

@@ -63,14 +63,15 @@ struct Place {
 
 impl Place {
     fn of_this() -> Self {
-        let of = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let element =
-            of("SLURM_ARRAY_JOB_ID").zip(of("SLURM_ARRAY_TASK_ID")).map(|(job, task)| format!("{job}_{task}"));
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let element = variable("SLURM_ARRAY_JOB_ID")
+            .zip(variable("SLURM_ARRAY_TASK_ID"))
+            .map(|(job, task)| format!("{job}_{task}"));
         let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self {
-            id: element.or_else(|| of("SLURM_JOB_ID")).unwrap_or_default(),
-            node: of("SLURMD_NODENAME").unwrap_or_else(host),
-            restart: of("SLURM_RESTART_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0),
+            id: element.or_else(|| variable("SLURM_JOB_ID")).unwrap_or_default(),
+            node: variable("SLURMD_NODENAME").unwrap_or_else(host),
+            restart: variable("SLURM_RESTART_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0),
         }
     }
 }

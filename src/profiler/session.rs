@@ -118,8 +118,8 @@ impl Session {
     }
 
     fn is_wanted(&self, metric: &str) -> bool {
-        let is = |rest: &str| rest.is_empty() || rest.starts_with('.');
-        self.wanted.iter().any(|name| metric.strip_prefix(name.as_str()).is_some_and(is))
+        let ends_a_metric = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        self.wanted.iter().any(|name| metric.strip_prefix(name.as_str()).is_some_and(ends_a_metric))
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, ProfilerError> {

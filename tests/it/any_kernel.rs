@@ -92,18 +92,18 @@ fn only_the_cases_for_which_a_condition_holds_are_expected_to_fail() {
         std::fs::copy(folder().join(name), project.path().join(name)).unwrap();
     }
     let manifest = project.path().join("experiments/conditions.toml");
-    let with = |from: &str, to: &str| {
+    let run_replacing = |from: &str, to: &str| {
         let original = std::fs::read_to_string(folder().join("experiments/conditions.toml")).unwrap();
         std::fs::write(&manifest, original.replace(from, to)).unwrap();
         let output = runner(project.path(), &["run", "experiments/conditions.toml", "--backend", "sim", "--quiet"]);
         (output.status.code(), text(&output))
     };
     // A case that must be right is wrong, and one that must fail is right.
-    let (code, said) = with("n % 32 != 0", "n == 32");
+    let (code, said) = run_replacing("n % 32 != 0", "n == 32");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("floor[n=48]") && said.contains("floor[n=32]"), "{said}");
     let (code, said) =
-        with("fails  = { wrong = \"n % 32 != 0\" }", "let = { m = \"n\" }\nfails = { wrong = \"m > 32\" }");
+        run_replacing("fails  = { wrong = \"n % 32 != 0\" }", "let = { m = \"n\" }\nfails = { wrong = \"m > 32\" }");
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("a condition of `fails` uses axes, and `m` is none"), "{said}");
 }

@@ -299,12 +299,12 @@ impl Modules {
 
     /// The modules that each imports, other than those that it lies in and those in it.
     fn imports(&self) -> Vec<(&str, BTreeSet<String>)> {
-        let within = |inner: &str, outer: &str| outer.is_empty() || inner.starts_with(&format!("{outer}::"));
+        let lies_in = |inner: &str, outer: &str| outer.is_empty() || inner.starts_with(&format!("{outer}::"));
         let imports = |(module, (text, _)): (&String, &(String, BTreeMap<String, String>))| {
             let private = uses(text).into_iter().filter(|(is_public, _)| !is_public).map(|(_, path)| path);
             let paths = private.chain(inline_paths(text));
             let found = paths.filter_map(|path| self.definition(module, &path));
-            found.filter(|other| other != module && !within(other, module) && !within(module, other)).collect()
+            found.filter(|other| other != module && !lies_in(other, module) && !lies_in(module, other)).collect()
         };
         self.0.iter().map(|entry| (entry.0.as_str(), imports(entry))).collect()
     }

@@ -44,8 +44,8 @@ fn edit() -> impl Strategy<Value = Edit> {
 }
 
 fn range(bytes: &[u8], from: f64, to: f64) -> std::ops::Range<usize> {
-    let at = |share: f64| (share * bytes.len() as f64) as usize;
-    let (from, to) = (at(from.min(to)), at(from.max(to)));
+    let offset = |share: f64| (share * bytes.len() as f64) as usize;
+    let (from, to) = (offset(from.min(to)), offset(from.max(to)));
     // Short stretches: what is left still looks like its format.
     from..to.min(from + 64)
 }

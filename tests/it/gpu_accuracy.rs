@@ -273,15 +273,15 @@ fn rows() -> (Vec<Row>, Vec<f64>) {
     let [timed, traced] = ["timed", "traced"].map(|side| (0..PROCESSES).map(|_| process(side)).collect::<Vec<_>>());
     let profiled = profiled();
     let row = |kernel: usize| {
-        let of = |side: &[Vec<Seen>], value: fn(&Seen) -> f64| {
+        let values = |side: &[Vec<Seen>], value: fn(&Seen) -> f64| {
             side.iter().map(|process| value(&process[kernel])).collect::<Vec<f64>>()
         };
-        let calibrated = of(&timed, |seen| seen.read - seen.constant);
+        let calibrated = values(&timed, |seen| seen.read - seen.constant);
         let extreme = |pick: fn(f64, f64) -> f64| calibrated.iter().copied().reduce(pick).unwrap();
         Row {
-            read: median(&of(&timed, |seen| seen.read)).unwrap(),
-            under_tracing: median(&of(&traced, |seen| seen.read)).unwrap(),
-            record: median(&of(&traced, |seen| seen.record)).unwrap(),
+            read: median(&values(&timed, |seen| seen.read)).unwrap(),
+            under_tracing: median(&values(&traced, |seen| seen.read)).unwrap(),
+            record: median(&values(&traced, |seen| seen.record)).unwrap(),
             calibrated: median(&calibrated).unwrap(),
             spread: extreme(f64::max) - extreme(f64::min),
             ncu: profiled.get(kernel).copied(),

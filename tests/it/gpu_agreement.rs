@@ -37,7 +37,7 @@ fn speedup(record: &CaseRecord) -> Option<(&RegimeResult, Estimate)> {
 
 /// The rows of both, in the order of the first.
 fn rows<'a>(first: &'a Records, second: &'a Records) -> Vec<Row<'a>> {
-    let of = |record: &'a CaseRecord| {
+    let disagreement = |record: &'a CaseRecord| {
         let (result, own) = speedup(record).filter(|(result, _)| result.unit == Unit::DeviceNanoseconds)?;
         let same = |other: &&CaseRecord| {
             let regime = other.result.as_ref().map(|result| result.regime);
@@ -48,7 +48,7 @@ fn rows<'a>(first: &'a Records, second: &'a Records) -> Vec<Row<'a>> {
         let name = format!("{}[{}] {}", record.case.key.variant, axes.join(", "), result.regime);
         Some(Row { name, results: [result, other], speedups: [own, others] })
     };
-    first.cases.iter().filter_map(of).collect()
+    first.cases.iter().filter_map(disagreement).collect()
 }
 
 fn constant(records: &Records) -> String {

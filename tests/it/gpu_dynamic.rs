@@ -89,13 +89,13 @@ fn what_the_tail_stream_holds_comes_after_all_that_children_launch() {
     let log = bench.read(log);
     let said = &log[1..=log[0] as usize];
     println!("order on the GPU: {said:?}");
-    let at = |what: i32| said.iter().position(|said| *said == what).unwrap();
+    let position = |what: i32| said.iter().position(|said| *said == what).unwrap();
     let mut all = said.to_vec();
     all.sort_unstable();
     assert_eq!(all, [1, 10, 11, 12, 13, 20, 21, 22, 30, 31, 32, 40, 41, 42]);
     // The default stream runs in order, each grid with its children; an event holds the second named stream back.
-    assert!(at(10) < at(11) && at(11) < at(12) && at(12) < at(13));
-    assert!(at(20) < at(21));
+    assert!(position(10) < position(11) && position(11) < position(12) && position(12) < position(13));
+    assert!(position(20) < position(21));
     // The tail stream begins after all of those, and a tail of its own ends before the next begins.
     assert_eq!(said[said.len() - 6..], [30, 31, 32, 40, 41, 42]);
 }

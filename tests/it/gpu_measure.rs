@@ -213,20 +213,20 @@ fn header() -> RunHeader {
 
 /// Everything that was compared with its baseline: in which group, and what it may be called.
 fn calls(records: &Records) -> Vec<(usize, Call, f64)> {
-    let of = |record: &runner::model::CaseRecord| {
+    let compare = |record: &runner::model::CaseRecord| {
         let group = record.case.ordinal as usize / 100;
         let ratio = record.result.as_ref()?.against_baseline.as_ref()?;
         Some((group, analyse::call(&ratio.speedup, ratio.noise.unwrap_or(0.0)), ratio.speedup.point))
     };
-    records.cases.iter().filter_map(of).collect()
+    records.cases.iter().filter_map(compare).collect()
 }
 
 fn times(records: &Records, groups: std::ops::Range<usize>) -> String {
-    let of = |group: usize| {
+    let time = |group: usize| {
         let base = records.cases.iter().find(|record| record.case.ordinal as usize == group * 100)?;
         Some(base.result.as_ref()?.time.point / 1e3)
     };
-    let times: Vec<f64> = groups.filter_map(of).collect();
+    let times: Vec<f64> = groups.filter_map(time).collect();
     format!("{:.1}", times.iter().sum::<f64>() / times.len() as f64)
 }
 

@@ -131,8 +131,8 @@ impl Step {
     fn nodes(&self) -> usize {
         let Self::Loop(inner) = self else { return self.operations() };
         // Each iteration has a kernel for its condition and a conditional node.
-        let of = |iteration: &Iteration| 2 + iteration.steps.iter().map(Self::nodes).sum::<usize>();
-        1 + inner.iterations.iter().take(Loop::LONGEST_PERIOD).map(of).sum::<usize>()
+        let count = |iteration: &Iteration| 2 + iteration.steps.iter().map(Self::nodes).sum::<usize>();
+        1 + inner.iterations.iter().take(Loop::LONGEST_PERIOD).map(count).sum::<usize>()
     }
 
     /// Upper bound of the operations that it queues. For a host function this is an assumption: library calls queue a few.

@@ -59,9 +59,9 @@ impl Nvcc {
         }
         let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         let root = real.parent().and_then(Path::parent).map_or_else(PathBuf::new, Path::to_path_buf);
-        let under = |folders: &[&str]| folders.iter().map(|folder| root.join(folder)).collect::<Vec<_>>();
-        let include_dirs = under(&["include", "include/cccl", "targets/x86_64-linux/include"]);
-        let library_dirs = under(&["lib64", "lib", "targets/x86_64-linux/lib"]);
+        let paths = |folders: &[&str]| folders.iter().map(|folder| root.join(folder)).collect::<Vec<_>>();
+        let include_dirs = paths(&["include", "include/cccl", "targets/x86_64-linux/include"]);
+        let library_dirs = paths(&["lib64", "lib", "targets/x86_64-linux/lib"]);
         let library_dirs = library_dirs.into_iter().filter(|folder| folder.is_dir()).collect();
         Some(Self { path, version, root, include_dirs, library_dirs })
     }
@@ -249,8 +249,8 @@ mod tests {
             println!("skipped: the kernel has no Landlock");
             return;
         }
-        let at = || tempfile::tempdir().unwrap();
-        let (installed, project, own, home) = (at(), at(), at(), at());
+        let folder = || tempfile::tempdir().unwrap();
+        let (installed, project, own, home) = (folder(), folder(), folder(), folder());
         fs::write(project.path().join("mine"), "mine").unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
         let (mine, secret) = (project.path().join("mine"), home.path().join("secret"));

@@ -162,28 +162,28 @@ mod tests {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        fs::create_dir_all(at("project/kernels")).unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir_all(path("project/kernels")).unwrap();
         for name in ["project/kernels/a.cuh", "secret"] {
-            fs::write(at(name), name).unwrap();
+            fs::write(path(name), name).unwrap();
         }
-        std::os::unix::fs::symlink(at("secret"), at("project/link")).unwrap();
+        std::os::unix::fs::symlink(path("secret"), path("project/link")).unwrap();
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
-        let mut output = File::create(at("output")).unwrap();
-        let mut known = File::open(at("secret")).unwrap();
+        let mut output = File::create(path("output")).unwrap();
+        let mut known = File::open(path("secret")).unwrap();
         let confined = || {
-            assert!(confine([at("project"), at("missing")]).unwrap());
-            assert_eq!(fs::read_to_string(at("project/kernels/a.cuh")).unwrap(), "project/kernels/a.cuh");
+            assert!(confine([path("project"), path("missing")]).unwrap());
+            assert_eq!(fs::read_to_string(path("project/kernels/a.cuh")).unwrap(), "project/kernels/a.cuh");
             let denied = |what: &str, result: std::io::Result<()>| {
                 assert_eq!(result.map_err(|e| e.kind()), Err(ErrorKind::PermissionDenied), "{what}");
             };
-            denied("reads a file of the user", fs::read(at("secret")).map(drop));
-            denied("reads through a link", fs::read(at("project/link")).map(drop));
+            denied("reads a file of the user", fs::read(path("secret")).map(drop));
+            denied("reads through a link", fs::read(path("project/link")).map(drop));
             denied("lists a folder", fs::read_dir(dir.path()).map(drop));
-            denied("writes in the project", fs::write(at("project/kernels/a.cuh"), "mine"));
-            denied("creates a file", File::create(at("new")).map(drop));
-            denied("removes a file", fs::remove_file(at("project/kernels/a.cuh")));
+            denied("writes in the project", fs::write(path("project/kernels/a.cuh"), "mine"));
+            denied("creates a file", File::create(path("new")).map(drop));
+            denied("removes a file", fs::remove_file(path("project/kernels/a.cuh")));
             denied("runs a program", Command::new("/bin/true").status().map(drop));
             let mut text = String::new();
             known.read_to_string(&mut text).unwrap();
@@ -192,12 +192,12 @@ mod tests {
         };
         let (read, connected) = std::thread::scope(|scope| scope.spawn(confined).join().unwrap());
         assert_eq!(read, "secret", "a file that was open");
-        assert_eq!(fs::read(at("output")).unwrap(), b"code");
-        assert_eq!(fs::read(at("project/kernels/a.cuh")).unwrap(), b"project/kernels/a.cuh");
+        assert_eq!(fs::read(path("output")).unwrap(), b"code");
+        assert_eq!(fs::read(path("project/kernels/a.cuh")).unwrap(), b"project/kernels/a.cuh");
         // Linux 6.7 and newer refuse the connection.
         if let Err(error) = connected {
             assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         }
-        assert_eq!(fs::read(at("secret")).unwrap(), b"secret", "other threads keep their rights");
+        assert_eq!(fs::read(path("secret")).unwrap(), b"secret", "other threads keep their rights");
     }
 }

@@ -428,11 +428,11 @@ mod tests {
         /// Returns the names of the files that `k.cu` reads, with `-` before missing ones, and whether the list is
         /// complete.
         fn names(&self, user: &[&str], macros: &[&str]) -> (Vec<String>, bool) {
-            let at = |name: &str| self.dir.path().join(name);
-            let user: Vec<PathBuf> = user.iter().map(|name| at(name)).collect();
+            let file = |name: &str| self.dir.path().join(name);
+            let user: Vec<PathBuf> = user.iter().map(|name| file(name)).collect();
             let macros: Vec<String> = macros.iter().map(|&m| m.to_owned()).collect();
-            let path = SearchPath { user: &user, toolkit: &[at("toolkit")] };
-            let inputs = Scanner::default().inputs(&at("k.cu"), &[], &macros, path).unwrap();
+            let path = SearchPath { user: &user, toolkit: &[file("toolkit")] };
+            let inputs = Scanner::default().inputs(&file("k.cu"), &[], &macros, path).unwrap();
             let names = inputs.files[1..].iter().map(|Input { name, content, .. }| match content {
                 Some(_) => name.clone(),
                 None => format!("-{name}"),
@@ -533,14 +533,14 @@ mod tests {
             ("p/kernels/a.cuh", "#include \"link.cuh\"\n"),
             ("secret", "#include \"beyond\"\n"),
         ]);
-        let at = |name: &str| tree.dir.path().join(name);
-        std::os::unix::fs::symlink(at("secret"), at("p/kernels/link.cuh")).unwrap();
-        let scanner = Scanner::within(Project::at(&at("p")).unwrap());
+        let file = |name: &str| tree.dir.path().join(name);
+        std::os::unix::fs::symlink(file("secret"), file("p/kernels/link.cuh")).unwrap();
+        let scanner = Scanner::within(Project::at(&file("p")).unwrap());
         let path = SearchPath { user: &[], toolkit: &[] };
-        let inputs = scanner.inputs(&at("p/kernels/k.cu"), &[], &[], path).unwrap();
+        let inputs = scanner.inputs(&file("p/kernels/k.cu"), &[], &[], path).unwrap();
         assert_eq!(inputs.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["", "a.cuh"]);
-        assert_eq!(inputs.outside, [at("p/kernels/link.cuh")], "both are the same file");
-        let refused = scanner.inputs(&at("secret"), &[], &[], path).unwrap_err().to_string();
+        assert_eq!(inputs.outside, [file("p/kernels/link.cuh")], "both are the same file");
+        let refused = scanner.inputs(&file("secret"), &[], &[], path).unwrap_err().to_string();
         assert!(refused.contains("is outside of the project"), "{refused}");
     }
 

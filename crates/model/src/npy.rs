@@ -192,12 +192,12 @@ pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
 ///
 /// Errors name the file, what it contains and what is needed.
 pub fn read(path: &Path, element: ElementType, len: Option<u64>) -> Result<Vec<u8>, String> {
-    let at = |problem: String| format!("{}: {problem}", path.display());
-    let file = regular::open(path).map_err(|e| at(format!("cannot be opened: {e}")))?;
+    let describe = |problem: String| format!("{}: {problem}", path.display());
+    let file = regular::open(path).map_err(|e| describe(format!("cannot be opened: {e}")))?;
     let mut reader = BufReader::new(file);
-    let header = Header::from_start(&mut reader).map_err(|e| at(format!("is not an .npy file: {e}")))?;
-    header.check(element, len).map_err(at)?;
-    let mut bytes = read_exactly(reader, header.len(), element).map_err(at)?;
+    let header = Header::from_start(&mut reader).map_err(|e| describe(format!("is not an .npy file: {e}")))?;
+    header.check(element, len).map_err(describe)?;
+    let mut bytes = read_exactly(reader, header.len(), element).map_err(describe)?;
     if header.is_big_endian() {
         bytes.chunks_exact_mut(element.size()).for_each(<[u8]>::reverse);
     }

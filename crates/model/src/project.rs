@@ -115,34 +115,34 @@ mod tests {
     #[test]
     fn the_project_is_the_parent_of_the_manifests_folder_with_links_resolved() {
         let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
+        let path = |name: &str| dir.path().join(name);
         for folder in ["p/experiments", "p/kernels", "elsewhere"] {
-            fs::create_dir_all(at(folder)).unwrap();
+            fs::create_dir_all(path(folder)).unwrap();
         }
         for file in ["p/kernels/a.cu", "p/experiments/x.toml", "elsewhere/secret"] {
-            fs::write(at(file), "").unwrap();
+            fs::write(path(file), "").unwrap();
         }
-        symlink(at("elsewhere/secret"), at("p/kernels/link.cu")).unwrap();
-        let project = Project::from_manifest(&at("p/experiments/x.toml"));
-        assert!(project.has(&at("p/experiments/../kernels/a.cu")));
-        assert!(project.has(&at("p/experiments/missing")));
-        assert!(!project.has(&at("p/experiments/../../elsewhere/secret")));
-        assert!(!project.has(&at("p/kernels/link.cu")), "a link leads out");
-        assert!(Project::everywhere().has(&at("elsewhere/secret")));
-        let larger = project.and(&Project::at(&at("elsewhere")).unwrap());
-        assert!(larger.has(&at("elsewhere/secret")) && larger.has(&at("p/kernels/a.cu")));
-        fs::create_dir_all(at("p/.git/hooks")).unwrap();
-        fs::write(at("p/.git/config"), "").unwrap();
-        symlink(at("p/.git/config"), at("p/kernels/settings.cu")).unwrap();
+        symlink(path("elsewhere/secret"), path("p/kernels/link.cu")).unwrap();
+        let project = Project::from_manifest(&path("p/experiments/x.toml"));
+        assert!(project.has(&path("p/experiments/../kernels/a.cu")));
+        assert!(project.has(&path("p/experiments/missing")));
+        assert!(!project.has(&path("p/experiments/../../elsewhere/secret")));
+        assert!(!project.has(&path("p/kernels/link.cu")), "a link leads out");
+        assert!(Project::everywhere().has(&path("elsewhere/secret")));
+        let larger = project.and(&Project::at(&path("elsewhere")).unwrap());
+        assert!(larger.has(&path("elsewhere/secret")) && larger.has(&path("p/kernels/a.cu")));
+        fs::create_dir_all(path("p/.git/hooks")).unwrap();
+        fs::write(path("p/.git/config"), "").unwrap();
+        symlink(path("p/.git/config"), path("p/kernels/settings.cu")).unwrap();
         for name in ["p/.git/config", "p/experiments/../.git/config", "p/kernels/settings.cu", "p/.git/hooks"] {
-            assert!(!project.has(&at(name)), "{name}");
-            let refusal = project.refusal(&at(name));
+            assert!(!project.has(&path(name)), "{name}");
+            let refusal = project.refusal(&path(name));
             assert!(refusal.contains(" is below .git, which is no part of the project /"), "{refusal}");
         }
-        assert!(Project::everywhere().has(&at("p/.git/config")));
-        fs::create_dir(at("p/experiments/.git")).unwrap();
-        let checkout = Project::from_manifest(&at("p/experiments/x.toml"));
-        assert!(!checkout.has(&at("p/kernels/a.cu")), "a checkout ends at its top");
+        assert!(Project::everywhere().has(&path("p/.git/config")));
+        fs::create_dir(path("p/experiments/.git")).unwrap();
+        let checkout = Project::from_manifest(&path("p/experiments/x.toml"));
+        assert!(!checkout.has(&path("p/kernels/a.cu")), "a checkout ends at its top");
     }
 
     #[test]

@@ -185,11 +185,13 @@ impl Plan {
     /// Returns the compilers of kernels that the plan needs, each with a variant that needs it.
     pub fn compilers(&self) -> BTreeMap<KernelCompiler, &str> {
         let selected = self.variants.iter().filter(|variant| variant.selected);
-        let of = |variant: &'_ PlannedVariant| match &self.recipes[variant.spec].body {
+        let compilers_of = |variant: &'_ PlannedVariant| match &self.recipes[variant.spec].body {
             BodySpec::Launches { launches, .. } => launches.iter().map(|launch| launch.compile.compiler).collect(),
             _ => Vec::new(),
         };
-        selected.flat_map(|variant| of(variant).into_iter().map(|compiler| (compiler, variant.name.as_str()))).collect()
+        selected
+            .flat_map(|variant| compilers_of(variant).into_iter().map(|compiler| (compiler, variant.name.as_str())))
+            .collect()
     }
 
     /// Excludes every host function, for this reason.

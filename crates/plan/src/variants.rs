@@ -55,8 +55,8 @@ fn expand_one(spec: usize, own: &OwnAxes) -> Result<Vec<PlannedVariant>, ExprErr
     for axis in &own.axes {
         let key: Arc<str> = axis.name.as_str().into();
         let extended = points.iter().flat_map(|point| {
-            let with = |value: &Value| [point.as_slice(), &[(key.clone(), value.clone())]].concat();
-            axis.values.iter().map(with).collect::<Vec<_>>()
+            let extended = |value: &Value| [point.as_slice(), &[(key.clone(), value.clone())]].concat();
+            axis.values.iter().map(extended).collect::<Vec<_>>()
         });
         points = extended.collect();
     }

@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn the_worst_end_is_the_exit_code() {
-        let of = |exits: &[Option<Exit>]| worst(&exits.iter().map(|exit| line("x", *exit)).collect::<Vec<_>>());
-        assert_eq!(of(&[Some(Exit::Success), Some(Exit::Success)]), Exit::Success);
-        assert_eq!(of(&[Some(Exit::Success), Some(Exit::CaseFailed)]), Exit::CaseFailed);
-        assert_eq!(of(&[Some(Exit::BrokenClaim), Some(Exit::CaseFailed)]), Exit::CaseFailed);
-        assert_eq!(of(&[Some(Exit::BrokenClaim), Some(Exit::Success)]), Exit::BrokenClaim);
-        assert_eq!(of(&[Some(Exit::Environment), Some(Exit::CaseFailed)]), Exit::Environment);
-        assert_eq!(of(&[Some(Exit::CaseFailed), None]), Exit::Interrupted);
+        let worst_of = |exits: &[Option<Exit>]| worst(&exits.iter().map(|exit| line("x", *exit)).collect::<Vec<_>>());
+        assert_eq!(worst_of(&[Some(Exit::Success), Some(Exit::Success)]), Exit::Success);
+        assert_eq!(worst_of(&[Some(Exit::Success), Some(Exit::CaseFailed)]), Exit::CaseFailed);
+        assert_eq!(worst_of(&[Some(Exit::BrokenClaim), Some(Exit::CaseFailed)]), Exit::CaseFailed);
+        assert_eq!(worst_of(&[Some(Exit::BrokenClaim), Some(Exit::Success)]), Exit::BrokenClaim);
+        assert_eq!(worst_of(&[Some(Exit::Environment), Some(Exit::CaseFailed)]), Exit::Environment);
+        assert_eq!(worst_of(&[Some(Exit::CaseFailed), None]), Exit::Interrupted);
     }
 }

@@ -71,12 +71,12 @@ fn once(args: &RunArgs, manifest: &Path, interrupt: &Interrupt, console: &mut Co
 
 /// Returns the folders of the manifests, and of kernels beside them.
 fn folders(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let of = |manifest: &PathBuf| {
+    let folders = |manifest: &PathBuf| {
         let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let kernels = folder.join("..").join("kernels");
         [folder.to_owned()].into_iter().chain(kernels.is_dir().then_some(kernels)).collect::<Vec<_>>()
     };
-    manifests.iter().flat_map(of).collect()
+    manifests.iter().flat_map(folders).collect()
 }
 
 /// Whether the content of a file of the user changed.

@@ -246,14 +246,14 @@ mod tests {
         assert_eq!(with_host_code, 16, "manifests with host code");
 
         let dir = tempfile::tempdir()?;
-        let at = |name: &str| dir.path().join(name);
+        let path = |name: &str| dir.path().join(name);
         for folder in ["experiments", "kernels"] {
-            fs::create_dir(at(folder))?;
+            fs::create_dir(path(folder))?;
         }
-        let (source, manifest) = (fs::read_to_string(root.join("kernels/cublas.cu"))?, at("experiments/x.toml"));
+        let (source, manifest) = (fs::read_to_string(root.join("kernels/cublas.cu"))?, path("experiments/x.toml"));
         let host = MANIFEST.replace("host = \"f\"", "host = \"cublas_sgemm\"\nlibraries = [\"cublas\"]");
         let asks = |source: &str, host: &str| -> Result<bool, Box<dyn std::error::Error>> {
-            fs::write(at("kernels/f.cu"), source)?;
+            fs::write(path("kernels/f.cu"), source)?;
             fs::write(&manifest, host)?;
             Ok(code(&manifest)?.is_some())
         };
@@ -266,7 +266,7 @@ mod tests {
         assert!(asks(&source, &host.replace("[\"cublas\"]", "[\"cublas\", \"mine\"]"))?, "another library");
         assert!(asks(&source, &format!("{host}defines = {{ cublasCreate = \"mine\" }}\n"))?, "another meaning");
         assert!(asks(&source, &format!("{host}options = [\"--pre-include=mine.h\"]\n"))?, "an option");
-        fs::write(at("kernels/cublas_v2.h"), "")?;
+        fs::write(path("kernels/cublas_v2.h"), "")?;
         assert!(asks(&source, &host)?, "a file of the project in place of a header");
         Ok(())
     }

@@ -83,7 +83,7 @@ impl Recorder {
     /// From now on, outcomes are compared with the failures that the manifest expects of their variants, whose names end
     /// in `suffix`.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str) {
-        let of = |variant: &crate::plan::PlannedVariant| {
+        let failures_of = |variant: &crate::plan::PlannedVariant| {
             let spec = &manifest.variants[variant.spec];
             let fails = plan.device().map_or(spec.fails.as_slice(), |device| spec.fails_on(device.backend));
             (!fails.is_empty()).then(|| ExpectedFailures {
@@ -92,7 +92,7 @@ impl Recorder {
                 fails: fails.to_vec(),
             })
         };
-        self.expected_failures.extend(plan.variants().iter().filter_map(of));
+        self.expected_failures.extend(plan.variants().iter().filter_map(failures_of));
     }
 
     pub fn emit(&mut self, event: &Event) {

@@ -170,12 +170,12 @@ fn only_what_was_waited_for_is_time_spent_compiling() {
         assert_eq!(take_all(feed), [1]);
         RunEnd::Complete
     });
-    let of = |wanted: fn(&Event) -> Option<f64>| events.iter().find_map(wanted).unwrap_or(f64::NAN);
-    let waited = of(|event| match event {
+    let find = |wanted: fn(&Event) -> Option<f64>| events.iter().find_map(wanted).unwrap_or(f64::NAN);
+    let waited = find(|event| match event {
         Event::PhaseSpent { phase: Phase::Compile, seconds } => Some(*seconds),
         _ => None,
     });
-    let compiled = of(|event| match event {
+    let compiled = find(|event| match event {
         Event::CompileFinished { seconds } => Some(*seconds),
         _ => None,
     });

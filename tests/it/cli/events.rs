@@ -63,12 +63,12 @@ fn claims_are_judged_in_the_stream_and_each_manifest_has_its_own_lines() {
     let ran = repository.run(&["experiments/other.toml", "--json", "--gate"]);
     assert_eq!(ran.code, Some(5), "{}", ran.error);
     let lines = lines(&ran.said);
-    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).cloned().collect::<Vec<Value>>();
-    let experiments: Vec<Value> = of("run_started").iter().map(|line| line["experiment"].clone()).collect();
+    let select = |event: &str| lines.iter().filter(|line| line["event"] == event).cloned().collect::<Vec<Value>>();
+    let experiments: Vec<Value> = select("run_started").iter().map(|line| line["experiment"].clone()).collect();
     assert_eq!(experiments, ["scale", "other"]);
-    let codes: Vec<Value> = of("run_finished").iter().map(|line| line["exit_code"].clone()).collect();
+    let codes: Vec<Value> = select("run_finished").iter().map(|line| line["exit_code"].clone()).collect();
     assert_eq!(codes, [json!(5), json!(0)]);
-    let [held, broken] = &of("claim")[..] else { panic!("{}", ran.said) };
+    let [held, broken] = &select("claim")[..] else { panic!("{}", ran.said) };
     assert_eq!((&held["state"], &held["where"]), (&json!("held"), &json!("n > 1")));
     assert_eq!((&broken["state"], &broken["detail"]), (&json!("broken"), &json!("32")));
 }

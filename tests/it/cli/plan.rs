@@ -55,8 +55,8 @@ fn the_simulator_has_its_own_axes_and_a_device_that_is_always_known() {
     answers(&["experiments/ladder.toml", "--backend", "sim"], "ladder_on_sim.txt");
     // Without a GPU, `auto` plans what `run` would run.
     answers(&["experiments/ladder.toml"], "ladder_on_sim.txt");
-    let of = |arguments: &[&str]| String::from_utf8(plan(arguments).stdout).unwrap();
-    let named = of(&["experiments/ladder.toml", "--sim-device", "a100"]);
+    let output = |arguments: &[&str]| String::from_utf8(plan(arguments).stdout).unwrap();
+    let named = output(&["experiments/ladder.toml", "--sim-device", "a100"]);
     assert!(named.lines().last().unwrap().contains("A100"), "{named}");
 }
 

@@ -107,22 +107,23 @@ fn the_schema_refuses_the_manifests_that_check_refuses_where_a_schema_can_tell()
 fn one_fault_at_a_time_is_refused_by_check_and_by_the_schema() {
     const KERNEL: &str = "source = \"k.cu\"\nkernel = \"add\"\ngrid = [1]\nblock = [1]\n";
     let variant = |lines: &str| format!("[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\n{lines}");
-    let before = |lines: &str| format!("[experiment]\nname = \"x\"\n{lines}\n[[variant]]\nname = \"a\"\n{KERNEL}");
-    let with = |lines: &str| variant(&format!("{KERNEL}{lines}"));
+    let with_lines_before =
+        |lines: &str| format!("[experiment]\nname = \"x\"\n{lines}\n[[variant]]\nname = \"a\"\n{KERNEL}");
+    let with_lines = |lines: &str| variant(&format!("{KERNEL}{lines}"));
     let faults = [
-        with("repeat = 5000"),
-        with("repeat = 0"),
-        with("stream = 200"),
-        with("stream = -1"),
-        with("max_registers = 300"),
-        with("relocatable = true\npending_launches = 0"),
-        with("shared = -4"),
-        with("cpu = \"sum(a)\""),
-        with("host = \"f\""),
-        with("builtin = { memcpy = [] }"),
-        with("options = [\"use_fast_math\"]"),
-        with("defines = { \"N(x)\" = 1 }"),
-        with("fails = \"sometimes\""),
+        with_lines("repeat = 5000"),
+        with_lines("repeat = 0"),
+        with_lines("stream = 200"),
+        with_lines("stream = -1"),
+        with_lines("max_registers = 300"),
+        with_lines("relocatable = true\npending_launches = 0"),
+        with_lines("shared = -4"),
+        with_lines("cpu = \"sum(a)\""),
+        with_lines("host = \"f\""),
+        with_lines("builtin = { memcpy = [] }"),
+        with_lines("options = [\"use_fast_math\"]"),
+        with_lines("defines = { \"N(x)\" = 1 }"),
+        with_lines("fails = \"sometimes\""),
         variant(""),
         variant("source = \"k.cu\"\nkernel = \"add\"\nblock = [1]"),
         variant("source = \"k.cu\"\nkernel = \"add\"\ngrid = []\nblock = [1]"),
@@ -130,31 +131,33 @@ fn one_fault_at_a_time_is_refused_by_check_and_by_the_schema() {
         variant("source = \"k.cu\"\nkernel = \"add\"\ngrid = [0]\nblock = [1]"),
         variant("source = \"k.cu\"\nkernel = \"add\"\ngrid = \"all\"\nblock = [1]"),
         variant("launch = []"),
-        before("[axes]\nn = []"),
-        before("[axes]\nn = [1, 1]"),
-        before("[axes]\n\"2d\" = [1]"),
-        before("[axes]\nn = { pow2 = [1, 70] }"),
-        before("[axes]\nn = { range = [1] }"),
-        before("[axes]\nn = { range = [1, 2], pow2 = [1, 2] }"),
-        before("[matrix]\nzip = [[\"n\"]]"),
-        before("[on.gpu]\naxes = {}"),
-        before("[measure]\nregimes = [\"hot\"]"),
-        before("[measure]\nregimes = []"),
-        before("[measure]\nregimes = [\"cold\", \"cold\"]"),
-        before("[measure]\ntimeout = \"soon\""),
-        before("[measure]\ntimeout = \"0s\""),
-        before("[measure]\nbudget = \"1\""),
-        before("[measure]\nprecision = 2.0"),
-        before("[measure]\nprecision = \"much\""),
-        before("[measure]\nmin_samples = 0"),
-        before("[measure]\ngraph = true"),
-        before("[buffers.b]\ntype = \"int\"\nlen = 1"),
-        before("[buffers.b]\ntype = \"f32\"\nlen = 0"),
-        before("[buffers.b]\ntype = \"f32\"\nlen = 1\naccess = \"in\""),
-        before("[buffers.b]\ntype = \"f32\"\nlen = 1\naccess = \"out\"\nfill = 1"),
-        before("[buffers.b]\ntype = \"f32\"\nlen = 1\nfill = { uniform = [0, 1], iota = [0, 1] }"),
-        before("[buffers.b]\ntype = \"f32\"\nlen = 1\n[check]\nactual = \"b\""),
-        before("[buffers.b]\ntype = \"f32\"\nlen = 1\n[check]\nactual = \"b\"\nexpect = 1\ntolerance = { abs = -1.0 }"),
+        with_lines_before("[axes]\nn = []"),
+        with_lines_before("[axes]\nn = [1, 1]"),
+        with_lines_before("[axes]\n\"2d\" = [1]"),
+        with_lines_before("[axes]\nn = { pow2 = [1, 70] }"),
+        with_lines_before("[axes]\nn = { range = [1] }"),
+        with_lines_before("[axes]\nn = { range = [1, 2], pow2 = [1, 2] }"),
+        with_lines_before("[matrix]\nzip = [[\"n\"]]"),
+        with_lines_before("[on.gpu]\naxes = {}"),
+        with_lines_before("[measure]\nregimes = [\"hot\"]"),
+        with_lines_before("[measure]\nregimes = []"),
+        with_lines_before("[measure]\nregimes = [\"cold\", \"cold\"]"),
+        with_lines_before("[measure]\ntimeout = \"soon\""),
+        with_lines_before("[measure]\ntimeout = \"0s\""),
+        with_lines_before("[measure]\nbudget = \"1\""),
+        with_lines_before("[measure]\nprecision = 2.0"),
+        with_lines_before("[measure]\nprecision = \"much\""),
+        with_lines_before("[measure]\nmin_samples = 0"),
+        with_lines_before("[measure]\ngraph = true"),
+        with_lines_before("[buffers.b]\ntype = \"int\"\nlen = 1"),
+        with_lines_before("[buffers.b]\ntype = \"f32\"\nlen = 0"),
+        with_lines_before("[buffers.b]\ntype = \"f32\"\nlen = 1\naccess = \"in\""),
+        with_lines_before("[buffers.b]\ntype = \"f32\"\nlen = 1\naccess = \"out\"\nfill = 1"),
+        with_lines_before("[buffers.b]\ntype = \"f32\"\nlen = 1\nfill = { uniform = [0, 1], iota = [0, 1] }"),
+        with_lines_before("[buffers.b]\ntype = \"f32\"\nlen = 1\n[check]\nactual = \"b\""),
+        with_lines_before(
+            "[buffers.b]\ntype = \"f32\"\nlen = 1\n[check]\nactual = \"b\"\nexpect = 1\ntolerance = { abs = -1.0 }",
+        ),
     ];
     let (validator, folder) = (validator(), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/check/sound"));
     let parse = |text: &str| {
@@ -162,7 +165,7 @@ fn one_fault_at_a_time_is_refused_by_check_and_by_the_schema() {
         runner::manifest::parse(&source.into())
     };
     let is_valid = |text: &str| validator.is_valid(&toml::from_str::<serde_json::Value>(text).unwrap());
-    assert!(parse(&with("")).is_ok() && is_valid(&with("")), "the manifest around the faults is sound");
+    assert!(parse(&with_lines("")).is_ok() && is_valid(&with_lines("")), "the manifest around the faults is sound");
     let told: Vec<&String> = faults.iter().filter(|text| parse(text).is_ok() || is_valid(text)).collect();
     assert!(told.is_empty(), "{told:#?}");
 }

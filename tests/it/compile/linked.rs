@@ -163,10 +163,10 @@ fn nvcc_is_the_one_beside_the_compiler_of_kernels_before_any_other() {
     };
     let (beside, elsewhere) = (place("beside", "a"), place("elsewhere", "b"));
     let programs = Programs::in_dirs([elsewhere.join("bin")]);
-    let of = |source| Nvcc::find(&Toolkit { source, ..toolkit().clone() }, &programs);
-    assert_eq!(of(ToolkitSource::System(beside.clone())).unwrap().path, beside.join("bin/nvcc"));
-    assert_eq!(of(ToolkitSource::System(bench.path("without"))).unwrap().path, elsewhere.join("bin/nvcc"));
-    assert_eq!(of(ToolkitSource::Fetched).unwrap().name(), "nvcc 13.0.88");
+    let find = |source| Nvcc::find(&Toolkit { source, ..toolkit().clone() }, &programs);
+    assert_eq!(find(ToolkitSource::System(beside.clone())).unwrap().path, beside.join("bin/nvcc"));
+    assert_eq!(find(ToolkitSource::System(bench.path("without"))).unwrap().path, elsewhere.join("bin/nvcc"));
+    assert_eq!(find(ToolkitSource::Fetched).unwrap().name(), "nvcc 13.0.88");
     let none = Programs::in_dirs([bench.path("without")]);
     assert_eq!(Nvcc::find(&Toolkit { source: ToolkitSource::Fetched, ..toolkit().clone() }, &none), None);
 }

@@ -18,20 +18,20 @@ fn every_kernel_is_as_right_on_the_simulator_as_on_a_gpu() {
     let said = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(0), "{said}");
     let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
-    let of = |variant: &str| -> &CaseRecord {
+    let find = |variant: &str| -> &CaseRecord {
         records.cases.iter().find(|case| case.case.key.variant == variant).unwrap_or_else(|| panic!("{variant}"))
     };
     for variant in ["wrap", "early20", "early40", "same_byte", "same_byte_in_block", "same_int"] {
-        let case = of(variant);
+        let case = find(variant);
         assert_eq!((&case.outcome, &case.verdict), (&Outcome::Measured, &Verdict::Pass), "{variant}");
         assert!(case.notes.is_empty(), "{variant}: {:?}", case.notes);
     }
-    let subnormal = of("subnormal");
+    let subnormal = find("subnormal");
     assert_eq!((&subnormal.outcome, &subnormal.verdict), (&Outcome::Measured, &Verdict::Pass));
     let error = subnormal.error.unwrap();
     assert_eq!(error.abs.to_bits(), 1e-3_f64.to_bits());
     assert!(error.rel.is_infinite() && error.ulp.is_infinite(), "{error:?}");
-    assert_eq!(of("lanes").outcome, Outcome::Measured);
+    assert_eq!(find("lanes").outcome, Outcome::Measured);
     // Markdown's escapes aside.
     let report = std::fs::read_to_string(out.path().join("report.md")).unwrap().replace('\\', "");
     for says in [
@@ -45,7 +45,7 @@ fn every_kernel_is_as_right_on_the_simulator_as_on_a_gpu() {
         assert!(report.contains(says), "`{says}` is not in:\n{report}");
     }
     for variant in ["before", "sequence"] {
-        let outcome = &of(variant).outcome;
+        let outcome = &find(variant).outcome;
         let trapped = matches!(outcome, Outcome::FailedAsExpected { end } if matches!(**end, Outcome::Trap { .. }));
         assert!(trapped, "{variant}: {outcome:?}");
     }

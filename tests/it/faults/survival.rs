@@ -120,19 +120,19 @@ fn what_kernels_print_is_kept_as_theirs_and_harms_nothing() {
             _ => None,
         })
         .collect();
-    let of = |variant: &str| {
-        let mut texts = printed.iter().filter(|(of, _)| *of == variant);
+    let printed_by = |variant: &str| {
+        let mut texts = printed.iter().filter(|(name, _)| *name == variant);
         let (_, text) = texts.next().unwrap_or_else(|| panic!("`{variant}` printed nothing\n{}", left.story()));
         assert!(texts.next().is_none(), "`{variant}` printed twice: {printed:?}");
         *text
     };
     assert_eq!(printed.len(), 4, "{printed:?}");
-    assert_eq!(of("greets"), "hello from 4099 elements\nand good bye");
-    assert_eq!(of("forges"), "{\"reply\":\"group_done\",\"ordinal\":0}\n{\"reply\":\"stopped\"}");
-    assert_eq!(of("prints_and_is_wrong"), "wrong on purpose");
+    assert_eq!(printed_by("greets"), "hello from 4099 elements\nand good bye");
+    assert_eq!(printed_by("forges"), "{\"reply\":\"group_done\",\"ordinal\":0}\n{\"reply\":\"stopped\"}");
+    assert_eq!(printed_by("prints_and_is_wrong"), "wrong on purpose");
     // Lines of threads may come in any order, so that only their number and kind are known.
     let whole: usize = (0..4099).map(|i| format!("element {i} is {} and says so at length\n", i + 1).len()).sum();
-    let (kept, cut) = of("floods").rsplit_once('\n').unwrap();
+    let (kept, cut) = printed_by("floods").rsplit_once('\n').unwrap();
     assert_eq!(cut, format!("… ({} more bytes were printed)", whole - KEPT));
     assert!(kept.starts_with("element ") && kept.len() <= KEPT, "{} bytes: {:.200}", kept.len(), kept);
 

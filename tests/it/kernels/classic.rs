@@ -133,11 +133,11 @@ fn a_stencil_reads_its_halo_and_the_copied_edges() {
     let shape = Shape { grid: [4, 3, 1], block: [16, 16, 1], shared: 0, cooperative: false };
     let args = [input.into(), out.into(), (width as i32).into(), (height as i32).into()];
     lab.launch("stencil_2d", shape, &args);
-    let at = |x: usize, y: usize| values[y * width + x];
+    let value = |x: usize, y: usize| values[y * width + x];
     for (i, got) in lab.read::<f32>(out).into_iter().enumerate() {
         let (x, y) = (i % width, i / width);
-        let near = at(x.saturating_sub(1), y) + at((x + 1).min(width - 1), y);
-        let sum = at(x, y) + near + at(x, y.saturating_sub(1)) + at(x, (y + 1).min(height - 1));
+        let near = value(x.saturating_sub(1), y) + value((x + 1).min(width - 1), y);
+        let sum = value(x, y) + near + value(x, y.saturating_sub(1)) + value(x, (y + 1).min(height - 1));
         // The sums are integers and exact; the product is rounded once.
         assert_eq!(got.to_bits(), (0.2 * sum).to_bits(), "({x}, {y})");
     }
@@ -151,7 +151,7 @@ fn a_cube_of_blocks_of_512_threads_sums_neighbours() {
     let (input, out) = (lab.buffer(&values), lab.fresh(4 * n * n * n));
     let shape = Shape { grid: [3, 3, 3], block: [8, 8, 8], shared: 0, cooperative: false };
     lab.launch("stencil_3d", shape, &[input.into(), out.into(), (n as i32).into()]);
-    let at = |x: i64, y: i64, z: i64| {
+    let value = |x: i64, y: i64, z: i64| {
         let inside = [x, y, z].iter().all(|&c| (0..n as i64).contains(&c));
         if inside { values[((z * n as i64 + y) * n as i64 + x) as usize] } else { 0 }
     };
@@ -159,7 +159,7 @@ fn a_cube_of_blocks_of_512_threads_sums_neighbours() {
         .map(|i| {
             let (x, y, z) = (i % n as i64, i / n as i64 % n as i64, i / (n * n) as i64);
             let faces = [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)];
-            at(x, y, z) + faces.iter().map(|(a, b, c)| at(x + a, y + b, z + c)).sum::<i32>()
+            value(x, y, z) + faces.iter().map(|(a, b, c)| value(x + a, y + b, z + c)).sum::<i32>()
         })
         .collect();
     assert_eq!(lab.read::<i32>(out), expected);

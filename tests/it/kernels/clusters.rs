@@ -79,8 +79,8 @@ fn values_are_handed_on_around_the_cluster() {
         let mut lab = lab();
         let (input, output) = (lab.buffer(&values), lab.fresh(4 * 6 * 64));
         let report = lab.launch("hand_on", line(6, 64), &[input.into(), output.into(), (rounds as i32).into()]);
-        let from = |block: usize| block / 3 * 3 + (block % 3 + 3 * rounds - rounds) % 3;
-        let expected: Vec<i32> = (0..6 * 64).map(|k| values[from(k / 64) * 64 + k % 64] + rounds as i32).collect();
+        let source = |block: usize| block / 3 * 3 + (block % 3 + 3 * rounds - rounds) % 3;
+        let expected: Vec<i32> = (0..6 * 64).map(|k| values[source(k / 64) * 64 + k % 64] + rounds as i32).collect();
         assert_eq!(lab.read::<i32>(output), expected, "{rounds} rounds");
         assert_eq!(report.notes, Vec::<String>::new());
     }

@@ -373,7 +373,7 @@ fn a_file_that_does_not_fit_its_buffer_stops_the_case_before_the_run() {
         );
         format!("{head}{}", with_buffer("type = \"{type}\"\nlen = \"n\"\nfill = { npy = \"two_f32.npy\" }"))
     };
-    let of = |n, type_| {
+    let faults_of = |n, type_| {
         let manifest = manifest(&text(n, type_));
         let plan = expand(&manifest, &cuda());
         let groups = (0..plan.group_count()).map(|group| plan::resolve(&manifest, &plan, group));
@@ -386,8 +386,8 @@ fn a_file_that_does_not_fit_its_buffer_stops_the_case_before_the_run() {
             .collect();
         told.pop()
     };
-    assert_eq!(of(2, "f32"), None);
-    let told = |n, type_| of(n, type_).unwrap_or_default();
+    assert_eq!(faults_of(2, "f32"), None);
+    let told = |n, type_| faults_of(n, type_).unwrap_or_default();
     assert!(told(3, "f32").ends_with("two_f32.npy holds 2 elements (shape [2]), 3 are needed"));
     assert!(told(2, "i32").ends_with("two_f32.npy holds '<f4', the buffer is i32: convert it with numpy's astype"));
 }

@@ -128,11 +128,11 @@ fn the_profiler_is_asked_for_everything_once_and_told_to_keep_its_hands_off_the_
     let mut session = world.session(&["dram__bytes_read.sum", "lts__t_sectors_op_read.sum"]);
     world.count(&mut session, vec![group(0, &["a"])]);
     let words = world.arguments();
-    let after = |option: &str| words[words.iter().position(|word| word == option).unwrap() + 1].clone();
-    let metrics: Vec<String> = after("--metrics").split(',').map(str::to_owned).collect();
+    let argument = |option: &str| words[words.iter().position(|word| word == option).unwrap() + 1].clone();
+    let metrics: Vec<String> = argument("--metrics").split(',').map(str::to_owned).collect();
     assert_eq!(metrics.iter().filter(|name| *name == "dram__bytes_read.sum").count(), 1);
     assert!(metrics.contains(&"lts__t_sectors_op_read.sum".to_owned()));
-    assert_eq!((after("--clock-control").as_str(), after("--cache-control").as_str()), ("none", "all"));
+    assert_eq!((argument("--clock-control").as_str(), argument("--cache-control").as_str()), ("none", "all"));
     assert_eq!(session.method().split(':').next(), Some("Nsight Compute 2025.3.1.0"));
 }
 

@@ -93,7 +93,7 @@ fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
         let case = run.case(variant, &at(1));
         measure(&mut run, &case, Unit::DeviceNanoseconds, &RAMP);
     }
-    let with = |change: fn(&mut RunHeader)| {
+    let changed = |change: fn(&mut RunHeader)| {
         let mut events = run.events.clone();
         for event in &mut events {
             if let Event::RunStarted { header, .. } = event {
@@ -113,10 +113,10 @@ fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
         assert_eq!(records.header.baseline.is_some(), text("report.md").contains("A speedup is"));
         is_in_table
     };
-    let steps = with(|_| ());
+    let steps = changed(|_| ());
     assert!(step(&steps) && told(&steps));
     for change in [|header: &mut RunHeader| header.steps = false, |header: &mut RunHeader| header.baseline = None] {
-        let records = with(change);
+        let records = changed(change);
         assert!(!step(&records) && !told(&records));
         // Nor where records of an earlier version hold the ratio.
         let mut earlier = steps.clone();

@@ -76,8 +76,8 @@ fn owned(axes: Axes<'_>) -> Vec<(String, Value)> {
 }
 
 pub fn hashes() -> CaseHashes {
-    let of = |part: &str| format!("{part:0<16}");
-    CaseHashes { source: of("50"), options: of("09"), inputs: of("14"), check: of("c4") }
+    let digest = |part: &str| format!("{part:0<16}");
+    CaseHashes { source: digest("50"), options: digest("09"), inputs: digest("14"), check: digest("c4") }
 }
 
 pub fn fingerprint() -> Fingerprint {

@@ -330,7 +330,7 @@ fn lines_of_a_group_are_found_wherever_they_are_in_a_journal() {
         }
         groups
     };
-    let with = |part: &Part, of_groups: Vec<Event>| {
+    let insert = |part: &Part, of_groups: Vec<Event>| {
         let mut events = part.events.clone();
         events.retain(|event| key(event).is_none());
         let end = events.len() - 1;
@@ -338,11 +338,11 @@ fn lines_of_a_group_are_found_wherever_they_are_in_a_journal() {
         events
     };
     let reversed = groups(&parts[0]).into_iter().rev().flatten().collect();
-    parts[0].events = with(&parts[0], reversed);
+    parts[0].events = insert(&parts[0], reversed);
     let others = groups(&parts[1]);
     let longest = others.iter().map(Vec::len).max().unwrap();
     let in_turns = (0..longest).flat_map(|at| others.iter().filter_map(move |group| group.get(at).cloned())).collect();
-    parts[1].events = with(&parts[1], in_turns);
+    parts[1].events = insert(&parts[1], in_turns);
     assert!(records(&one(&parts)) == expected);
 }
 

@@ -243,10 +243,10 @@ fn right_results_beside_wrong_ones_are_not_called_all() {
 #[test]
 fn an_axis_with_one_value_in_each_chart_makes_bars_and_no_line_of_one_point() {
     let mut records = records(&fixture::reduce());
-    let of = |axes: &[(String, Value)], name: &str| axes.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
-    records.cases.retain(|record| of(&record.case.group.0, "block") == Some(Value::Int(256)));
+    let find = |axes: &[(String, Value)], name: &str| axes.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+    records.cases.retain(|record| find(&record.case.group.0, "block") == Some(Value::Int(256)));
     for record in &mut records.cases {
-        let n = of(&record.case.group.0, "n").unwrap();
+        let n = find(&record.case.group.0, "n").unwrap();
         let axes = record.case.key.axes.iter_mut().chain(&mut record.case.group.0);
         axes.filter(|(name, _)| name == "block").for_each(|(_, value)| *value = n.clone());
     }

@@ -98,12 +98,12 @@ impl Probe {
 fn places(filled: &[Filled]) -> Vec<Place> {
     let filled: Vec<Filled> = filled.iter().copied().filter(|(.., bytes)| *bytes > 0).take(PLACES).collect();
     let each = PLACES / filled.len().max(1);
-    let of = |(address, byte, bytes): Filled| {
+    let places_in = |(address, byte, bytes): Filled| {
         let len = bytes.min(PIECE);
-        let at = move |place: usize| (bytes - len) / each.saturating_sub(1).max(1) * place;
-        (0..each).map(move |place| (address + at(place).min(bytes - len) as sys::CUdeviceptr, len, byte))
+        let offset = move |place: usize| (bytes - len) / each.saturating_sub(1).max(1) * place;
+        (0..each).map(move |place| (address + offset(place).min(bytes - len) as sys::CUdeviceptr, len, byte))
     };
-    filled.into_iter().flat_map(of).collect()
+    filled.into_iter().flat_map(places_in).collect()
 }
 
 /// Queues copies of places to pinned memory.

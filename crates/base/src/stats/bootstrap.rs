@@ -54,11 +54,11 @@ fn percentiles(samples: &[f64], confidence: f64) -> Option<(f64, f64)> {
         means.push(trimmed_mean(&drawn)?);
     }
     means.sort_unstable_by(f64::total_cmp);
-    let at = |part: f64| {
+    let percentile = |part: f64| {
         let place = part * (means.len() - 1) as f64;
         let (below, share) = (place as usize, place.fract());
         means[below] * (1.0 - share) + means[(below + 1).min(means.len() - 1)] * share
     };
     let tail = (1.0 - confidence) / 2.0;
-    Some((at(tail), at(1.0 - tail)))
+    Some((percentile(tail), percentile(1.0 - tail)))
 }

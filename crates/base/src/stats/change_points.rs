@@ -136,8 +136,8 @@ impl Series {
 
     /// Applies Student's test to two parts with known relative weights.
     fn test(&self, x: Part, y: Part, left_out: Option<usize>) -> Difference {
-        let of = |part: Part| self.mean((part.0..part.1).filter(|i| Some(*i) != left_out));
-        let (x, y) = (of(x), of(y));
+        let mean = |part: Part| self.mean((part.0..part.1).filter(|i| Some(*i) != left_out));
+        let (x, y) = (mean(x), mean(y));
         let shift = y.value - x.value;
         let freedom = (x.count + y.count).saturating_sub(2);
         if x.count == 0 || y.count == 0 || freedom == 0 {
@@ -240,14 +240,14 @@ impl Sums {
     /// Returns Q for X = 0..`change` and Y = `change`..`end`.
     fn divergence(&self, change: usize, end: usize) -> f64 {
         let corner = |i: usize, j: usize| self.distances[i * self.weights.len() + j];
-        let within = |start: usize, end: usize| {
+        let mean_distance = |start: usize, end: usize| {
             let distances = corner(end, end) - 2.0 * corner(start, end) + corner(start, start);
             let weight = self.weights[end] - self.weights[start];
             distances / (weight * weight - (self.squares[end] - self.squares[start]))
         };
         let (x, y) = (self.weights[change], self.weights[end] - self.weights[change]);
         let between = (corner(change, end) - corner(change, change)) / (x * y);
-        (2.0 * between - within(0, change) - within(change, end)) * x * y / (x + y)
+        (2.0 * between - mean_distance(0, change) - mean_distance(change, end)) * x * y / (x + y)
     }
 }
 

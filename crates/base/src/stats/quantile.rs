@@ -51,8 +51,8 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     // Towards the next rank, whose interval would cover too little.
     let (next_low, next_high) = (sorted[rank], sorted[n - rank - 1]);
     let inwards = interpolation(n, rank, coverage, confidence);
-    let between = |outer: f64, inner: f64| outer + inwards * (inner - outer);
-    Some(Interval { point, low: between(low, next_low), high: between(high, next_high), coverage: confidence })
+    let interpolate = |outer: f64, inner: f64| outer + inwards * (inner - outer);
+    Some(Interval { point, low: interpolate(low, next_low), high: interpolate(high, next_high), coverage: confidence })
 }
 
 /// Returns the position of the ends between the k-th order statistic and the next, 0 to 1.

@@ -216,14 +216,14 @@ fn variants(request: &Request, faults: &mut Vec<String>) -> Vec<Variant> {
             ));
         }
     }
-    let of = |texts: &[String], place: usize| {
+    let block_of = |texts: &[String], place: usize| {
         let text = if texts.len() > 1 { texts.get(place) } else { texts.first() }?;
         Some(dimensions(text))
     };
     let mut found: Vec<Variant> = Vec::new();
     for (place, wanted) in request.kernels.iter().enumerate() {
-        let block = of(&request.block, place).unwrap_or_else(|| vec!["256".to_owned()]);
-        let grid = of(&request.grid, place).unwrap_or_else(|| {
+        let block = block_of(&request.block, place).unwrap_or_else(|| vec!["256".to_owned()]);
+        let grid = block_of(&request.grid, place).unwrap_or_else(|| {
             if block.len() > 1 {
                 let shown = block.join(",");
                 faults.push(format!(

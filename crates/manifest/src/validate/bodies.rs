@@ -166,13 +166,13 @@ fn expected_failures(
 
 fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let fields = &raw.value;
-    let is = |key, given: bool| (given || ctx.refused(&raw.span, key)).then_some(key);
+    let given_kind = |key, given: bool| (given || ctx.refused(&raw.span, key)).then_some(key);
     let kinds = [
-        is("kernel", fields.kernel.0.kernel.is_some()),
-        is("launch", fields.launch.is_some()),
-        is("builtin", fields.builtin.is_some()),
-        is("cpu", fields.cpu.is_some()),
-        is("host", fields.host.is_some()),
+        given_kind("kernel", fields.kernel.0.kernel.is_some()),
+        given_kind("launch", fields.launch.is_some()),
+        given_kind("builtin", fields.builtin.is_some()),
+        given_kind("cpu", fields.cpu.is_some()),
+        given_kind("host", fields.host.is_some()),
     ];
     let given: Vec<&str> = kinds.into_iter().flatten().collect();
     // An entry of a sequence inherits what it leaves out from the variant, including the kernel.

@@ -37,20 +37,20 @@ pub fn claims(
 }
 
 fn names(ctx: &mut Context, that: &ClaimText, result: &Measured, measure: &MeasureSpec, declared: &Declared) {
-    let at = |span: &std::ops::Range<usize>| place(&that.text, &that.span, span.clone());
+    let place_of = |span: &std::ops::Range<usize>| place(&that.text, &that.span, span.clone());
     for case in &result.cases {
         // `sum[bx=32, by=8]` is the variant `sum` with values of the compared axes, which only the plan knows.
         let variant = case.name.split_once('[').map_or(case.name.as_str(), |(variant, _)| variant);
         let all_known = declared.variants.iter().all(|variant| !variant.expanded.is_empty());
         if all_known && !declared.variant_names().any(|name| name == variant) {
-            ctx.unknown(at(&case.at), "variant", variant, declared.variant_names());
+            ctx.unknown(place_of(&case.at), "variant", variant, declared.variant_names());
         }
     }
     if let Some(counter) = &result.counter
         && CounterInfo::named(&counter.name).is_none()
         && !measure.metrics.contains(&counter.name)
     {
-        ctx.unknown(at(&counter.at), "counter", &counter.name, VOCABULARY.iter().map(|info| info.name));
+        ctx.unknown(place_of(&counter.at), "counter", &counter.name, VOCABULARY.iter().map(|info| info.name));
     }
 }
 

@@ -17,10 +17,10 @@ mod tests {
 
     #[test]
     fn a_time_before_1970_or_after_9999_is_the_nearest_that_can_be_written() {
-        let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
+        let time = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
         assert_eq!(calendar_time(UNIX_EPOCH - Duration::from_secs(1)), UNIX_EPOCH);
-        assert_eq!(calendar_time(at(1_700_000_000)), at(1_700_000_000));
+        assert_eq!(calendar_time(time(1_700_000_000)), time(1_700_000_000));
         // `date -u -d @253402300799` is 9999-12-31 23:59:59.
-        assert_eq!(calendar_time(at(253_402_300_800)), at(253_402_300_799));
+        assert_eq!(calendar_time(time(253_402_300_800)), time(253_402_300_799));
     }
 }

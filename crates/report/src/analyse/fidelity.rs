@@ -38,10 +38,10 @@ pub struct Cause {
 
 impl Cause {
     fn explains(&self, case: &Case, counter: &str) -> bool {
-        let among = |names: &[String], name: &str| names.is_empty() || names.iter().any(|known| known == name);
+        let includes = |names: &[String], name: &str| names.is_empty() || names.iter().any(|known| known == name);
         self.experiment.as_ref().is_none_or(|wanted| *wanted == case.key.experiment)
-            && among(&self.variants, &case.key.variant)
-            && among(&self.counters, counter)
+            && includes(&self.variants, &case.key.variant)
+            && includes(&self.counters, counter)
             && self.at.iter().all(|(axis, wanted)| case.key.axes.iter().any(|(a, value)| a == axis && value == wanted))
     }
 }

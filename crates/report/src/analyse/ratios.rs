@@ -135,8 +135,14 @@ pub(super) fn noise_beside(
         return None;
     }
     let shared: BTreeSet<u32> = this.measurement.rounds.iter().map(|round| round.round).collect();
-    let within = |rounds: &[Round]| rounds.iter().filter(|r| shared.contains(&r.round)).cloned().collect::<Vec<_>>();
-    deviation(bootstraps, &within(&base.measurement.rounds), &within(&base.measurement.control), confidence)
+    let shared_rounds =
+        |rounds: &[Round]| rounds.iter().filter(|r| shared.contains(&r.round)).cloned().collect::<Vec<_>>();
+    deviation(
+        bootstraps,
+        &shared_rounds(&base.measurement.rounds),
+        &shared_rounds(&base.measurement.control),
+        confidence,
+    )
 }
 
 /// Returns the end of the ratio's interval that is further from 1, as a fraction.
@@ -186,12 +192,13 @@ mod tests {
 
     #[test]
     fn a_speedup_is_called_where_its_whole_interval_leaves_the_noise() {
-        let of = |low, high| call(&Estimate { point: f64::midpoint(low, high), low, high, confidence: 0.95 }, 0.01);
-        assert_eq!(of(1.02, 1.03), Call::Faster);
-        assert_eq!(of(0.97, 0.98), Call::Slower);
-        assert_eq!(of(0.995, 1.005), Call::Same);
-        assert_eq!(of(1.005, 1.02), Call::Ambiguous);
-        assert_eq!(of(0.9, 1.1), Call::Ambiguous);
+        let call_between =
+            |low, high| call(&Estimate { point: f64::midpoint(low, high), low, high, confidence: 0.95 }, 0.01);
+        assert_eq!(call_between(1.02, 1.03), Call::Faster);
+        assert_eq!(call_between(0.97, 0.98), Call::Slower);
+        assert_eq!(call_between(0.995, 1.005), Call::Same);
+        assert_eq!(call_between(1.005, 1.02), Call::Ambiguous);
+        assert_eq!(call_between(0.9, 1.1), Call::Ambiguous);
     }
 
     #[test]
@@ -222,11 +229,11 @@ mod tests {
     #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
     fn what_processes_differ_by_widens_a_speedup_on_both_sides() {
         let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, Vec::new());
-        let at = |point| Estimate { point, low: point, high: point, confidence: 0.95 };
-        let side = |measurement, time| Side { measurement, time: at(time), session: 1 };
+        let exact = |point| Estimate { point, low: point, high: point, confidence: 0.95 };
+        let side = |measurement, time| Side { measurement, time: exact(time), session: 1 };
         let spread = Spread { nanoseconds: 12.0, relative: 0.0, processes: 5 };
         let one = 1.959_963_985 * 5e-3_f64;
-        let speedup = Estimate { low: 2.0, high: 2.0 * (0.75 * one).exp(), ..at(2.0) };
+        let speedup = Estimate { low: 2.0, high: 2.0 * (0.75 * one).exp(), ..exact(2.0) };
         let sides = [side(&measurement, 4000.0), side(&measurement, 3000.0)];
         let found = reproducible(speedup, sides, &spread).unwrap();
         assert!((found.low - 2.0 * (-one).exp()).abs() < 1e-9, "{found:?}");

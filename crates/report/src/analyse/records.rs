@@ -157,13 +157,13 @@ fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Ve
         (noises, bootstraps.into_formed())
     };
     let (noises, formed): (Vec<Vec<(Regime, f64)>>, Vec<FormedRatios>) = by_case.par_iter().map(of_case).unzip();
-    let of = |regime: Regime| {
+    let pool = |regime: Regime| {
         let own = noises.iter().flatten().filter(|(other, _)| *other == regime);
         let noises: Vec<f64> = own.map(|(_, noise)| *noise).collect();
         let comparisons = noises.len() as u32;
         Some(NoiseFloor { regime, width: pooled(noises)?, comparisons })
     };
-    (Regime::ALL.into_iter().filter_map(of).collect(), formed)
+    (Regime::ALL.into_iter().filter_map(pool).collect(), formed)
 }
 
 /// Returns an event for each group with ratios, of those that were formed for each case.

@@ -65,7 +65,7 @@ fn overview(compared: &[Fidelity]) -> Table {
     table.columns.extend(titles.map(|title| number_column(title, Folding::Keep)));
     for fidelity in compared {
         let all = &fidelity.compared;
-        let of = |agreement| all.iter().filter(|c| c.agreement == agreement).count();
+        let count = |agreement| all.iter().filter(|c| c.agreement == agreement).count();
         let mut variants: Vec<&str> = all.iter().map(|c| c.variant.as_str()).collect();
         variants.dedup();
         let exact: Vec<&Compared> = all.iter().filter(|c| EXACT.contains(&c.counter)).collect();
@@ -75,9 +75,9 @@ fn overview(compared: &[Fidelity]) -> Table {
             variants.len(),
             fidelity.cases,
             all.len(),
-            of(Agreement::Equal),
-            of(Agreement::Close),
-            of(Agreement::Different),
+            count(Agreement::Equal),
+            count(Agreement::Close),
+            count(Agreement::Different),
             all.iter().filter(|c| c.unexplained > 0).count(),
         ];
         cells.extend(counts.map(|count| Cell::plain(count.to_string())));

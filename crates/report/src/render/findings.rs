@@ -399,8 +399,8 @@ pub fn counts_of(records: &Records) -> String {
 /// Says how many cases were measured and right: `26 of 36 cases measured, every result right before and after the
 /// timing; 10 invalid.`
 pub fn counts(records: &Records, summary: &Summary) -> String {
-    let of = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
-    let done = of("measured") + of("unstable");
+    let count = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
+    let done = count("measured") + count("unstable");
     let verb = if records.cases.iter().any(|r| r.result.is_some()) { "measured" } else { "run" };
     let sound = records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
     let unchecked = sound.filter(|r| r.verdict != Verdict::Pass).count();

@@ -39,8 +39,8 @@ pub fn grids<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Grid<'a>> {
                 continue;
             }
             let find = |a: &Value, d: &Value| {
-                let at = |i: &&usize| axis(**i, x) == Some(a) && axis(**i, y) == Some(d);
-                members.iter().find(at).copied()
+                let is_cell = |i: &&usize| axis(**i, x) == Some(a) && axis(**i, y) == Some(d);
+                members.iter().find(is_cell).copied()
             };
             let cells = down.iter().map(|d| across.iter().map(|a| find(a, d)).collect()).collect();
             grids.push(Grid { variant, regime: best.regime, axes: (x, y), across, down, cells });

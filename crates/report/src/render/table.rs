@@ -136,15 +136,15 @@ impl Table {
             let (filled, empty): (Vec<_>, Vec<_>) = self.rows.iter().partition(|row| !row[i].text.is_empty());
             let first = filled.first().map(|row| row[i].text.as_str());
             let agree = filled.iter().all(|row| Some(row[i].text.as_str()) == first);
-            let without = || empty.iter().filter(|row| !row[i].is_absent);
+            let present = || empty.iter().filter(|row| !row[i].is_absent);
             match (column.folding, first) {
                 (Folding::Keep, _) => {}
                 (_, None) => keep[i] = false,
                 (_, Some("0")) if agree && column.folds_zeros => keep[i] = false,
                 (Folding::WhenCommon, Some(first))
-                    if agree && self.rows.len() > 1 && without().count() <= MOST_EXCEPTIONS.min(filled.len() - 1) =>
+                    if agree && self.rows.len() > 1 && present().count() <= MOST_EXCEPTIONS.min(filled.len() - 1) =>
                 {
-                    let but = without().filter_map(|row| row.first()).map(|cell| cell.text.clone()).collect();
+                    let but = present().filter_map(|row| row.first()).map(|cell| cell.text.clone()).collect();
                     common.push(Common { title: column.title.clone(), text: first.to_owned(), but });
                     keep[i] = false;
                 }
@@ -234,12 +234,12 @@ mod tests {
         let mut t = table(&[["a", "512", ""], ["b", "512", ""], ["cpu", "", ""]]);
         let common: Vec<String> = t.fold().iter().map(ToString::to_string).collect();
         assert_eq!(common, ["block 512 (all but cpu)"]);
-        let of = |title: &str, but: &[&str]| Common {
+        let common = |title: &str, but: &[&str]| Common {
             title: title.to_owned(),
             text: "1".to_owned(),
             but: but.iter().map(ToString::to_string).collect(),
         };
-        let common = [of("a", &["cpu"]), of("b", &[]), of("c", &["cpu"])];
+        let common = [common("a", &["cpu"]), common("b", &[]), common("c", &["cpu"])];
         assert_eq!(in_common(&common), "All rows: b 1; all but cpu: a 1 · c 1");
         assert_eq!(t.columns.len(), 1);
         assert_eq!(t.rows[1], [Cell::plain("b")]);

@@ -129,11 +129,11 @@ mod tests {
 
     #[test]
     fn the_median_energy_chooses_its_unit() {
-        let of = |energies: &[f64]| EnergyUnit::choose(energies.iter().map(|joules| Joules(*joules)));
-        assert_eq!(of(&[2e-4, 3e-2, 5.0]), EnergyUnit::Millijoules);
-        assert_eq!(of(&[0.000_999]), EnergyUnit::Microjoules);
-        assert_eq!(of(&[9e-7]), EnergyUnit::Nanojoules);
-        assert_eq!(of(&[1.0]), EnergyUnit::Joules);
+        let unit_of = |energies: &[f64]| EnergyUnit::choose(energies.iter().map(|joules| Joules(*joules)));
+        assert_eq!(unit_of(&[2e-4, 3e-2, 5.0]), EnergyUnit::Millijoules);
+        assert_eq!(unit_of(&[0.000_999]), EnergyUnit::Microjoules);
+        assert_eq!(unit_of(&[9e-7]), EnergyUnit::Nanojoules);
+        assert_eq!(unit_of(&[1.0]), EnergyUnit::Joules);
     }
 
     #[test]

@@ -203,7 +203,7 @@ pub fn sm_clock(clock: SmClock) -> String {
 
 /// Returns how many runs each sample is the mean of, for each regime with more than one.
 pub fn samples(records: &Records) -> Vec<String> {
-    let of = |regime: Regime| {
+    let describe = |regime: Regime| {
         let results = records.cases.iter().filter_map(|r| r.result.as_ref());
         let here = || results.clone().filter(|r| r.regime == regime && r.unit == regime.unit());
         let range = |count: fn(&RegimeResult) -> u32| {
@@ -225,7 +225,7 @@ pub fn samples(records: &Records) -> Vec<String> {
             }
         })
     };
-    Regime::ALL.into_iter().filter_map(of).map(|line| line + ".").collect()
+    Regime::ALL.into_iter().filter_map(describe).map(|line| line + ".").collect()
 }
 
 /// Returns why a rate is above the bandwidth of the memory: the data came from the cache.
@@ -352,14 +352,14 @@ fn settings(settings: &Settings) -> Option<String> {
         (None, Some(most)) => Some(format!("{what} clock up to {most} MHz")),
         (_, None) => None,
     };
-    let on = |what: &str, is_on: Option<bool>| is_on.map(|on| format!("{what} {}", if on { "on" } else { "off" }));
+    let state = |what: &str, is_on: Option<bool>| is_on.map(|on| format!("{what} {}", if on { "on" } else { "off" }));
     let parts: Vec<String> = [
         clock("SM", settings.application_sm_clock_mhz, settings.max_sm_clock_mhz),
         clock("memory", settings.application_memory_clock_mhz, settings.max_memory_clock_mhz),
         settings.power_limit_watts.map(|watts| format!("power limit {watts:.0} W")),
-        on("persistence", settings.persistence),
+        state("persistence", settings.persistence),
         settings.compute_mode.as_ref().map(|mode| format!("compute mode {mode}")),
-        on("MIG", settings.mig),
+        state("MIG", settings.mig),
     ]
     .into_iter()
     .flatten()

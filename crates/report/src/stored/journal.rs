@@ -19,12 +19,12 @@ pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
 /// Returns the samples of each case and regime in a journal.
 pub fn samples(path: &Path) -> Result<HashMap<(CaseKey, Regime), Vec<Round>>, JournalError> {
     let last = journal::read(path)?.into_history()?.into_last_run();
-    let of = |(_, event)| match event {
+    let samples_of = |(_, event)| match event {
         Event::CaseMeasured { case, measurement } => Some(((case.key, measurement.regime), measurement.rounds)),
         _ => None,
     };
     let cases = last.into_iter().flat_map(|last| last.cases);
-    Ok(cases.flat_map(|case| case.lines).filter_map(of).collect())
+    Ok(cases.flat_map(|case| case.lines).filter_map(samples_of).collect())
 }
 
 /// Returns a sentence on each line of a journal that could not be used.

@@ -203,8 +203,8 @@ fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<
 
 /// Returns the state spaces of source and target.
 fn spaces(i: &Ins) -> (StateSpace, StateSpace) {
-    let of = |global: bool| if global { StateSpace::GLOBAL } else { StateSpace::SHARED };
-    (of(i.has(aux::Bulk::FROM_GLOBAL)), of(i.has(aux::Bulk::TO_GLOBAL)))
+    let space = |global: bool| if global { StateSpace::GLOBAL } else { StateSpace::SHARED };
+    (space(i.has(aux::Bulk::FROM_GLOBAL)), space(i.has(aux::Bulk::TO_GLOBAL)))
 }
 
 /// Checks the source of a copy for races and uninitialised bytes.

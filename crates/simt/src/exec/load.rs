@@ -89,12 +89,12 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
     // lane's address is read before its element is written.
     unsafe {
         let (a, d): (*const u64, *mut D) = (cx.at(i.o[4]), cx.at(i.o[0]));
-        let at = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
+        let pointer = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
         if row {
             let first = cx.first_lane();
-            gather_active::<D, M, F, WIDE>(cx, i.o[0], at(first).wrapping_sub(first * bytes));
+            gather_active::<D, M, F, WIDE>(cx, i.o[0], pointer(first).wrapping_sub(first * bytes));
         } else {
-            each(cx.mask, |k| *d.add(k) = f(at(k).cast::<M>().read_unaligned()));
+            each(cx.mask, |k| *d.add(k) = f(pointer(k).cast::<M>().read_unaligned()));
         }
     }
     true

@@ -69,11 +69,11 @@ fn resolve<const STORE: bool>(
         return Elements::Same(r.at(0, s.lo));
     }
     // The address of an inactive lane may be anything.
-    let at = |k: usize| r.host.wrapping_add(a.0[k].wrapping_sub(r.origin) as usize);
+    let pointer = |k: usize| r.host.wrapping_add(a.0[k].wrapping_sub(r.origin) as usize);
     if r.stride == 0 {
-        apart.set(at);
+        apart.set(pointer);
     } else {
-        apart.set(|k| at(k).wrapping_add(k * r.stride));
+        apart.set(|k| pointer(k).wrapping_add(k * r.stride));
     }
     Elements::Apart
 }
@@ -96,12 +96,12 @@ fn near<const STORE: bool>(
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
     // SAFETY: the slot is a row of 64-bit addresses.
     let a: Row<u64> = unsafe { cx.row(slot) };
-    let at = |address: u64| base.wrapping_add(address.wrapping_add(offset) as usize);
+    let pointer = |address: u64| base.wrapping_add(address.wrapping_add(offset) as usize);
     if row {
         let first = cx.first_lane();
-        return Some(Elements::Active(at(a.0[first]).wrapping_sub(first * bytes as usize)));
+        return Some(Elements::Active(pointer(a.0[first]).wrapping_sub(first * bytes as usize)));
     }
-    apart.set(|k| at(a.0[k]));
+    apart.set(|k| pointer(a.0[k]));
     Some(Elements::Apart)
 }
 

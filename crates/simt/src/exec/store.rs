@@ -59,8 +59,8 @@ unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(c
     // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
     unsafe {
         let (a, values): (*const u64, *const V) = (cx.at(i.o[0]), cx.at(i.o[1]));
-        let at = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
-        each(cx.mask, |k| at(k).cast::<M>().write_unaligned(f(*values.add(k))));
+        let pointer = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
+        each(cx.mask, |k| pointer(k).cast::<M>().write_unaligned(f(*values.add(k))));
     }
     true
 }

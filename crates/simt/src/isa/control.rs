@@ -306,17 +306,21 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     };
     let (returns, args) = (slots(b, &call.returns)?, slots(b, &call.args)?);
     let result = returns.first().copied();
-    let at = |k: usize| args.get(k).map_or(0, |a: &(u32, u32)| i64::from(a.0));
+    let argument = |k: usize| args.get(k).map_or(0, |a: &(u32, u32)| i64::from(a.0));
     let out = result.map_or(u32::MAX, |r| r.0);
     let (target, function) = match b.lookup(call.target)? {
         Symbol::Function(number) if b.globals.is_defined(number) => (Opnd::None, Some(b.parts.reach(number))),
         Symbol::Function(_) => {
             match call.target {
-                "vprintf" => b.emit::<0>(system::printf, [], 0, at(0) | at(1) << 32, out),
-                "malloc" => b.emit::<0>(malloc::malloc, [], 0, at(0), out),
-                "__cuda_syscall_aligned_malloc" => b.emit::<0>(malloc::aligned_malloc, [], 0, at(0) | at(1) << 32, out),
-                "free" => b.emit::<0>(malloc::free, [], 0, at(0), 0),
-                "__assertfail" => b.emit::<0>(system::assert_failed, [], 0, at(0) | at(1) << 32, at(2) as u32),
+                "vprintf" => b.emit::<0>(system::printf, [], 0, argument(0) | argument(1) << 32, out),
+                "malloc" => b.emit::<0>(malloc::malloc, [], 0, argument(0), out),
+                "__cuda_syscall_aligned_malloc" => {
+                    b.emit::<0>(malloc::aligned_malloc, [], 0, argument(0) | argument(1) << 32, out)
+                }
+                "free" => b.emit::<0>(malloc::free, [], 0, argument(0), 0),
+                "__assertfail" => {
+                    b.emit::<0>(system::assert_failed, [], 0, argument(0) | argument(1) << 32, argument(2) as u32)
+                }
                 name => return device_runtime(b, name, args, result),
             };
             return Ok(());

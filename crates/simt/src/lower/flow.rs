@@ -41,13 +41,13 @@ impl Graph {
             nodes.push(Node { start, end, next: Vec::new() });
         }
         for k in 0..nodes.len() {
-            let at = |label: &mir::Label| node_of.get(body.labels[label.0 as usize]).copied();
+            let target = |label: &mir::Label| node_of.get(body.labels[label.0 as usize]).copied();
             let fall = (k + 1 < nodes.len()).then_some(k + 1);
             nodes[k].next = match &body.insts[nodes[k].end - 1].flow {
                 Flow::Next | Flow::Call => fall.into_iter().collect(),
-                Flow::Jump(label) => at(label).into_iter().collect(),
-                Flow::Branch(label) => fall.into_iter().chain(at(label)).collect(),
-                Flow::Table(labels) => labels.iter().filter_map(at).collect(),
+                Flow::Jump(label) => target(label).into_iter().collect(),
+                Flow::Branch(label) => fall.into_iter().chain(target(label)).collect(),
+                Flow::Table(labels) => labels.iter().filter_map(target).collect(),
                 Flow::End => Vec::new(),
             };
         }

@@ -31,12 +31,12 @@ fn line(kernel: &Kernel, at: usize, ins: &Ins, origin: Origin) -> String {
     };
     // The second operand of a branch is the distance to where its lanes reconverge.
     let operands = if branches { &ins.o[..1] } else { &ins.o[..] };
-    let of = |written: bool| {
+    let list = |written: bool| {
         let chosen = operands.iter().enumerate().filter(|(k, o)| **o != Slot::NONE && (defs >> k & 1 == 1) == written);
         chosen.map(|(_, &o)| operand(o)).collect::<Vec<_>>().join(" ")
     };
     let mut text = format!("{name:<24}");
-    let (written, read) = (of(true), of(false));
+    let (written, read) = (list(true), list(false));
     if !written.is_empty() {
         let _ = write!(text, " {written} <-");
     }

@@ -113,10 +113,10 @@ fn assemble<'a>(
 
 /// Blocks per cluster along each axis; zero where the launch would have to set them.
 fn cluster(entry: &Function<'_>) -> Option<[u32; 3]> {
-    let of = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
-    match of("reqnctapercluster") {
+    let directive = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
+    match directive("reqnctapercluster") {
         Some(sizes) => Some(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))),
-        None => of("explicitcluster").map(|_| [0; 3]),
+        None => directive("explicitcluster").map(|_| [0; 3]),
     }
 }
 

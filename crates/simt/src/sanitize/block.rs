@@ -174,9 +174,9 @@ impl BlockShadow {
             let count = (WORDS - from).min(total - done);
             let bytes = byte_mask(from, count);
             let part = Part { op: r.op, from, count, done, shift: each.trailing_zeros(), bytes, base };
-            let of = |k: usize| (first + (done + k) / each, (done + k) % each);
+            let lane_and_word = |k: usize| (first + (done + k) / each, (done + k) % each);
             let touch = |k: usize| {
-                let (lane, word) = of(k);
+                let (lane, word) = lane_and_word(k);
                 let silent = r.op == Op::Store && silent(lane);
                 Touch { word: from + k, op: r.op, tag: part.tag(k), value: value(lane, word), silent }
             };
@@ -189,7 +189,9 @@ impl BlockShadow {
                 None => {}
                 fatal => return fatal,
             }
-            part.record(line, epoch, r.strength == Strength::Relaxed, |k| value(of(k).0, of(k).1));
+            part.record(line, epoch, r.strength == Strength::Relaxed, |k| {
+                value(lane_and_word(k).0, lane_and_word(k).1)
+            });
             self.keep(lint);
             done += count;
         }
@@ -278,10 +280,10 @@ impl BlockShadow {
 
     /// Keeps a lint, one per pair of source lines.
     pub(super) fn keep(&mut self, lint: Option<Hazard>) {
-        let of = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
+        let parts = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
         if let Some(lint) = lint
             && self.ignored.reports(lint.fault)
-            && !self.lints.iter().any(|known| of(known) == of(&lint))
+            && !self.lints.iter().any(|known| parts(known) == parts(&lint))
         {
             self.lints.push(lint);
         }

@@ -88,12 +88,12 @@ impl Entry {
         let (mine, theirs) = ([&self.first, self.last()], [&other.first, other.last()]);
         let pairs = mine.into_iter().flat_map(|a| theirs.into_iter().map(move |b| (a, b)));
         let bad = |(a, b): &(&Side, &Side)| a.block != b.block && !ordered(self, a.block, other, b.block);
-        let of = |op: Op, side: &Side| {
+        let act = |op: Op, side: &Side| {
             let who = Tag::of_who(side.who[word]);
             Act { op, block: side.block, thread: who.thread(), line: who.line() }
         };
         let pair = pairs.filter(bad).min_by_key(|(a, b)| (a.block.min(b.block), a.block.max(b.block)))?;
-        Some((byte, of(self.op, pair.0), of(other.op, pair.1)))
+        Some((byte, act(self.op, pair.0), act(other.op, pair.1)))
     }
 
     /// Returns the first byte of `both` whose values differ or are not known to be equal. Where only hashes are known,
@@ -109,14 +109,14 @@ impl Entry {
 
     /// Returns the bytes of a word that both stored with equal values.
     fn equal_bytes(&self, other: &Self, w: usize) -> u8 {
-        let of = |entry: &Self| (entry.bytes >> (4 * w) & 0xf) as u8;
+        let bits = |entry: &Self| (entry.bytes >> (4 * w) & 0xf) as u8;
         match (self.stored_to(w), other.stored_to(w)) {
             (Stored::Bytes(mine), Stored::Bytes(theirs)) => {
                 (mine ^ theirs).to_le_bytes().into_iter().zip(0..).fold(0, |m, (b, k)| m | u8::from(b == 0) << k)
             }
-            (Stored::Hash(mine), Stored::Hash(theirs)) if of(self) == of(other) && mine == theirs => 0xf,
+            (Stored::Hash(mine), Stored::Hash(theirs)) if bits(self) == bits(other) && mine == theirs => 0xf,
             (Stored::Hash(hashed), Stored::Bytes(value)) | (Stored::Bytes(value), Stored::Hash(hashed))
-                if of(self) & of(other) == 0xf && hashed == hash(value) =>
+                if bits(self) & bits(other) == 0xf && hashed == hash(value) =>
             {
                 0xf
             }
@@ -149,13 +149,13 @@ impl Entry {
                 *self = other.clone();
                 return;
             }
-            let at = |a: When, b: When, merged: u64| {
+            let merge = |a: When, b: When, merged: u64| {
                 if matches!(a, When::At(_)) || matches!(b, When::At(_)) { When::At(merged) } else { a }
             };
             let acquired = self.acquired.acquired(last).max(other.acquired.acquired(others_last));
             let released = self.released.released(first).min(other.released.released(others_first));
             (self.acquired, self.released) =
-                (at(self.acquired, other.acquired, acquired), at(self.released, other.released, released));
+                (merge(self.acquired, other.acquired, acquired), merge(self.released, other.released, released));
         }
         if others_first < first {
             let mine = std::mem::replace(&mut self.first, other.first.clone());
@@ -196,8 +196,8 @@ const fn hash(value: u32) -> u8 {
 fn partial(bytes: u128, line: &Line) -> Option<Box<Partial>> {
     let words = line.partial & words_of(bytes);
     (words != 0).then(|| {
-        let of = |w: usize| line.values[w] & spread((bytes >> (4 * w) & 0xf) as u8);
-        let values = std::array::from_fn(|w| if words >> w & 1 == 1 { of(w) } else { 0 });
+        let value = |w: usize| line.values[w] & spread((bytes >> (4 * w) & 0xf) as u8);
+        let values = std::array::from_fn(|w| if words >> w & 1 == 1 { value(w) } else { 0 });
         Box::new(Partial { words, values })
     })
 }

@@ -122,7 +122,7 @@ fn message(ptx: &str, address: impl Fn(&mut Bench) -> u64) -> String {
 fn an_address_outside_is_named_by_the_nearest_allocation_on_either_side() {
     let reads = format!("{HEAD}{READS}");
     // Between two buffers of 128 bytes, the second of which starts 512 bytes behind the first.
-    let between = |from_second: u64| {
+    let allocate_between = |from_second: u64| {
         move |b: &mut Bench| {
             let (first, second) = (b.buffer(&[0; 32]), b.buffer(&[0; 32]));
             assert_eq!(second - first, 512);
@@ -139,11 +139,11 @@ fn an_address_outside_is_named_by_the_nearest_allocation_on_either_side() {
         // In front of the first one lies only the workspace of cooperative groups, of which no program knows.
         (768, "256 bytes before buffer `first` (128 bytes)"),
     ] {
-        let text = message(&reads, between(from_second));
+        let text = message(&reads, allocate_between(from_second));
         assert!(text.starts_with("out-of-bounds 4-byte read of global memory at 0x7"), "{text}");
         assert!(text.ends_with(&format!(", {says}")), "{text}");
     }
-    let trap = caught(&reads, between(16));
+    let trap = caught(&reads, allocate_between(16));
     let site = trap.site.unwrap();
     assert_eq!((site.allocation.as_str(), site.offset), ("buffer `second`", -16));
     assert_eq!(site.to_string(), format!("{:#x} (buffer `second` - 16)", site.address));
@@ -167,13 +167,13 @@ fn an_address_before_the_start_of_shared_memory_is_said_to_be_that() {
 fn variables_of_the_module_are_named_as_in_the_source_and_those_of_the_compiler_never() {
     let variables = ".global .align 1 .b8 $str[8];\n.global .align 4 .b8 _ZN4mine5tableE[64];\n";
     let ptx = format!("{HEAD}{variables}.global .align 1 .b8 __last[8];\n{READS}");
-    let behind = |bytes: u64| {
+    let address_behind = |bytes: u64| {
         move |b: &mut Bench| {
             let (at, size) = b.machine.variable(b.module, "_ZN4mine5tableE").unwrap();
             at + size + bytes
         }
     };
-    assert!(message(&ptx, behind(0)).ends_with(", 0 bytes past the end of variable `table` (64 bytes)"));
+    assert!(message(&ptx, address_behind(0)).ends_with(", 0 bytes past the end of variable `table` (64 bytes)"));
     // Nearer to what the compiler has put behind it.
-    assert!(message(&ptx, behind(440)).ends_with(", 440 bytes past the end of variable `table` (64 bytes)"));
+    assert!(message(&ptx, address_behind(440)).ends_with(", 440 bytes past the end of variable `table` (64 bytes)"));
 }

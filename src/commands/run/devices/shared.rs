@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn the_work_of_groups_is_compared_with_the_time_that_it_took() {
         let start = Instant::now();
-        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let instant = |seconds: u64| start + Duration::from_secs(seconds);
         let mut times = Times::default();
         assert_eq!(times.describe(), None);
         for (begun, ended) in [(0, 10), (0, 12), (12, 20), (10, 18)] {
-            times.add(at(begun), at(ended));
+            times.add(instant(begun), instant(ended));
         }
         assert_eq!(times.describe().as_deref(), Some("38.0 s of work in 20.0 s, 1.90 at a time"));
     }

@@ -69,13 +69,13 @@ fn the_series_of_otava_change_where_otava_finds_it() {
 /// 2 · 2 / (2 + 2) times that. The Nile's greatest Q was computed by the plain sums over all pairs.
 #[test]
 fn the_divergence_is_the_published_one() {
-    let of = |values: &[f64]| {
+    let candidate = |values: &[f64]| {
         let series =
             Series { values: values.to_vec(), weights: vec![1.0; values.len()], known: vec![0.0; values.len()] };
         series.candidate(0, values.len()).unwrap_or_default()
     };
-    assert_eq!(of(&[0.0, 0.0, 1.0, 1.0]), (2.0, 2, 4));
-    let (q, change, end) = of(&NILE);
+    assert_eq!(candidate(&[0.0, 0.0, 1.0, 1.0]), (2.0, 2, 4));
+    let (q, change, end) = candidate(&NILE);
     assert_eq!((change, end), (28, 83));
     assert!((q - 4_916.590_807_675_145).abs() < 1e-8, "{q}");
 }
@@ -181,8 +181,8 @@ fn a_change_that_is_taken_back_is_two_changes() {
 fn values_whose_intervals_explain_the_difference_are_no_change() {
     let series = |error: f64| -> Vec<Reading> {
         let noise = |i: u32| if i.is_multiple_of(2) { 1e-4 } else { -1e-4 };
-        let of = |i: u32| if i < 20 { (0.0, 1e-4) } else { (0.01, error) };
-        (0..25).map(|i| Reading { value: of(i).0 + noise(i), error: of(i).1 }).collect()
+        let reading = |i: u32| if i < 20 { (0.0, 1e-4) } else { (0.01, error) };
+        (0..25).map(|i| Reading { value: reading(i).0 + noise(i), error: reading(i).1 }).collect()
     };
     assert_eq!(places(&series(1e-4)), [20]);
     assert_eq!(places(&series(0.02)), [0; 0]);

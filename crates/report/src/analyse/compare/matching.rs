@@ -81,8 +81,8 @@ const fn standing(outcome: &Outcome) -> Standing {
 
 /// Returns what the outcomes say; [`Kind::Same`] for a case that is right in both. `None` where neither measured it.
 pub(super) fn by_outcome(matched: &Matched<'_>) -> Option<Kind> {
-    let of = |record: Option<&CaseRecord>| record.map_or(Standing::Absent, |record| standing(&record.outcome));
-    Some(match (of(matched.base), of(matched.new)) {
+    let standing_of = |record: Option<&CaseRecord>| record.map_or(Standing::Absent, |record| standing(&record.outcome));
+    Some(match (standing_of(matched.base), standing_of(matched.new)) {
         (Standing::Right, Standing::Right) => Kind::Same,
         (Standing::Right | Standing::Absent, Standing::Failed) => Kind::NewlyWrong,
         (Standing::Failed, Standing::Right) => Kind::Fixed,

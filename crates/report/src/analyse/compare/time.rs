@@ -84,11 +84,11 @@ pub(super) fn compare_times(
     }
     let spreads = spreads(pair).filter(|_| [base, new].iter().all(|side| side.unit == Unit::DeviceNanoseconds));
     let processes = spreads.map(|spreads| {
-        let of = |spread: &Spread, record: &CaseRecord, side: &RegimeResult| {
+        let deviation = |spread: &Spread, record: &CaseRecord, side: &RegimeResult| {
             let gaps = BETWEEN_LAUNCHES * further_launches(record).sqrt() / side.time.point;
             between_processes(spread, side.regime, side.time.point, side.launches).hypot(gaps)
         };
-        of(spreads[0], sides[0], base).hypot(of(spreads[1], sides[1], new))
+        deviation(spreads[0], sides[0], base).hypot(deviation(spreads[1], sides[1], new))
     });
     let noise = [(pair.base, base), (pair.new, new)].map(|(records, result)| noise(records, result));
     let least = if may_be_two_gpus(pair) { BETWEEN_GPUS } else { LEAST_THRESHOLD };

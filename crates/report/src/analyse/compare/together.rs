@@ -26,8 +26,8 @@ impl Together {
         let base_of = |key: &CaseKey| CaseKey { variant: format!("{}{suffix}", key.variant), ..key.clone() };
         let ratios = paired_ratios(history, base_of)?;
         let (base, new) = records.cases.iter().cloned().partition(|record| record.case.key.variant.ends_with(suffix));
-        let of = |cases: Vec<CaseRecord>| Records { cases, ..records.clone() };
-        let (mut base, new) = (of(base), of(new));
+        let with_cases = |cases: Vec<CaseRecord>| Records { cases, ..records.clone() };
+        let (mut base, new) = (with_cases(base), with_cases(new));
         for record in &mut base.cases {
             let variant = &mut record.case.key.variant;
             variant.truncate(variant.len() - suffix.len());

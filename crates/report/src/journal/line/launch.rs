@@ -103,7 +103,7 @@ impl Extent {
     }
 
     fn dim(&self) -> Dim3 {
-        let at = |i: usize| self.0.get(i).copied().unwrap_or(1);
-        Dim3::new(at(0), at(1), at(2))
+        let extent = |i: usize| self.0.get(i).copied().unwrap_or(1);
+        Dim3::new(extent(0), extent(1), extent(2))
     }
 }

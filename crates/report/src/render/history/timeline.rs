@@ -55,11 +55,12 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
         drawing.paths.push(Path { points: points.join(" "), stroke: COLOURS[1], dash: None, width: "2" });
     }
     for (i, point) in series.points.iter().enumerate() {
-        let at = |time: f64| (x.place(i as f64), y.place(time / unit.nanoseconds()));
-        drawing
-            .rules
-            .push(Rule { stroke: Some(COLOURS[0]), ..rule(at(point.time.low), at(point.time.high), "whisker") });
-        let (x, y) = at(point.time.point);
+        let position = |time: f64| (x.place(i as f64), y.place(time / unit.nanoseconds()));
+        drawing.rules.push(Rule {
+            stroke: Some(COLOURS[0]),
+            ..rule(position(point.time.low), position(point.time.high), "whisker")
+        });
+        let (x, y) = position(point.time.point);
         let shown = number::plus_minus(&point.time, unit.nanoseconds());
         let about = format!("{}: {shown} {}", commits[point.revision].short(), unit.symbol());
         drawing.marks.push(Mark { outline: disc(x, y, 3.0), fill: COLOURS[0], about: Some(about) });

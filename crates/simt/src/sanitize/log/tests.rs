@@ -31,9 +31,9 @@ fn record() -> impl Strategy<Value = AccessRecord> {
             let values = std::array::from_fn(|w| if words >> w & 1 == 1 { whole[w] } else { 0 });
             Box::new(Partial { words, values })
         });
-        let of = |w: usize| mask >> w & 1 == 1;
-        let values = std::array::from_fn(|w| if of(w) && op == Op::Store { values[w] } else { 0 });
-        let who = std::array::from_fn(|w| if of(w) { who[w] } else { 0 });
+        let has_word = |w: usize| mask >> w & 1 == 1;
+        let values = std::array::from_fn(|w| if has_word(w) && op == Op::Store { values[w] } else { 0 });
+        let who = std::array::from_fn(|w| if has_word(w) { who[w] } else { 0 });
         AccessRecord { number, op, bytes, acquired, who, values, partial }
     })
 }

@@ -62,28 +62,28 @@ fn a_time_is_called_where_the_whole_interval_is_on_one_side_of_the_threshold() {
 
 #[test]
 fn the_threshold_is_the_largest_of_one_percent_the_noise_and_what_processes_differ_by() {
-    let of = |nanoseconds: f64, noise: f64| {
+    let threshold = |nanoseconds: f64, noise: f64| {
         let mut new = records(vec![timed(1, nanoseconds, 0.001)]);
         new.header.noise = vec![NoiseFloor { regime: Regime::Cold, width: noise, comparisons: 5 }];
         let base = records(vec![timed(1, nanoseconds, 0.001)]);
         compared(&base, &new, &Options::default()).changes().next().unwrap().time.clone().unwrap().threshold.unwrap()
     };
-    close(of(1e6, 0.002), LEAST_THRESHOLD);
-    close(of(1e6, 0.03), 0.03);
+    close(threshold(1e6, 0.002), LEAST_THRESHOLD);
+    close(threshold(1e6, 0.03), 0.03);
     // 50 ns of 2 µs are 2.5 %.
-    close(of(2e3, 0.0), Z * std::f64::consts::SQRT_2 * 0.025_f64.hypot(0.001));
+    close(threshold(2e3, 0.0), Z * std::f64::consts::SQRT_2 * 0.025_f64.hypot(0.001));
 }
 
 /// 5 % slower without doubt, and 2.5 %: less than the GPUs of one model differ by.
 #[test]
 fn between_two_gpus_of_a_model_less_than_three_percent_is_no_change() {
     let kind = |gpus: [Option<&str>; 2], factor: f64, options: &Options| {
-        let of = |gpu: Option<&str>, nanoseconds: f64| {
+        let report_of = |gpu: Option<&str>, nanoseconds: f64| {
             let mut records = records(vec![timed(1, nanoseconds, 0.0001)]);
             records.environment.machine.gpu = gpu.map(str::to_owned);
             records
         };
-        let compared = compared(&of(gpus[0], 1e6), &of(gpus[1], 1e6 * factor), options);
+        let compared = compared(&report_of(gpus[0], 1e6), &report_of(gpus[1], 1e6 * factor), options);
         (compared.changes().next().unwrap().kind, compared.reports[0].may_be_two_gpus)
     };
     let (one, two, unknown) = ([Some("a"), Some("a")], [Some("a"), Some("b")], [None, None]);
@@ -172,17 +172,17 @@ fn what_has_no_spread_is_ambiguous_unless_a_threshold_is_given() {
 #[test]
 fn a_time_of_a_single_sample_is_ambiguous() {
     let single = |point| Estimate { point, low: point, high: point, confidence: 0.0 };
-    let of = |point| in_regime(super::fixture::case(1), Regime::Cold, single(point));
-    assert_eq!(change(of(1e6), of(2e6), &Options::default()).kind, Kind::Ambiguous);
+    let case = |point| in_regime(super::fixture::case(1), Regime::Cold, single(point));
+    assert_eq!(change(case(1e6), case(2e6), &Options::default()).kind, Kind::Ambiguous);
 }
 
 #[test]
 fn times_that_reach_zero_are_ambiguous() {
-    let of = |point, low| {
+    let case = |point, low| {
         let time = Estimate { point, low, high: 60.0, confidence: 0.95 };
         in_regime(super::fixture::case(1), Regime::Cold, time)
     };
-    for (base, new) in [(of(20.0, -5.0), of(50.0, 40.0)), (of(0.0, -5.0), of(50.0, 40.0))] {
+    for (base, new) in [(case(20.0, -5.0), case(50.0, 40.0)), (case(0.0, -5.0), case(50.0, 40.0))] {
         assert_eq!(change(base.clone(), new.clone(), &threshold(1.0)).kind, Kind::Ambiguous);
         assert_eq!(change(new, base, &threshold(1.0)).kind, Kind::Ambiguous);
     }
@@ -233,15 +233,15 @@ fn one_transaction_more_in_the_simulator_is_slower_and_one_less_is_faster() {
 #[test]
 fn counts_of_the_hardware_inform_and_decide_only_if_asked() {
     let report = |count: f64| records(vec![counted(1, &[("gld_sectors", count)])]);
-    let of = |new: f64, gate_counters: bool| {
+    let change = |new: f64, gate_counters: bool| {
         let options = Options { gate_counters, ..Options::default() };
         compared(&report(1000.0), &report(new), &options).changes().next().unwrap().clone()
     };
-    let found = of(1100.0, false);
+    let found = change(1100.0, false);
     assert_eq!((found.kind, found.counters.len()), (Kind::Same, 1));
-    assert_eq!(of(1100.0, true).kind, Kind::Slower);
+    assert_eq!(change(1100.0, true).kind, Kind::Slower);
     // A few counts of difference are within the tolerance of 1 %.
-    assert_eq!((of(1005.0, true).kind, of(1005.0, true).counters.len()), (Kind::Same, 0));
+    assert_eq!((change(1005.0, true).kind, change(1005.0, true).counters.len()), (Kind::Same, 0));
 }
 
 #[test]

@@ -19,22 +19,22 @@ fn kinds(base: Vec<CaseRecord>, new: Vec<CaseRecord>) -> Vec<(String, Kind)> {
 
 #[test]
 fn each_pair_of_outcomes_has_its_kind() {
-    let of = |base: Outcome, new: Outcome| {
+    let compare = |base: Outcome, new: Outcome| {
         let kinds = kinds(vec![ended(1, base)], vec![ended(1, new)]);
         kinds.first().map(|(_, kind)| *kind)
     };
-    assert_eq!(of(Outcome::Measured, trap()), Some(Kind::NewlyWrong));
-    assert_eq!(of(excluded(), trap()), Some(Kind::NewlyWrong));
-    assert_eq!(of(trap(), Outcome::Measured), Some(Kind::Fixed));
-    assert_eq!(of(trap(), trap()), Some(Kind::StillWrong));
-    assert_eq!(of(Outcome::Measured, excluded()), Some(Kind::Gone));
-    assert_eq!(of(excluded(), Outcome::Measured), Some(Kind::New));
-    assert_eq!(of(excluded(), excluded()), None);
+    assert_eq!(compare(Outcome::Measured, trap()), Some(Kind::NewlyWrong));
+    assert_eq!(compare(excluded(), trap()), Some(Kind::NewlyWrong));
+    assert_eq!(compare(trap(), Outcome::Measured), Some(Kind::Fixed));
+    assert_eq!(compare(trap(), trap()), Some(Kind::StillWrong));
+    assert_eq!(compare(Outcome::Measured, excluded()), Some(Kind::Gone));
+    assert_eq!(compare(excluded(), Outcome::Measured), Some(Kind::New));
+    assert_eq!(compare(excluded(), excluded()), None);
     let not_run = Outcome::NotRun { why: "interrupted".to_owned() };
-    assert_eq!(of(Outcome::Measured, not_run), Some(Kind::Gone));
+    assert_eq!(compare(Outcome::Measured, not_run), Some(Kind::Gone));
     let expected = || Outcome::FailedAsExpected { end: Box::new(trap()) };
-    assert_eq!(of(expected(), expected()), Some(Kind::Same));
-    assert_eq!(of(expected(), Outcome::DidNotFail { fails: Vec::new() }), Some(Kind::NewlyWrong));
+    assert_eq!(compare(expected(), expected()), Some(Kind::Same));
+    assert_eq!(compare(expected(), Outcome::DidNotFail { fails: Vec::new() }), Some(Kind::NewlyWrong));
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn regimes_are_compared_each_with_its_own() {
     let regime = |regime, nanoseconds| in_regime(case(1), regime, estimate(nanoseconds, 0.001));
     let base = vec![regime(Regime::Cold, 1e6), regime(Regime::Warm, 5e5)];
     let new = vec![regime(Regime::Cold, 1e6), regime(Regime::Warm, 6e5)];
-    let of = |base: &[CaseRecord], new: &[CaseRecord]| -> Vec<Kind> {
+    let compare = |base: &[CaseRecord], new: &[CaseRecord]| -> Vec<Kind> {
         kinds(base.to_vec(), new.to_vec()).into_iter().map(|(_, kind)| kind).collect()
     };
-    assert_eq!(of(&base, &new), [Kind::Same, Kind::Slower]);
-    assert_eq!(of(&base, &new[..1]), [Kind::Same, Kind::Gone]);
+    assert_eq!(compare(&base, &new), [Kind::Same, Kind::Slower]);
+    assert_eq!(compare(&base, &new[..1]), [Kind::Same, Kind::Gone]);
     // One that failed has no regime.
-    assert_eq!(of(&base, &[ended(1, trap())]), [Kind::NewlyWrong]);
+    assert_eq!(compare(&base, &[ended(1, trap())]), [Kind::NewlyWrong]);
     let found = change(base[0].clone(), new[1].clone(), &Options::default());
     assert_eq!((found.kind, found.differences[0].what), (Kind::Incomparable, DifferenceKind::Regime));
 }

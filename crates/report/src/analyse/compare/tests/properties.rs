@@ -51,12 +51,12 @@ proptest! {
     #[test]
     fn slower_devices_change_nothing(cases in cases(), scale in 0.1..10.0) {
         let options = Options { threshold: Some(0.02), ..Options::default() };
-        let of = |scale: f64| {
+        let scaled = |scale: f64| {
             let [mut base, mut new] = reports(&cases, scale);
             base.environment.machine.spread = None;
             new.environment.machine.spread = None;
             kinds(&base, &new, &options)
         };
-        prop_assert_eq!(of(1.0), of(scale));
+        prop_assert_eq!(scaled(1.0), scaled(scale));
     }
 }
