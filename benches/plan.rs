@@ -12,8 +12,8 @@ use runner::manifest;
 use runner::model::{BackendKind, Shard, SourceText, Value};
 use runner::plan::{self, PlanOptions, Shards};
 
-/// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells, the most that are planned, with rules and bindings as an
-/// experiment has them.
+/// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells, the most that are planned, with rules and bindings as
+/// an experiment has them.
 fn million() -> Manifest {
     let variant = r#"
 [[variant]]

@@ -1,7 +1,7 @@
 //! What each fuzz target does with its bytes. Errors are answers; a panic, a hang or memory without bound is a defect.
 //!
-//! `cargo +nightly fuzz run TARGET` runs one of them for as long as you like. The tests run all of them for a moment, on the
-//! stable compiler (`tests/it/fuzz.rs`).
+//! `cargo +nightly fuzz run TARGET` runs one of them for as long as you like. The tests run all of them for a moment,
+//! on the stable compiler (`tests/it/fuzz.rs`).
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -38,7 +38,8 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
     )))
 }
 
-/// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's reasons.
+/// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's
+/// reasons.
 pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let submissions = Submission::all(dir).map_err(|error: JobError| Failure::environment(error.to_string()))?;
     let shards = status::shards(dir, job, &submissions, console)?;

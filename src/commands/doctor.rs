@@ -1,6 +1,7 @@
 //! `runner doctor`: checks what a run needs, and says what to do about what is missing.
 //!
-//! Changes nothing, except with `--calibrate`: that measures the devices, stores the result and may download a compiler.
+//! Changes nothing, except with `--calibrate`: that measures the devices, stores the result and may download a
+//! compiler.
 
 use std::env;
 use std::fmt::Write as _;

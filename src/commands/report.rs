@@ -1,5 +1,5 @@
-//! `runner report`: writes the reports of finished runs again, or checks that they are what their records make. Needs no
-//! device.
+//! `runner report`: writes the reports of finished runs again, or checks that they are what their records make. Needs
+//! no device.
 
 mod html;
 

@@ -1,9 +1,9 @@
 //! Implements `runner task`, which runs one element of a job array. Runs the shards of a task, each continuing its last
 //! attempt.
 //!
-//! The scheduler warns with SIGUSR1 before the time limit and ends with SIGTERM: both end the current launch, and what was
-//! measured is in the journal. After a warning the task asks to be started again, a bounded number of times; after SIGTERM
-//! the scheduler has decided already.
+//! The scheduler warns with SIGUSR1 before the time limit and ends with SIGTERM: both end the current launch, and what
+//! was measured is in the journal. After a warning the task asks to be started again, a bounded number of times; after
+//! SIGTERM the scheduler has decided already.
 
 use std::env;
 use std::path::Path;

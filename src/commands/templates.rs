@@ -79,8 +79,8 @@ pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     Ok(template)
 }
 
-/// Makes something from records. If they have a template of a user, it ends the process where that takes too much time or
-/// memory: Tera has no limits, and a thread cannot be ended alone. Nothing is written before the page is made.
+/// Makes something from records. If they have a template of a user, it ends the process where that takes too much time
+/// or memory: Tera has no limits, and a thread cannot be ended alone. Nothing is written before the page is made.
 pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Failure> {
     let Some(template) = &records.header.template else { return Ok(make()) };
     let limit = match env::var_os(LIMIT_VARIABLE) {

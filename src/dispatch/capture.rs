@@ -1,8 +1,8 @@
 //! Captures the standard output of a worker process.
 //!
 //! Device printf, and anything else that a driver or a library writes to descriptor 1, would corrupt the protocol. So
-//! descriptor 1 is redirected into memory, and the original descriptor is used for the protocol alone. A bounded part of
-//! the text is kept; this module does not know which case wrote it.
+//! descriptor 1 is redirected into memory, and the original descriptor is used for the protocol alone. A bounded part
+//! of the text is kept; this module does not know which case wrote it.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,8 @@
 //! The cases of one group and their state: every case ends in exactly one outcome, even if its workers crash.
 //!
-//! A group may take several attempts. A failure is final and reported at once. Results of cases that pass are kept until
-//! the group ends: the cases of a group are compared with each other, and an attempt that was cut short took its samples
-//! under other conditions than the one that replaces it. This module starts nothing and waits for nothing.
+//! A group may take several attempts. A failure is final and reported at once. Results of cases that pass are kept
+//! until the group ends: the cases of a group are compared with each other, and an attempt that was cut short took its
+//! samples under other conditions than the one that replaces it. This module starts nothing and waits for nothing.
 
 use std::collections::HashMap;
 
@@ -83,8 +83,8 @@ impl CaseTable {
         self.repeats_one
     }
 
-    /// Drops the pending results of the last attempt and returns the cases that are still to be run; `None` if there are
-    /// none.
+    /// Drops the pending results of the last attempt and returns the cases that are still to be run; `None` if there
+    /// are none.
     pub(super) fn next_attempt(&mut self) -> Option<GroupJob> {
         self.active = None;
         self.settled_one = false;

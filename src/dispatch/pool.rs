@@ -1,9 +1,10 @@
 //! Runs groups in a worker process, so that a kernel that hangs, crashes or loses its device does not end the run.
 //!
 //! Each step of a worker has a time limit. If the worker exceeds it, it is killed. If it dies, the case whose step was
-//! under way gets its outcome, another worker starts, and the group continues without that case. If something else killed
-//! the worker, the case may not be the cause: it is run again, and gets its outcome if that happens twice. A group is given up
-//! after attempts that settle no case; a worker that cannot be started again ends the run. Every case gets an outcome.
+//! under way gets its outcome, another worker starts, and the group continues without that case. If something else
+//! killed the worker, the case may not be the cause: it is run again, and gets its outcome if that happens twice. A
+//! group is given up after attempts that settle no case; a worker that cannot be started again ends the run. Every case
+//! gets an outcome.
 
 use std::time::{Duration, Instant};
 

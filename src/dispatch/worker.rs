@@ -172,8 +172,8 @@ impl Connection {
         self.reply(&Reply::Failed { message: message.into() })
     }
 
-    /// Sends an event, after the text that was printed before it. Ends the process if the dispatcher asked it to stop and
-    /// the device is between two steps, or if there is no dispatcher any more.
+    /// Sends an event, after the text that was printed before it. Ends the process if the dispatcher asked it to stop
+    /// and the device is between two steps, or if there is no dispatcher any more.
     fn report(&mut self, event: Event) {
         match &event {
             Event::CaseActive { case, activity, .. } => {

@@ -174,9 +174,10 @@ mod tests {
     use super::*;
     use crate::machine::survey;
 
-    /// The device has a little less than 256 MiB free, and 2^24 bytes are read. At 10 µs that is 1.6777216 TB/s; its 256 KiB
-    /// in L2 are read 50 times in 10 µs, 1.31072 TB/s. The best of three multiply-add shapes is the one with the most
-    /// threads, 4 SMs × 8 × 256: 2·64·2000·8192 operations in 10 µs, 209.7152 TFLOP/s, and twice that in halves.
+    /// The device has a little less than 256 MiB free, and 2^24 bytes are read. At 10 µs that is 1.6777216 TB/s; its
+    /// 256 KiB in L2 are read 50 times in 10 µs, 1.31072 TB/s. The best of three multiply-add shapes is the one with
+    /// the most threads, 4 SMs × 8 × 256: 2·64·2000·8192 operations in 10 µs, 209.7152 TFLOP/s, and twice that in
+    /// halves.
     #[test]
     fn a_ceiling_is_the_work_over_the_time_of_the_fastest_way() {
         let mut device = device(|name| match name {

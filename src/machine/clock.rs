@@ -1,10 +1,10 @@
 //! Calibrates the device's clock: it times the same short kernels by events and by a reference clock.
 //!
 //! A pair of events reads more than the kernel between them takes, by a constant of device, driver and process. The
-//! constant is the median difference to the reference clock over several kernels; its uncertainty is the largest remaining
-//! difference in any process. The kernels are short, since tracing slows long ones, and have several shapes, since the
-//! constant must apply to all of them. The reference clock records these kernels once, in separate processes; every
-//! process that measures then times them to find its own constant, since processes differ by up to 0.2 µs.
+//! constant is the median difference to the reference clock over several kernels; its uncertainty is the largest
+//! remaining difference in any process. The kernels are short, since tracing slows long ones, and have several shapes,
+//! since the constant must apply to all of them. The reference clock records these kernels once, in separate processes;
+//! every process that measures then times them to find its own constant, since processes differ by up to 0.2 µs.
 
 use super::bench::{Bench, Readings, Shape, count};
 use crate::backend::{DeviceError, LaunchArg, Step};
@@ -14,7 +14,8 @@ use crate::stats;
 /// The number of samples that are taken of each kernel.
 const SAMPLES: u32 = 101;
 
-/// Largest plausible difference of a kernel from the constant, nanoseconds: beyond it the clocks timed different things.
+/// Largest plausible difference of a kernel from the constant, nanoseconds: beyond it the clocks timed different
+/// things.
 const WIDEST: f64 = 1000.0;
 
 /// Largest plausible constant, nanoseconds: beyond it launches were not gated, or other processes used the device.
@@ -201,8 +202,9 @@ mod tests {
         }
     }
 
-    /// Three processes read 2200, 2240 and 2400 ns more for one kernel than the median of their reference clocks, 1000 ns,
-    /// and 10, 10 and 40 ns less than that for another: after subtracting the median of each, 5, 5 and 20 ns remain.
+    /// Three processes read 2200, 2240 and 2400 ns more for one kernel than the median of their reference clocks, 1000
+    /// ns, and 10, 10 and 40 ns less than that for another: after subtracting the median of each, 5, 5 and 20 ns
+    /// remain.
     #[test]
     fn each_process_subtracts_its_own_constant() {
         let own = [(3200.0, 5190.0), (3240.0, 5230.0), (3400.0, 5360.0)]

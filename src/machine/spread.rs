@@ -2,8 +2,8 @@
 //!
 //! The location of a process's memory, code and queue affects every time slightly, and clocks drift. Samples within one
 //! process cannot show that, so several processes time the same kernels: short ones of a few microseconds for the
-//! difference in nanoseconds, and longer ones, limited by memory, by the multiply-add pipes, and by the start of blocks,
-//! for the relative difference.
+//! difference in nanoseconds, and longer ones, limited by memory, by the multiply-add pipes, and by the start of
+//! blocks, for the relative difference.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +87,8 @@ fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<
 
 /// Returns how much the processes of these surveys differ; `None` if they are too few.
 ///
-/// Each process subtracts its own constant, if there are reference times. Differences between samples of one process are
-/// not included: intervals already contain them.
+/// Each process subtracts its own constant, if there are reference times. Differences between samples of one process
+/// are not included: intervals already contain them.
 pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spread> {
     if own.len() < LEAST_PROCESSES {
         return None;
@@ -142,8 +142,8 @@ mod tests {
     }
 
     /// After subtracting their constants, processes lie 20 ns to either side of the middle one in both short kernels: a
-    /// deviation of 20 ns of four degrees of freedom, whose limit is 2.372 times the estimate (χ² 0.7107). A thousandth to
-    /// either side in both long kernels is one of a thousandth.
+    /// deviation of 20 ns of four degrees of freedom, whose limit is 2.372 times the estimate (χ² 0.7107). A thousandth
+    /// to either side in both long kernels is one of a thousandth.
     #[test]
     fn short_kernels_give_nanoseconds_and_long_ones_a_fraction() {
         let own = |error| {

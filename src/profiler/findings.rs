@@ -1,7 +1,7 @@
 //! What compute-sanitizer writes.
 //!
-//! Every line begins with `=========`. A finding has a headline (`Invalid __global__ write of size 4 bytes`) and lines below
-//! it, which are indented. The call stack of the host follows; it is that of this program and left out.
+//! Every line begins with `=========`. A finding has a headline (`Invalid __global__ write of size 4 bytes`) and lines
+//! below it, which are indented. The call stack of the host follows; it is that of this program and left out.
 
 /// The beginning of every line.
 const MARK: &str = "=========";

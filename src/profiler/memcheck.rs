@@ -1,8 +1,8 @@
 //! The memory check: after the timings, every case that ended well runs once more under compute-sanitizer.
 //!
-//! A worker process runs inside compute-sanitizer, which ends the context of a launch that accesses memory out of bounds.
-//! The buffers of this worker have no guard zones, so that the sanitizer knows their ends. Each case runs as a group of
-//! its own, without its checks: what is found between its start and its end belongs to it.
+//! A worker process runs inside compute-sanitizer, which ends the context of a launch that accesses memory out of
+//! bounds. The buffers of this worker have no guard zones, so that the sanitizer knows their ends. Each case runs as a
+//! group of its own, without its checks: what is found between its start and its end belongs to it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -42,8 +42,8 @@ impl Passed {
     }
 }
 
-/// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. A profiler that fails
-/// costs the counters only; an interrupt ends the run.
+/// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. A profiler that
+/// fails costs the counters only; an interrupt ends the run.
 pub fn count(
     mut session: Session,
     open: impl FnOnce(&mut Session) -> Result<Pool, ProfilerError>,

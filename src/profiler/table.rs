@@ -1,7 +1,8 @@
-//! Reads what `ncu --csv --page raw` writes: one row per profiled launch, one column per metric, units in the second row.
+//! Reads what `ncu --csv --page raw` writes: one row per profiled launch, one column per metric, units in the second
+//! row.
 //!
-//! Messages of `ncu` (`==PROF==`, `==ERROR==`) may precede, interrupt or follow the table and are separated. A value that
-//! is not a number (`n/a`, or empty) is left out; a table without the columns that name a launch is an error.
+//! Messages of `ncu` (`==PROF==`, `==ERROR==`) may precede, interrupt or follow the table and are separated. A value
+//! that is not a number (`n/a`, or empty) is left out; a table without the columns that name a launch is an error.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Kernels as people have them, described in one manifest: code of another compiler, and what a manifest can say of data,
-//! references and arguments. `any_kernel/experiments/any_kernel.toml` has all of it.
+//! Kernels as people have them, described in one manifest: code of another compiler, and what a manifest can say of
+//! data, references and arguments. `any_kernel/experiments/any_kernel.toml` has all of it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

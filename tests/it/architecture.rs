@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Modules with the names of those that each may import.
 type Floors = &'static [(&'static str, &'static [&'static str])];
 
-/// Each module with the modules that it may name. Absent means: everything (the commands). What lies in another crate is
-/// listed too, except where Cargo refuses it already.
+/// Each module with the modules that it may name. Absent means: everything (the commands). What lies in another crate
+/// is listed too, except where Cargo refuses it already.
 const FLOORS: Floors = &[
     ("cluster", &["atomic", "backend", "format", "journal", "programs", "regular", "model"]),
     ("profiler", &["dispatch", "programs", "model"]),
@@ -229,7 +229,8 @@ fn members(path: &str) -> Vec<String> {
     found
 }
 
-/// The modules of a crate: each with its text without comments and tests, and with the paths that it hands on by `pub use`.
+/// The modules of a crate: each with its text without comments and tests, and with the paths that it hands on by `pub
+/// use`.
 struct Modules(BTreeMap<String, (String, BTreeMap<String, String>)>);
 
 impl Modules {
@@ -340,7 +341,8 @@ fn no_files_import_each_other_in_a_circle() {
         let mut imports = modules.imports();
         let count: usize = imports.iter().map(|(_, others)| others.len()).sum();
         assert!(2 * count >= imports.len(), "the imports of {folder} are found: {count} of {} files", imports.len());
-        // Files that import no file that is left are taken away, until none is left or all are in a circle or above one.
+        // Files that import no file that is left are taken away, until none is left or all are in a circle or above
+        // one.
         while let Some(at) = imports.iter().position(|(_, others)| others.is_empty()) {
             let (done, _) = imports.swap_remove(at);
             for (_, others) in &mut imports {

@@ -1,6 +1,6 @@
 //! Every shipped experiment: its kernels compile for a GPU, it runs on the simulator with every result right, and the
-//! simulator's committed report is what any machine makes again, byte for byte. `SNAPSHOTS=overwrite` writes those reports anew.
-//! What is committed of GPUs is what its own records say, to the last byte.
+//! simulator's committed report is what any machine makes again, byte for byte. `SNAPSHOTS=overwrite` writes those
+//! reports anew. What is committed of GPUs is what its own records say, to the last byte.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

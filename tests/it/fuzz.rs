@@ -1,5 +1,5 @@
-//! The fuzz targets of `fuzz/` for a moment, on the stable compiler: their seeds, and seeds that were cut, doubled, mixed and
-//! flipped. `RUNNER_FUZZ=100000` runs each target that often.
+//! The fuzz targets of `fuzz/` for a moment, on the stable compiler: their seeds, and seeds that were cut, doubled,
+//! mixed and flipped. `RUNNER_FUZZ=100000` runs each target that often.
 
 #[path = "../../fuzz/bodies.rs"]
 mod bodies;

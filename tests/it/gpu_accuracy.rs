@@ -4,9 +4,9 @@
 //! its own constant, as one that runs experiments does: by the ladder that `runner doctor --calibrate` keeps, of other
 //! kernels than these. The memory of a process lies where it happens to, which a short copy feels, so both sides are
 //! medians over several processes. Without a device, or without a calibration, it says so and passes, unless
-//! `RUNNER_REQUIRE_GPU` is set. `RUNNER_ACCURACY_NCU` names what `ncu --csv --metrics gpu__time_duration.sum` printed of
-//! the test `under_a_profiler`, whose launches are the same kernels in the same order; `RUNNER_BIN` another binary than
-//! the one that cargo built.
+//! `RUNNER_REQUIRE_GPU` is set. `RUNNER_ACCURACY_NCU` names what `ncu --csv --metrics gpu__time_duration.sum` printed
+//! of the test `under_a_profiler`, whose launches are the same kernels in the same order; `RUNNER_BIN` another binary
+//! than the one that cargo built.
 
 use std::fmt::Write;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Whether two runs of one manifest on two machines of the same kind agree: in how many rows the intervals of the speedups
-//! overlap. Times by the host's clock are left out: hosts differ, and this is about GPUs.
+//! Whether two runs of one manifest on two machines of the same kind agree: in how many rows the intervals of the
+//! speedups overlap. Times by the host's clock are left out: hosts differ, and this is about GPUs.
 //!
 //! `RUNNER_AGREEMENT` names two or more pairs of `records.jsonl`, `A1:B1:A2:B2`. Prints a table of each pair, with the
 //! constants of the clocks and, for every row that does not agree, both times and both SM clocks. Without it the test

@@ -1,7 +1,7 @@
 //! Loops with a condition: driven by the host, and in a graph, where the device decides when they end.
 //!
-//! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set. The first
-//! test runs the same loops on the simulated device, which has no graphs.
+//! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set. The
+//! first test runs the same loops on the simulated device, which has no graphs.
 
 use std::sync::MutexGuard;
 
@@ -113,8 +113,8 @@ impl Bench {
         }
     }
 
-    /// Halves the distance from 2 in every iteration, in two buffers that are swapped, until the change is small: the first is
-    /// 1, so change number k is 2^(1-k).
+    /// Halves the distance from 2 in every iteration, in two buffers that are swapped, until the change is small: the
+    /// first is 1, so change number k is 2^(1-k).
     fn relax(&mut self, text: &str, iterations: u32) -> Work {
         let (zeros, n) = (bytes(&[0; LENGTH as usize]), scalar(ElementType::U32, u64::from(LENGTH)));
         let left = |count: u32| bytes(&[(2.0 - 0.5_f32.powi(count as i32 - 1)).to_bits(); LENGTH as usize]);

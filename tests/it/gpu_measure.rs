@@ -54,8 +54,8 @@ const fn copy(vectors: u64) -> Load {
     Load { kernel: "copy", amount: vectors, more: vectors + vectors / 50, room: vectors + vectors / 50 }
 }
 
-/// Cycles of one thread. What the events read besides is about as long as 6900 of them: 6.0 µs for 5000 cycles, 43.6 for
-/// 80,000 on an H100 at 1980 MHz.
+/// Cycles of one thread. What the events read besides is about as long as 6900 of them: 6.0 µs for 5000 cycles, 43.6
+/// for 80,000 on an H100 at 1980 MHz.
 const fn busy(cycles: u64) -> Load {
     Load { kernel: "busy", amount: cycles, more: cycles + (cycles + 6900) / 50, room: 1 }
 }

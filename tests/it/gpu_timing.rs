@@ -112,7 +112,8 @@ fn a_span_of_runs_takes_each_of_them_once() {
     }
 }
 
-/// The host waits at least as long as the kernel spins. The word that is there stays 0: each run adds to one of its own.
+/// The host waits at least as long as the kernel spins. The word that is there stays 0: each run adds to one of its
+/// own.
 #[test]
 fn on_the_hosts_clock_a_run_has_memory_of_its_own() {
     let Some(mut gpu) = gpu() else { return };
@@ -188,7 +189,8 @@ fn blocking_launches_are_timed_without_a_gate_and_the_method_says_so() {
     });
 }
 
-/// Kernels of one block: as many as there are streams run at once, and no timed span is shorter than its longest stream.
+/// Kernels of one block: as many as there are streams run at once, and no timed span is shorter than its longest
+/// stream.
 #[test]
 fn launches_of_several_streams_run_beside_each_other_in_every_regime() {
     let Some(mut gpu) = gpu() else { return };

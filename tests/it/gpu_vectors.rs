@@ -1,9 +1,10 @@
-//! Instruction forms on a real GPU: the files of `crates/ptx-conformance/ops`, and the catalogue of forms on many inputs.
+//! Instruction forms on a real GPU: the files of `crates/ptx-conformance/ops`, and the catalogue of forms on many
+//! inputs.
 //!
 //! With `RUNNER_RECORD=folder` the results are written there, a file an opcode, to be committed under
-//! `crates/ptx-conformance/vectors`; without it they are compared with what is committed. `RUNNER_PTX` names the folder `crates/ptx-conformance`
-//! where the package is elsewhere. Without a device each test prints `skipped: no CUDA device` and passes, unless
-//! `RUNNER_REQUIRE_GPU` is set.
+//! `crates/ptx-conformance/vectors`; without it they are compared with what is committed. `RUNNER_PTX` names the folder
+//! `crates/ptx-conformance` where the package is elsewhere. Without a device each test prints `skipped: no CUDA device`
+//! and passes, unless `RUNNER_REQUIRE_GPU` is set.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -110,8 +111,8 @@ fn every_form_gives_the_results_that_are_committed() {
 fn every_operation_gives_the_lanes_that_its_file_expects() {
     let Some(mut gpu) = gpu() else { return };
     let mut wrong = Vec::new();
-    // What ends in a fault costs the context, what the simulator refuses says nothing of a GPU, and an H100 does not run
-    // what newer devices have.
+    // What ends in a fault costs the context, what the simulator refuses says nothing of a GPU, and an H100 does not
+    // run what newer devices have.
     let fit = |f: &OpFile| f.fails.is_none() && f.refused.is_none() && f.needs.is_none();
     for file in files().into_iter().filter(fit) {
         let found = results(&mut gpu, &file.ptx, 32, &[], 32 * file.width);

@@ -39,7 +39,8 @@ impl Home {
         let path = self.dir.path().join("python");
         let text_path = self.dir.path().join("python.txt");
         fs::write(&text_path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        // Another process writes what is executed: a test that forks meanwhile would hold a descriptor open for writing.
+        // Another process writes what is executed: a test that forks meanwhile would hold a descriptor open for
+        // writing.
         let made = Command::new("install").args(["-m", "755"]).args([&text_path, &path]).status().unwrap();
         assert!(made.success());
         path.to_str().unwrap().to_owned()

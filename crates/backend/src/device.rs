@@ -50,8 +50,8 @@ pub trait Device: std::fmt::Debug {
     /// Loads compiled code or a plug-in, eagerly: no later launch pays for it.
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError>;
 
-    /// Loads PTX of this program's own, once for each text; it stays for the life of the device. `None` where the device
-    /// does not run PTX.
+    /// Loads PTX of this program's own, once for each text; it stays for the life of the device. `None` where the
+    /// device does not run PTX.
     fn load_builtin(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError>;
 
     /// Frees a module with its kernels, symbols and host functions.
@@ -119,8 +119,8 @@ pub trait Device: std::fmt::Debug {
     /// Runs a body `batch.repeat` times, each prepared first.
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError>;
 
-    /// What the simulator's sanitizer does not look for in later launches; it looks for everything at first. Other devices
-    /// have none.
+    /// What the simulator's sanitizer does not look for in later launches; it looks for everything at first. Other
+    /// devices have none.
     fn set_unsanitized(&mut self, _unsanitized: Option<&Unsanitized>) {}
 
     /// Makes later launches of the simulator run a sample of their blocks, or all, as at first. Their report then has
@@ -196,8 +196,8 @@ pub trait EnergyMeter {
 
 /// A device that calls functions of plug-ins on the host.
 pub trait HostFunctions {
-    /// Finds a function of a plug-in and lets it prepare for these arguments, outside of the measured time. Every call of
-    /// it has the same scalars, and buffers of the same sizes.
+    /// Finds a function of a plug-in and lets it prepare for these arguments, outside of the measured time. Every call
+    /// of it has the same scalars, and buffers of the same sizes.
     fn host_function(&mut self, module: ModuleId, name: &str, args: &[LaunchArg]) -> Result<FunctionId, DeviceError>;
 }
 

@@ -135,7 +135,8 @@ impl Step {
         1 + inner.iterations.iter().take(Loop::LONGEST_PERIOD).map(count).sum::<usize>()
     }
 
-    /// Upper bound of the operations that it queues. For a host function this is an assumption: library calls queue a few.
+    /// Upper bound of the operations that it queues. For a host function this is an assumption: library calls queue a
+    /// few.
     pub fn operations(&self) -> usize {
         match self {
             Self::Launch(_) | Self::Copy { .. } | Self::Memset { .. } => 1,

@@ -28,9 +28,9 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Replaces the file at `path`: writes a new one, syncs it and gives it this name. Readers see the old bytes or the new,
-/// even after a crash of the machine. The new file has no name until it is complete, so that nothing is left of it if the
-/// process is killed.
+/// Replaces the file at `path`: writes a new one, syncs it and gives it this name. Readers see the old bytes or the
+/// new, even after a crash of the machine. The new file has no name until it is complete, so that nothing is left of it
+/// if the process is killed.
 ///
 /// A link, a pipe or a device in its place is replaced and not written to. Creates the folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {

@@ -213,8 +213,8 @@ impl Batch<'_> {
         failure(why, "")
     }
 
-    /// Adds this unit's hashes, which an entry of the cache may lack, and the library that code for a GPU is later linked
-    /// with: the cache does not store the toolkit's path.
+    /// Adds this unit's hashes, which an entry of the cache may lack, and the library that code for a GPU is later
+    /// linked with: the cache does not store the toolkit's path.
     fn finished(&self, unit: &CompileUnit, identity: &Identity, compiled: Compiled) -> UnitResult {
         let device_runtime = match self.target {
             Target::Gpu(_) if unit.settings.relocatable => {

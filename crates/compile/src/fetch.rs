@@ -1,5 +1,5 @@
-//! Fetches the pinned compiler and headers, or compute-sanitizer, into the user's cache. pip downloads them and checks every file against its
-//! hash. The folder gets its final name only when it is complete.
+//! Fetches the pinned compiler and headers, or compute-sanitizer, into the user's cache. pip downloads them and checks
+//! every file against its hash. The folder gets its final name only when it is complete.
 //!
 //! The user's configuration decides which package index pip uses. Nothing here runs with `--offline`.
 

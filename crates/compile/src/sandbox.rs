@@ -4,8 +4,8 @@
 //! nvcc and clang are programs that start others: they also read and run what the system has installed, and write to a
 //! folder of their own.
 //!
-//! The kernel enforces this by Landlock (Linux 5.13, connections 6.7). Without it, only the limits of memory and of file
-//! sizes hold.
+//! The kernel enforces this by Landlock (Linux 5.13, connections 6.7). Without it, only the limits of memory and of
+//! file sizes hold.
 
 use std::env;
 use std::path::{Path, PathBuf};

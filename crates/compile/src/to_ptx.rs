@@ -1,8 +1,8 @@
 //! Kernels that nvcc or clang compiles: to PTX, which the toolkit's assembler turns into machine code for a GPU.
 //!
-//! Neither compiler can be asked for the name of a kernel in the code, as NVRTC can. So a second file includes the source
-//! and has a variable for each wanted kernel, which is initialised with its address: this also instantiates templates. The
-//! names are read from the PTX, and the variables are taken out of it.
+//! Neither compiler can be asked for the name of a kernel in the code, as NVRTC can. So a second file includes the
+//! source and has a variable for each wanted kernel, which is initialised with its address: this also instantiates
+//! templates. The names are read from the PTX, and the variables are taken out of it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

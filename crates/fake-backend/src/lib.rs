@@ -1,8 +1,8 @@
 //! The device of the tests: host functions in place of kernels.
 //!
 //! It implements the same traits as a GPU, with memory between guard zones, limits, a clock whose readings the test
-//! chooses, and faults on request. A kernel is a function over its arguments' memory; it may write outside of a buffer as
-//! a real one may. It accepts everything that a GPU accepts, so that `execute` has to detect the faults.
+//! chooses, and faults on request. A kernel is a function over its arguments' memory; it may write outside of a buffer
+//! as a real one may. It accepts everything that a GPU accepts, so that `execute` has to detect the faults.
 
 mod device;
 mod measure;

@@ -1,7 +1,8 @@
 //! Reads TOML into a validated `Manifest`, and reports every fault at its place.
 //!
 //! The text is read into raw types that mirror the file, and these are then validated. Nothing here expands the matrix,
-//! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a manifest.
+//! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a
+//! manifest.
 
 use runner_model::{diagnostics, experiment, expr, includes, model, npy, project, ptx, regular};
 

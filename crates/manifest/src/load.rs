@@ -24,7 +24,8 @@ const LONGEST: u64 = 8 << 20;
 /// The hint for a file that is not a manifest.
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
-/// Reads and validates a manifest, whose files are in its own project. The error contains every fault, each with its place.
+/// Reads and validates a manifest, whose files are in its own project. The error contains every fault, each with its
+/// place.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     load_within(path, Project::from_manifest(path))
 }

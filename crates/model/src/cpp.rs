@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::includes::{Scanner, SearchPath};
 use crate::model::{hex, sha256_hex};
 
-/// SHA-256 of a source and of what it includes from its own folder; `None` if an include cannot be followed, so that more
-/// may be included.
+/// SHA-256 of a source and of what it includes from its own folder; `None` if an include cannot be followed, so that
+/// more may be included.
 ///
 /// # Errors
 ///

@@ -229,7 +229,8 @@ struct Walk<'a> {
     outside: Vec<PathBuf>,
 }
 
-/// What is left to do, the last first. A list instead of recursion: files may include each other in a chain of any length.
+/// What is left to do, the last first. A list instead of recursion: files may include each other in a chain of any
+/// length.
 enum Task {
     /// Find the files that an include of a file in this folder leads to.
     Follow(Include, Arc<Path>),

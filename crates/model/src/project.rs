@@ -1,8 +1,8 @@
 //! The folders that the files of a manifest may be in.
 //!
-//! A manifest may come from a stranger. What it names is read by this program with the user's rights and may be quoted in
-//! messages and reports, so files outside its project are refused unless the user allows them. So are those below `.git`,
-//! where the user's settings and credentials for the checkout are.
+//! A manifest may come from a stranger. What it names is read by this program with the user's rights and may be quoted
+//! in messages and reports, so files outside its project are refused unless the user allows them. So are those below
+//! `.git`, where the user's settings and credentials for the checkout are.
 
 use std::env;
 use std::fs;

@@ -1,8 +1,8 @@
 //! Plans the cases of a base beside those of the manifest, in the same groups.
 //!
 //! A case of the base joins the group of the case with its key, as a variant of its own. It keeps its launches, sources
-//! and options. Inputs, checks and the way of measuring are those of the manifest, so that both run on one memory; a case
-//! whose buffers or checks say something else is refused.
+//! and options. Inputs, checks and the way of measuring are those of the manifest, so that both run on one memory; a
+//! case whose buffers or checks say something else is refused.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem::take;

@@ -1,17 +1,17 @@
 //! The costs of a plan: device memory by arithmetic, and time by a simple model.
 //!
-//! The model of time is rough. Inputs are made, and outputs checked, on the device at [`DEVICE_BYTES_PER_SECOND`]. A launch
-//! moves its `work.bytes` (without these, all its buffers) at [`SHARE_OF_PEAK`] of the device's peak. A case takes
-//! [`CASE_SECONDS`], and is launched for warm-up, check and re-check, and then for [`SAMPLING_SECONDS`], in which most
-//! cases reach their precision, at least `min_samples` and at most `max_samples` times and for no longer than its budget.
-//! A case on the host uses up its budget. Compiling is left out, since it is cached. For six shipped experiments on an
-//! H200 the estimates add up to 22 s, and the runs took 39 s: each is within a factor of 2, but for `reduction_operators`
-//! with 4.4, where many cases do not reach their precision and use up their budget.
+//! The model of time is rough. Inputs are made, and outputs checked, on the device at [`DEVICE_BYTES_PER_SECOND`]. A
+//! launch moves its `work.bytes` (without these, all its buffers) at [`SHARE_OF_PEAK`] of the device's peak. A case
+//! takes [`CASE_SECONDS`], and is launched for warm-up, check and re-check, and then for [`SAMPLING_SECONDS`], in which
+//! most cases reach their precision, at least `min_samples` and at most `max_samples` times and for no longer than its
+//! budget. A case on the host uses up its budget. Compiling is left out, since it is cached. For six shipped
+//! experiments on an H200 the estimates add up to 22 s, and the runs took 39 s: each is within a factor of 2, but for
+//! `reduction_operators` with 4.4, where many cases do not reach their precision and use up their budget.
 //!
 //! On the simulator a case is launched once, for its check. Its warp instructions are estimated as
-//! [`INSTRUCTIONS_PER_WARP`] for each warp, [`INSTRUCTIONS_PER_REQUEST`] for each 128 bytes that the job moves, and one for
-//! each 32 operations; they take 1 / [`SIMULATED_PER_SECOND`] each. Over the committed simulated reports the estimate of
-//! instructions has a median of 1.0 times the count; four of five cases are within a factor of 4.
+//! [`INSTRUCTIONS_PER_WARP`] for each warp, [`INSTRUCTIONS_PER_REQUEST`] for each 128 bytes that the job moves, and one
+//! for each 32 operations; they take 1 / [`SIMULATED_PER_SECOND`] each. Over the committed simulated reports the
+//! estimate of instructions has a median of 1.0 times the count; four of five cases are within a factor of 4.
 
 use std::collections::HashMap;
 

@@ -230,7 +230,8 @@ enum Condition {
     Exclude(u16),
 }
 
-/// Conditions that could not be evaluated: per condition and failing part of it, the first cell and the number of cells.
+/// Conditions that could not be evaluated: per condition and failing part of it, the first cell and the number of
+/// cells.
 #[derive(Default)]
 struct Faults(BTreeMap<(Condition, Option<(usize, usize)>), Instance>);
 

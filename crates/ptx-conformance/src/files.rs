@@ -3,8 +3,8 @@
 //! The kernel `test` of a file takes the address of the results of 32 lanes, `width` bytes each, and stores a result
 //! that each lane computes from its index. The expectations are comments: `// width: 4`, then `// lane 0: 0x…` for some
 //! lanes or `// all: 0x…` for all; or `// fails: …` if the launch must end in a trap whose message contains these
-//! words; or `// refused: …` if the simulator must refuse the file with these words. `// needs: sm_100a` names the target
-//! of a file that an H100 cannot run: its expectations are those of the PTX ISA, and no GPU has confirmed them.
+//! words; or `// refused: …` if the simulator must refuse the file with these words. `// needs: sm_100a` names the
+//! target of a file that an H100 cannot run: its expectations are those of the PTX ISA, and no GPU has confirmed them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

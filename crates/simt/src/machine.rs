@@ -187,8 +187,8 @@ impl Machine {
         self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
     }
 
-    /// Turns the sanitizer off or on for later launches; it stays off if the options have none. Findings of `ignored` are not
-    /// reported.
+    /// Turns the sanitizer off or on for later launches; it stays off if the options have none. Findings of `ignored`
+    /// are not reported.
     pub const fn set_sanitizer(&mut self, is_on: bool, ignored: Ignored) {
         self.sanitizes = is_on;
         self.options.ignored = ignored;

@@ -1,8 +1,9 @@
 //! A stratified sample of the blocks of a grid: which blocks run in place of all, and how many blocks each stands for.
 //!
 //! Every axis is cut into strata. The first two and the last two positions are strata of their own, since blocks at the
-//! edges of a grid do other work than those inside; the positions between are cut into stretches of nearly equal length,
-//! each of which is represented by one position. A stratum of the grid is the product of one stratum of each axis.
+//! edges of a grid do other work than those inside; the positions between are cut into stretches of nearly equal
+//! length, each of which is represented by one position. A stratum of the grid is the product of one stratum of each
+//! axis.
 
 /// The most blocks of a sample. A grid of no more blocks runs as a whole.
 pub const MOST: u64 = 256;

@@ -33,8 +33,8 @@ pub struct RunArgs {
     pub narrowing: Narrowing,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Run on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between commas.
-    /// Groups whose times depend on the host run alone. With `--backend sim`, on a simulator for each number.
+    /// Run on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between
+    /// commas. Groups whose times depend on the host run alone. With `--backend sim`, on a simulator for each number.
     #[arg(long, value_name = "LIST", help_heading = "Device",
           conflicts_with_all = ["device", "sim_device", "shard", "against", "counters", "memcheck", "json"])]
     pub devices: Option<String>,
@@ -48,8 +48,9 @@ pub struct RunArgs {
     /// Continue an interrupted run: measure only what is missing or outdated.
     #[arg(long)]
     pub resume: bool,
-    /// Run only shard I of N: whole groups, divided by their estimated times, in the same way on every machine. Writes a
-    /// journal [default folder: `target/shards/<experiment>/<device>/<I>-of-<N>`], of which `runner merge` makes a report.
+    /// Run only shard I of N: whole groups, divided by their estimated times, in the same way on every machine. Writes
+    /// a journal [default folder: `target/shards/<experiment>/<device>/<I>-of-<N>`], of which `runner merge` makes a
+    /// report.
     #[arg(long, value_name = "I/N", conflicts_with = "against")]
     pub shard: Option<Shard>,
     /// Do not download anything.
@@ -66,8 +67,8 @@ pub struct RunArgs {
     /// Print every event as a line of JSON on standard output, for programs.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Write what the first run of every case left to a folder of this one: buffers and both sides of checks as `.npy`, and
-    /// the text that kernels printed.
+    /// Write what the first run of every case left to a folder of this one: buffers and both sides of checks as `.npy`,
+    /// and the text that kernels printed.
     #[arg(long, value_name = "DIR", conflicts_with = "devices")]
     pub keep_outputs: Option<PathBuf>,
     /// After the run, list the N cases that took the most time.
@@ -95,12 +96,12 @@ pub struct ShowArgs {
     /// Keep the buffers and both sides of the checks in a folder of this one, as `.npy`.
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
-    /// Extents in row-major order, as in `--shape 1024x512`, or of one buffer, as in `--shape out=4x8`; may be repeated.
-    /// Buffers and sides of checks with so many elements are then shown by row and column.
+    /// Extents in row-major order, as in `--shape 1024x512`, or of one buffer, as in `--shape out=4x8`; may be
+    /// repeated. Buffers and sides of checks with so many elements are then shown by row and column.
     #[arg(long, value_name = "[BUFFER=]SHAPE")]
     pub shape: Vec<String>,
-    /// Also show elements of a buffer, as in `--element 'out[3, 0..8]'`; may be repeated. A buffer without a shape has one
-    /// index.
+    /// Also show elements of a buffer, as in `--element 'out[3, 0..8]'`; may be repeated. A buffer without a shape has
+    /// one index.
     #[arg(long, value_name = "BUFFER[INDEX]")]
     pub element: Vec<String>,
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.

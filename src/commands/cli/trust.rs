@@ -44,8 +44,8 @@ impl ReachArgs {
 pub struct TrustArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// Build and run the host functions of manifests: code that can do anything that you can. Remembered for the project
-    /// until the code changes.
+    /// Build and run the host functions of manifests: code that can do anything that you can. Remembered for the
+    /// project until the code changes.
     #[arg(long)]
     pub allow_host_code: bool,
 }

@@ -1,8 +1,9 @@
-//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles, references in Python and C++, and lines of shell in a project's `cluster.toml`. They
-//! can do anything that the user can, and a manifest may come from a stranger.
+//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles, references in
+//! Python and C++, and lines of shell in a project's `cluster.toml`. They can do anything that the user can, and a
+//! manifest may come from a stranger.
 //!
-//! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of the
-//! user's state folder, and asked for again when the code has changed.
+//! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of
+//! the user's state folder, and asked for again when the code has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,8 +21,8 @@ use crate::regular;
 /// The folder below `runner` in the user's state folder that has a file for each consent.
 const FOLDER: &str = "host-code";
 
-/// Host code of the shipped experiments, which needs no consent: the text of a file, and how the names of its functions for
-/// `host` variants begin. A function with another name would be one of a system library.
+/// Host code of the shipped experiments, which needs no consent: the text of a file, and how the names of its functions
+/// for `host` variants begin. A function with another name would be one of a system library.
 const SHIPPED: [(&str, &str); 4] = [
     (include_str!("../../../kernels/cublas.cu"), "cublas_"),
     (include_str!("../../../kernels/cub_reduce.cu"), "cub_"),
@@ -125,8 +126,8 @@ fn is_compiled_by_a_program(unit: &CompileUnit) -> bool {
     unit.form() == SourceForm::Cuda && (unit.plugin.is_some() || unit.compiler != KernelCompiler::Nvrtc)
 }
 
-/// Whether a unit is code that is shipped with this program, and nothing of the manifest changes its meaning. It may not
-/// include files of the project: these could replace headers that the compiler's own headers include.
+/// Whether a unit is code that is shipped with this program, and nothing of the manifest changes its meaning. It may
+/// not include files of the project: these could replace headers that the compiler's own headers include.
 fn is_shipped(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> bool {
     let is_plain = unit.defines.is_empty() && unit.options.is_empty() && unit.linked.is_empty();
     let mut libraries = unit.plugin.iter().flat_map(|plugin| &plugin.libraries);

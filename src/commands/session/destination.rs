@@ -36,7 +36,8 @@ impl Destination {
         Self { dir }
     }
 
-    /// Refuses a folder that a link leads to, unless `--out` names it, and one named by `--out` that has the report of a plain run: variants of a base do not belong into it.
+    /// Refuses a folder that a link leads to, unless `--out` names it, and one named by `--out` that has the report of
+    /// a plain run: variants of a base do not belong into it.
     pub fn may_be_written(&self, options: &RunOptions) -> Result<(), Failure> {
         if options.out.is_none() {
             stays_here(&self.dir)?;

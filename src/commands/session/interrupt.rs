@@ -22,8 +22,8 @@ pub fn while_concluding<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Listens for Ctrl-C and says on standard error what it does. The second ends a phase that does not look for it, such as
-/// planning; the third ends the process at once.
+/// Listens for Ctrl-C and says on standard error what it does. The second ends a phase that does not look for it, such
+/// as planning; the third ends the process at once.
 pub fn interrupt() -> Result<Interrupt, Failure> {
     let count = AtomicU32::new(0);
     let say = move |urgency| {

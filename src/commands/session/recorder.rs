@@ -80,8 +80,8 @@ impl Recorder {
         Ok((Self { journal, progress, lines, expected_failures: Vec::new(), lost: None }, held))
     }
 
-    /// From now on, outcomes are compared with the failures that the manifest expects of their variants, whose names end
-    /// in `suffix`.
+    /// From now on, outcomes are compared with the failures that the manifest expects of their variants, whose names
+    /// end in `suffix`.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str) {
         let failures_of = |variant: &crate::plan::PlannedVariant| {
             let spec = &manifest.variants[variant.spec];

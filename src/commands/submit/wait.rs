@@ -13,8 +13,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How long the collecting job may take to start and end after the last task.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Waits until no shard is queued or running and the collecting job has ended, then collects: only one may write a report
-/// at a time. `out` is the folder of the reports.
+/// Waits until no shard is queued or running and the collecting job has ended, then collects: only one may write a
+/// report at a time. `out` is the folder of the reports.
 pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let failure = |error: crate::cluster::JobError| Failure::environment(error.to_string());
     let job = Job::read(dir).map_err(failure)?;

@@ -1,5 +1,5 @@
-//! `runner submit`, `status` and `collect`, as a user types them, with a Slurm that is made of shell scripts: it runs every
-//! element of an array before `sbatch` returns. `tests/slurm` has a real one.
+//! `runner submit`, `status` and `collect`, as a user types them, with a Slurm that is made of shell scripts: it runs
+//! every element of an array before `sbatch` returns. `tests/slurm` has a real one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

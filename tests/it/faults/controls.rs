@@ -58,8 +58,8 @@ const CHANGED_INPUT: Wrong = Wrong {
     count: 1,
 };
 
-/// The input is 1, 2, 3, …: element i should be i + 1. Of memory that was never written, floats are NaN and integers are
-/// the poison, four bytes of 0xCB.
+/// The input is 1, 2, 3, …: element i should be i + 1. Of memory that was never written, floats are NaN and integers
+/// are the poison, four bytes of 0xCB.
 const OF_BOTH_TYPES: [Wrong; 7] = [
     Wrong {
         variant: "leaves_zeros",

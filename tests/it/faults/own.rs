@@ -1,5 +1,5 @@
-//! The tool's own kernels under compute-sanitizer: those that prepare, watch and compare memory in a run, and those that
-//! measure a device.
+//! The tool's own kernels under compute-sanitizer: those that prepare, watch and compare memory in a run, and those
+//! that measure a device.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The identities of shipped cases on the simulator's device: reports are matched by the key, stored results trusted by the
-//! fingerprint, so neither may change by a change of this program's types.
+//! The identities of shipped cases on the simulator's device: reports are matched by the key, stored results trusted by
+//! the fingerprint, so neither may change by a change of this program's types.
 //!
 //! No compiler is needed: the key of a unit's code, whose own tests say what it covers, is made up of the unit.
 
@@ -44,7 +44,8 @@ const EXPERIMENTS: &[(&str, usize, &str)] = &[
     ("warp_primitives", 2, "f5a0b4b488bc402cf09a66643cf580e1dad92f7f509ac6adf841759c2ff585c2"),
 ];
 
-/// Some cases in full: launches, the host, a copy by the driver, files that are read, several launches, a grid of shapes.
+/// Some cases in full: launches, the host, a copy by the driver, files that are read, several launches, a grid of
+/// shapes.
 const CASES: &[&str] = &[
     "reduce neighbored[n=16384, block=128, type=i32] ec4640760fc0f1bc1434bf78edfc76c756097fe3cae78cd8f2cb3e2d7f637d07",
     "reduce cpu[n=16384, block=128, type=f32] 90e726209955cf20cd2a21e099c35f094edec8342b020bf27ab0c39dc50e3e98",

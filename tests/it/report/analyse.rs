@@ -48,8 +48,8 @@ fn find<'a>(records: &'a Records, variant: &str) -> &'a CaseRecord {
 const RAMP: [f64; 9] = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0, 900.0];
 
 /// The lower end of the interval of [`RAMP`]. The second and the last but one of nine cover 492/512, the third and the
-/// last but two 420/512. By Hettmansperger and Sheather the end lies 7 I / (2 + 5 I) of the way from the second sample to
-/// the third, with I = (492 − 0.95 · 512) / 72.
+/// last but two 420/512. By Hettmansperger and Sheather the end lies 7 I / (2 + 5 I) of the way from the second sample
+/// to the third, with I = (492 − 0.95 · 512) / 72.
 const LOW: f64 = 222.790_697_674_418_6;
 const HIGH: f64 = 1000.0 - LOW;
 

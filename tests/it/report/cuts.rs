@@ -1,5 +1,5 @@
-//! A journal that ends anywhere: a run was killed, a resumed one, or one that was still compiling. Whatever is made of it
-//! has every case that was settled and is not run again.
+//! A journal that ends anywhere: a run was killed, a resumed one, or one that was still compiling. Whatever is made of
+//! it has every case that was settled and is not run again.
 
 use std::collections::BTreeMap;
 use std::fs;

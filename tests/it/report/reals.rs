@@ -1,4 +1,5 @@
-//! Numbers that JSON does not have, in every place of events and of records: none is lost on the way to the disk and back.
+//! Numbers that JSON does not have, in every place of events and of records: none is lost on the way to the disk and
+//! back.
 
 use std::fmt::Debug;
 

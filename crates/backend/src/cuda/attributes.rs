@@ -100,7 +100,8 @@ fn name(device: sys::CUdevice) -> Result<String, DeviceError> {
 /// Returns the PCI address, for example `0000:18:00.0`, by which NVML finds the device.
 pub(super) fn pci_bus_id(device: sys::CUdevice) -> Result<String, DeviceError> {
     let mut text: [c_char; 32] = [0; 32];
-    // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, the last of them a NUL.
+    // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, the last of them
+    // a NUL.
     check("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as c_int, device) })?;
     // SAFETY: the driver ended the text with a NUL.
     Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())

@@ -1,9 +1,10 @@
-//! The condition of a loop as a kernel: PTX that reads buffers, evaluates the expression and says whether the loop goes on.
+//! The condition of a loop as a kernel: PTX that reads buffers, evaluates the expression and says whether the loop goes
+//! on.
 //!
-//! The kernel gives the same truth as [`Condition::holds`], and notices every case in which the expression has no value.
-//! The driver compiles the text, and resolves `cudaGraphSetConditional`, so neither a toolkit nor a linker is needed. A
-//! condition whose kinds depend on its values, or whose functions give other bits on a GPU (`**`, `log2`, `%` of floats),
-//! is not translated.
+//! The kernel gives the same truth as [`Condition::holds`], and notices every case in which the expression has no
+//! value. The driver compiles the text, and resolves `cudaGraphSetConditional`, so neither a toolkit nor a linker is
+//! needed. A condition whose kinds depend on its values, or whose functions give other bits on a GPU (`**`, `log2`, `%`
+//! of floats), is not translated.
 
 mod expression;
 #[cfg(test)]
@@ -19,12 +20,12 @@ pub(super) const MOST_READ: usize = 64;
 
 /// The kernel that begins a loop: state, counter, handle.
 pub(super) const BEGIN: &str = "begin_loop";
-/// The kernel that ends an iteration: state, counter, bound, number of the condition, the handle of the loop, that of the
-/// next iteration of its body, and the address of each element that the condition reads.
+/// The kernel that ends an iteration: state, counter, bound, number of the condition, the handle of the loop, that of
+/// the next iteration of its body, and the address of each element that the condition reads.
 pub(super) const JUDGE: &str = "end_iteration";
 
-/// Words of the state, which all loops of a graph share: the number of the condition that failed, from 1; the iterations
-/// of the loop that ended last; what the failed condition read.
+/// Words of the state, which all loops of a graph share: the number of the condition that failed, from 1; the
+/// iterations of the loop that ended last; what the failed condition read.
 pub(super) const FAILED: usize = 0;
 pub(super) const ITERATIONS: usize = 1;
 pub(super) const VALUES: usize = 2;

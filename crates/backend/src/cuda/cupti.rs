@@ -1,9 +1,9 @@
 //! CUPTI's activity records: the times at which the hardware began and ended each kernel, copy and memset.
 //!
-//! The reference clock for event times, in a separate process, since tracing slows what it traces. The library is opened
-//! at run time without its headers: the few entry points and the first fields of the records are declared here, which
-//! `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to
-//! `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced: a host function may queue anything.
+//! The reference clock for event times, in a separate process, since tracing slows what it traces. The library is
+//! opened at run time without its headers: the few entry points and the first fields of the records are declared here,
+//! which `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to `…6`,
+//! `CUpti_ActivityMemset` to `…4`). Nothing else is traced: a host function may queue anything.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::env;

@@ -1,10 +1,10 @@
 //! Where the hardware begins each launch.
 //!
-//! An H100 gives the first block of each launch to the next of eight places, most likely its GPCs, which differ in their
-//! distance from the memory. So the time of a short kernel recurs with every eighth launch: 16,384 integers summed in two
-//! launches take 4.2 to 5.5 µs, and one block 1.8 to 2.2 µs. If a run makes an even number of launches, its repetitions
-//! see only some of the places, and which ones is chance. One empty launch more, before the flush, makes the number odd:
-//! eight runs in a row then begin in every place once.
+//! An H100 gives the first block of each launch to the next of eight places, most likely its GPCs, which differ in
+//! their distance from the memory. So the time of a short kernel recurs with every eighth launch: 16,384 integers
+//! summed in two launches take 4.2 to 5.5 µs, and one block 1.8 to 2.2 µs. If a run makes an even number of launches,
+//! its repetitions see only some of the places, and which ones is chance. One empty launch more, before the flush,
+//! makes the number odd: eight runs in a row then begin in every place once.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

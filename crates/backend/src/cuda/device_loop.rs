@@ -1,12 +1,12 @@
 //! Loops with a condition in a graph: the device decides when they end.
 //!
 //! A loop is a WHILE node. Its body is one iteration and a kernel that evaluates the condition ([`super::condition`]),
-//! counts, and sets the node's handle. Where iterations differ, since buffers are swapped, the body is the first of them
-//! and an IF node with the next one, and so on. A kernel before the WHILE node sets its count to zero. What the host has to
-//! know is in a piece of device memory, read once when the graph has ended.
+//! counts, and sets the node's handle. Where iterations differ, since buffers are swapped, the body is the first of
+//! them and an IF node with the next one, and so on. A kernel before the WHILE node sets its count to zero. What the
+//! host has to know is in a piece of device memory, read once when the graph has ended.
 //!
-//! A graph is filled between captures: what lies between two loops is captured into it, a conditional node is added, and
-//! its body is filled last, when nothing is captured.
+//! A graph is filled between captures: what lies between two loops is captured into it, a conditional node is added,
+//! and its body is filled last, when nothing is captured.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -223,8 +223,8 @@ impl Filler<'_> {
     fn queue(&mut self, queue: impl FnOnce(&Stream) -> Result<(), DeviceError>) -> Result<(), DeviceError> {
         if !self.is_capturing {
             let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-            // SAFETY: the stream lives and captures nothing; the nodes are of the graph, which lives, and their edges are
-            // plain ones.
+            // SAFETY: the stream lives and captures nothing; the nodes are of the graph, which lives, and their edges
+            // are plain ones.
             check("cuStreamBeginCaptureToGraph", unsafe {
                 sys::cuStreamBeginCaptureToGraph(
                     self.stream.raw(),
@@ -275,8 +275,8 @@ impl Filler<'_> {
             reserved2: 0,
         };
         let mut node = ptr::null_mut();
-        // SAFETY: the graph lives and nothing is captured into it; the last nodes are its own, with plain edges; node and
-        // parameters outlive the call.
+        // SAFETY: the graph lives and nothing is captured into it; the last nodes are its own, with plain edges; node
+        // and parameters outlive the call.
         check("cuGraphAddNode", unsafe {
             sys::cuGraphAddNode_v2(
                 &raw mut node,

@@ -1,8 +1,8 @@
 //! Runs work back to back while the energy counter is read.
 //!
 //! Two portions of runs are queued at any time: while one is running the host reads the counter, which takes some
-//! milliseconds, and queues the next. Runs are captured into a CUDA graph where possible, since short ones would wait for
-//! the host to launch them. The host's clock gives the rate of the runs.
+//! milliseconds, and queues the next. Runs are captured into a CUDA graph where possible, since short ones would wait
+//! for the host to launch them. The host's clock gives the rate of the runs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -46,15 +46,15 @@ impl Closed<'_> {
     /// Makes everything that is queued from here on wait.
     pub fn wait(&self, stream: &Stream) -> Result<(), DeviceError> {
         let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
-        // SAFETY: the word is mapped host memory that lives as long as the gate; the caller that queues work behind it waits
-        // for the stream before the gate goes.
+        // SAFETY: the word is mapped host memory that lives as long as the gate; the caller that queues work behind it
+        // waits for the stream before the gate goes.
         check("cuStreamWaitValue32", unsafe {
             sys::cuStreamWaitValue32_v2(stream.raw(), self.device, self.epoch, flags)
         })
     }
 
-    /// Does `work` under a watchdog, which opens the gate if that takes too long. Returns the result, and whether the gate
-    /// stayed closed.
+    /// Does `work` under a watchdog, which opens the gate if that takes too long. Returns the result, and whether the
+    /// gate stayed closed.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
         thread::scope(|scope| {
             let (done, watch) = channel::<()>();

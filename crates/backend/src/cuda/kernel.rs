@@ -1,7 +1,7 @@
 //! Launches a kernel of a loaded module, and knows the resources that it takes.
 //!
-//! [`super::shape`] checks launches against the device's limits. Here number and sizes of the arguments are checked where
-//! the driver reports them, since the driver reads as many as the kernel declares.
+//! [`super::shape`] checks launches against the device's limits. Here number and sizes of the arguments are checked
+//! where the driver reports them, since the driver reads as many as the kernel declares.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
@@ -131,8 +131,8 @@ impl Kernel {
             attrs: attributes.as_mut_ptr(),
             numAttrs: count,
         };
-        // SAFETY: function and stream live, the attributes outlive the call, and the pointers lead to values that are as
-        // large as the parameters, which the driver copies before it returns.
+        // SAFETY: function and stream live, the attributes outlive the call, and the pointers lead to values that are
+        // as large as the parameters, which the driver copies before it returns.
         check("cuLaunchKernelEx", unsafe {
             sys::cuLaunchKernelEx(&raw const config, self.function, arguments.pointers(), std::ptr::null_mut())
         })

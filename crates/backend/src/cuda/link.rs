@@ -126,8 +126,8 @@ impl Linker {
         };
         let path = c_path(library)?;
         for Input { name, bytes } in inputs {
-            // SAFETY: the state lives; the data is as long as said, PTX with its NUL; the name ends with a NUL; there are
-            // no options, for which null is allowed.
+            // SAFETY: the state lives; the data is as long as said, PTX with its NUL; the name ends with a NUL; there
+            // are no options, for which null is allowed.
             let added = unsafe {
                 sys::cuLinkAddData_v2(
                     self.state,

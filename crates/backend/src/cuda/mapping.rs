@@ -1,7 +1,7 @@
 //! Maps device memory in a range of addresses of its own, with unmapped addresses behind it.
 //!
-//! Memory of `cuMemAlloc` lies beside other memory, so that a write far behind a buffer hits something else unnoticed. Here
-//! each allocation is mapped into a reserved range that is longer by one granule (2 MiB): an access there faults.
+//! Memory of `cuMemAlloc` lies beside other memory, so that a write far behind a buffer hits something else unnoticed.
+//! Here each allocation is mapped into a reserved range that is longer by one granule (2 MiB): an access there faults.
 
 use cudarc::driver::sys;
 
@@ -106,7 +106,8 @@ impl Range {
     /// `enough` judges whether the addresses were exhausted.
     fn reserve(bytes: usize, enough: &dyn Fn(sys::CUresult) -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
-        // SAFETY: `address` outlives the call; zeros leave alignment and place to the driver, and the flags must be zero.
+        // SAFETY: `address` outlives the call; zeros leave alignment and place to the driver, and the flags must be
+        // zero.
         let code = unsafe { sys::cuMemAddressReserve(&raw mut address, bytes, 0, 0, 0) };
         enough(code)?;
         check("cuMemAddressReserve", code)?;
@@ -130,7 +131,8 @@ struct Mapped {
 
 impl Mapped {
     fn new(physical: &Physical, range: &Range, bytes: usize) -> Result<Self, DeviceError> {
-        // SAFETY: the range is reserved and longer than `bytes`, which is the size of the memory; the flags must be zero.
+        // SAFETY: the range is reserved and longer than `bytes`, which is the size of the memory; the flags must be
+        // zero.
         check("cuMemMap", unsafe { sys::cuMemMap(range.address, bytes, 0, physical.0, 0) })?;
         Ok(Self { address: range.address, bytes })
     }

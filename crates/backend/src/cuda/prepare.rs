@@ -1,7 +1,7 @@
 //! Prepares memory before a run, by kernels of its own.
 //!
-//! The driver fills and copies with kernels, copy engines or commands, as it sees fit. The number of launches between two
-//! runs decides where on the device the second one begins ([`super::cycle`]), so it has to be known.
+//! The driver fills and copies with kernels, copy engines or commands, as it sees fit. The number of launches between
+//! two runs decides where on the device the second one begins ([`super::cycle`]), so it has to be known.
 
 use cudarc::driver::sys;
 

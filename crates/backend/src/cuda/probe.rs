@@ -1,9 +1,10 @@
 //! Whether a host function does its work in the stream that it is given.
 //!
-//! Events in that stream read nothing of work in another one. A function that waits for such work, or whose work is short,
-//! leaves the device idle and its result right, and seems to take no time. So some runs are probed: while the gate holds
-//! the stream, the outputs must keep the poison that they were prepared with; and what they hold right behind the function
-//! in its stream must be what they hold in the end. To the function a probed run looks like a timed one.
+//! Events in that stream read nothing of work in another one. A function that waits for such work, or whose work is
+//! short, leaves the device idle and its result right, and seems to take no time. So some runs are probed: while the
+//! gate holds the stream, the outputs must keep the poison that they were prepared with; and what they hold right
+//! behind the function in its stream must be what they hold in the end. To the function a probed run looks like a timed
+//! one.
 
 use std::thread;
 use std::time::Duration;

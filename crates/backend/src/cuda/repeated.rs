@@ -1,8 +1,8 @@
 //! Loops whose condition the host reads from device memory after every iteration.
 //!
-//! Each iteration is queued, then the first elements of the condition's buffers are copied to pinned memory, and the host
-//! waits. That wait is part of what is timed: it is what such a loop costs. Nothing of a body with a loop is gated. In a
-//! graph the device decides: [`super::device_loop`].
+//! Each iteration is queued, then the first elements of the condition's buffers are copied to pinned memory, and the
+//! host waits. That wait is part of what is timed: it is what such a loop costs. Nothing of a body with a loop is
+//! gated. In a graph the device decides: [`super::device_loop`].
 
 use std::cell::{Cell, RefCell};
 use std::time::Instant;

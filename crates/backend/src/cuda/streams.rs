@@ -1,8 +1,8 @@
 //! Bodies whose launches are in several streams: all begin together, and together they end.
 //!
 //! Such a body is queued as one operation of the device's own stream: the other streams wait for an event in it before
-//! their first launch, and it waits for their events after the last. So a body is timed, gated and captured into a graph
-//! as any other. Nothing here decides what may run concurrently.
+//! their first launch, and it waits for their events after the last. So a body is timed, gated and captured into a
+//! graph as any other. Nothing here decides what may run concurrently.
 
 use super::handles::{Event, Stream};
 use super::operation::{Concurrent, Operation};

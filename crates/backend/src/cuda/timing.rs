@@ -1,10 +1,10 @@
 //! Takes samples: CUDA events around runs that wait behind a gate.
 //!
-//! A cold run is: empty launches ([`super::cycle`]); preparation; flush; gate closed; event, steps, event. The launches of
-//! a sequence are timed in other runs, with an event between each two. Each cold run is queued alone: operations behind
-//! the second event, even only the next run's flush, shift that event's time by up to 1.5 µs on an H100, irregularly. A
-//! sample of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or a graph of these
-//! runs in their place. The caller chooses the number of runs.
+//! A cold run is: empty launches ([`super::cycle`]); preparation; flush; gate closed; event, steps, event. The launches
+//! of a sequence are timed in other runs, with an event between each two. Each cold run is queued alone: operations
+//! behind the second event, even only the next run's flush, shift that event's time by up to 1.5 µs on an H100,
+//! irregularly. A sample of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or
+//! a graph of these runs in their place. The caller chooses the number of runs.
 
 use super::cycle::{self, Cycle};
 use super::flush::Flush;

@@ -1,7 +1,7 @@
 //! The simulated device: the machine of the crate `simt` behind the traits of a device.
 //!
-//! It has no clock, but counters. The simulator checks every access against the exact bounds of its allocation, so guard
-//! zones are kept on the host, where no kernel reaches them.
+//! It has no clock, but counters. The simulator checks every access against the exact bounds of its allocation, so
+//! guard zones are kept on the host, where no kernel reaches them.
 
 use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 use crate::{Backend, Device, DeviceError, host_memory};

@@ -37,8 +37,8 @@ impl Files {
     }
 }
 
-/// Reads `HASH\tDATE\tSUBJECT`, and after each commit `:MODE MODE OBJECT OBJECT STATUS` and the path, which git ends with
-/// a zero byte each, so that a path may contain any character.
+/// Reads `HASH\tDATE\tSUBJECT`, and after each commit `:MODE MODE OBJECT OBJECT STATUS` and the path, which git ends
+/// with a zero byte each, so that a path may contain any character.
 fn parse_log(listed: &[u8], path: &str) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     let mut parts = listed.split(|byte| *byte == 0);

@@ -18,8 +18,8 @@ pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
 /// Returns the level that Holm's procedure tests each hypothesis at: one is refused exactly if its p value is at most
 /// its level.
 ///
-/// An interval of confidence 1 − its level then leaves out what is refused. Of `m` tests the least p value has
-/// `level / m`, the next `level / (m − 1)`; from the first that is not refused on, all have the same. A value that is no
+/// An interval of confidence 1 − its level then leaves out what is refused. Of `m` tests the least p value has `level /
+/// m`, the next `level / (m − 1)`; from the first that is not refused on, all have the same. A value that is no
 /// probability has none, and changes nothing for the others.
 pub fn holm_levels(p: &[f64], level: f64) -> Vec<Option<f64>> {
     let mut order: Vec<usize> = (0..p.len()).filter(|place| is_probability(p[*place])).collect();

@@ -24,8 +24,8 @@ table! {
           "then": { "required": ["access"], "properties": { "access": { "enum": ["scratch"] }, "symbol": false } } }
     ]))]
     pub struct RawBuffer {
-        /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, a vector such as `float4`, or a template
-        /// that gives one.
+        /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, a vector such as `float4`, or a
+        /// template that gives one.
         #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Must<Text>,
         /// The number of elements; by default that of the file or list in `fill`.
@@ -33,16 +33,17 @@ table! {
         pub len: Option<Expr>,
         /// The initial content; required for `in` and `inout`.
         pub fill: Option<At<RawFill>>,
-        /// What happens before every launch. `in` (the default with a fill): nothing, and a kernel that changes it fails;
-        /// `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: nothing, and it is never checked.
+        /// What happens before every launch. `in` (the default with a fill): nothing, and a kernel that changes it
+        /// fails; `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: nothing, and it is never
+        /// checked.
         pub access: Option<At<Access>>,
         /// The C++ name of a static `__device__` array whose memory the buffer uses.
         pub symbol: Option<Text>,
         /// When the memory of a `scratch` buffer is allocated and freed: `once` (the default), or in every run that the
         /// regime `host` times, synchronously (`each_run`) or in stream order (`each_run_async`).
         pub allocate: Option<At<Allocation>>,
-        /// `permute`: in the second set of inputs, the elements of `iota`, a list or a file are in another order. Random
-        /// content differs in any case.
+        /// `permute`: in the second set of inputs, the elements of `iota`, a list or a file are in another order.
+        /// Random content differs in any case.
         pub vary: Option<At<Vary>>,
         /// Whether `scratch` memory is poisoned before every launch; false by default.
         pub poison: Option<At<bool>>,
@@ -138,7 +139,8 @@ table! {
         pub one_hot: Option<At<Expr>>,
         /// A matrix with this many columns: 1 on the diagonal, 0 elsewhere.
         pub identity: Option<At<Expr>>,
-        /// A random matrix with this many columns, diagonally dominant: as a system of equations, Jacobi's method solves it.
+        /// A random matrix with this many columns, diagonally dominant: as a system of equations, Jacobi's method
+        /// solves it.
         pub diagonally_dominant: Option<At<Expr>>,
         /// `[values, exponent]`: ranks from 0 to values - 1 that follow Zipf's law.
         pub zipf: Option<At<[Expr; 2]>>,
@@ -221,7 +223,8 @@ table! {
         pub actual: Option<Ref>,
         /// A reference function of buffers as they were before the launch, another variant, or an `.npy` file.
         pub expect: Option<At<RawExpect>>,
-        /// The largest difference of floats that passes; the default depends on the element type. Integers must be equal.
+        /// The largest difference of floats that passes; the default depends on the element type. Integers must be
+        /// equal.
         pub tolerance: Option<At<RawTolerance>>,
         /// Whether the report shows the error of floats that passed; false by default.
         pub error: Option<At<bool>>,
@@ -290,11 +293,11 @@ table! {
         pub safetensors: Option<Text>,
         /// With `safetensors`: the name of the tensor; a template.
         pub tensor: Option<Text>,
-        /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings, and
-        /// it returns an array.
+        /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings,
+        /// and it returns an array.
         pub python: Option<At<String>>,
-        /// A C++ function, as in `"golden.cpp:softmax"`: its parameters have the names of buffers, axes and bindings, and it
-        /// returns a `std::vector` or a number.
+        /// A C++ function, as in `"golden.cpp:softmax"`: its parameters have the names of buffers, axes and bindings,
+        /// and it returns a `std::vector` or a number.
         pub cpp: Option<At<String>>,
     }
 }

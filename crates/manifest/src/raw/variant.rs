@@ -14,8 +14,8 @@ use crate::model::{Failure, KernelCompiler, SanitizerClass};
 use crate::read::{At, Inline, Must, Named, Read, Reader, Table as _, table};
 
 table! {
-    /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues work
-    /// on the device, or a reference function on the host.
+    /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues
+    /// work on the device, or a reference function on the host.
     #[schemars(extend("oneOf" = bodies()))]
     pub struct RawVariant {
         /// The variant's name, which must use every axis of the variant: `"unroll{u}"`.
@@ -233,8 +233,9 @@ table! {
 table! {
     /// A kernel, its launch and how it is compiled.
     pub struct RawLaunch {
-        /// The CUDA C++ file, or code of another compiler (`.ptx`, `.cubin`, `.fatbin`): in `kernels/` beside the manifest's
-        /// folder, or in the folder itself. Of a list, the first has the kernel and is linked with the others.
+        /// The CUDA C++ file, or code of another compiler (`.ptx`, `.cubin`, `.fatbin`): in `kernels/` beside the
+        /// manifest's folder, or in the folder itself. Of a list, the first has the kernel and is linked with the
+        /// others.
         pub source: Option<OneOrMany<At<String>>>,
         /// A C++ name expression: `"reduce<{type}, {block}>"`; in code of another compiler, the name of the entry.
         pub kernel: Option<Text>,

@@ -1,7 +1,7 @@
 //! Functions in Python and C++ that compute expected values.
 //!
-//! Nothing is run here. The parameters are read from the text of the script or source, so that a wrong name is found before
-//! anything runs.
+//! Nothing is run here. The parameters are read from the text of the script or source, so that a wrong name is found
+//! before anything runs.
 
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};

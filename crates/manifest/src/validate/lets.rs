@@ -99,8 +99,8 @@ fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
     layers.iter().copied().flatten().map(|binding| (&*binding.name, &binding.value)).collect()
 }
 
-/// Reports every cycle once, from its first binding in the file; of many bindings that all need each other, the shortest
-/// one through the first.
+/// Reports every cycle once, from its first binding in the file; of many bindings that all need each other, the
+/// shortest one through the first.
 fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
     for component in Graph::new(bindings).components() {
         let inside: BTreeSet<&str> = component.iter().copied().collect();

@@ -39,8 +39,8 @@ use context::Context;
 
 pub use names::may_name_buffer;
 
-/// Builds the manifest, and lists its faults with the number of those that are left out. It is valid only if the list is
-/// empty.
+/// Builds the manifest, and lists its faults with the number of those that are left out. It is valid only if the list
+/// is empty.
 pub fn validate(
     raw: &RawManifest,
     source: &Arc<SourceText>,

@@ -53,8 +53,8 @@ pub enum Expectation {
     Cpp(FunctionSpec),
 }
 
-/// If all bounds of elements and norms are absent, the default of the element type applies; otherwise an absent one is 0.
-/// Integers are always exact, but a fraction of them may be wrong.
+/// If all bounds of elements and norms are absent, the default of the element type applies; otherwise an absent one is
+/// 0. Integers are always exact, but a fraction of them may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
     /// The largest absolute difference.

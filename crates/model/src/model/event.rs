@@ -78,8 +78,8 @@ pub enum Event {
         /// Groups of the plan.
         groups: u32,
     },
-    /// The cells of the plan, once per run and before any of them is settled. A cell that is never settled after this is
-    /// shown as not run, so that a journal that was cut short misses none.
+    /// The cells of the plan, once per run and before any of them is settled. A cell that is never settled after this
+    /// is shown as not run, so that a journal that was cut short misses none.
     CasesPlanned {
         /// To be run, or settled without running (excluded, unresolved). Results of an earlier run no longer apply.
         todo: Vec<Case>,

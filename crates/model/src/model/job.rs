@@ -34,8 +34,8 @@ pub struct GroupJob {
 const GATED_LAUNCHES: usize = 64;
 
 impl GroupJob {
-    /// Whether the host's speed affects the times of the device: the host's clock takes them, or queued launches may wait
-    /// for the host. For a host function this is not known before it has run.
+    /// Whether the host's speed affects the times of the device: the host's clock takes them, or queued launches may
+    /// wait for the host. For a host function this is not known before it has run.
     pub fn needs_host(&self) -> bool {
         self.cases.iter().any(|case| {
             let steps = case.steps.as_ref();

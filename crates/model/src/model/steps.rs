@@ -1,5 +1,5 @@
-//! The order of a body's launches where they are not made once each, in the order of the manifest: loops, and operations
-//! of the driver between launches.
+//! The order of a body's launches where they are not made once each, in the order of the manifest: loops, and
+//! operations of the driver between launches.
 
 use std::collections::BTreeMap;
 

@@ -190,7 +190,8 @@ mod tests {
     use super::{Point, Records, history};
     use crate::analyse::compare::tests::fixture::{SPREAD, records, timed};
 
-    /// The half-width of 2 % of a median of 2 µs is 1.96 standard errors; processes differ by 50 ns, 2.5 %, and by 0.1 %.
+    /// The half-width of 2 % of a median of 2 µs is 1.96 standard errors; processes differ by 50 ns, 2.5 %, and by 0.1
+    /// %.
     #[test]
     fn the_error_of_a_point_is_that_of_its_samples_and_of_its_process() {
         let error = |records: &Records| match &history(&[records], |_| true, 0.0)[..] {

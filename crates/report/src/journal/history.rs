@@ -269,8 +269,8 @@ impl LastRun {
 }
 
 impl<L: Content> History<L> {
-    /// Folds the lines of a journal, and returns those that are damaged. An error if one of them may have been the start
-    /// of a run or its plan.
+    /// Folds the lines of a journal, and returns those that are damaged. An error if one of them may have been the
+    /// start of a run or its plan.
     pub(super) fn of_lines(lines: impl Iterator<Item = Result<L, Damaged>>) -> Result<(Self, Vec<Damaged>), Damaged> {
         let (mut history, mut damaged) = (Self::default(), Vec::new());
         let mut before: Option<Damaged> = None;

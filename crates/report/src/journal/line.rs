@@ -1,5 +1,5 @@
-//! A case's line in `records.jsonl`: values that the header has are left out, values in a fixed order have no names, and
-//! texts that many lines have are in the header.
+//! A case's line in `records.jsonl`: values that the header has are left out, values in a fixed order have no names,
+//! and texts that many lines have are in the header.
 
 mod columns;
 mod launch;

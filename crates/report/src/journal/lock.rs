@@ -25,7 +25,8 @@ pub struct FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Closing the file is not enough: a process that another thread is just starting has it open until its program runs.
+    /// Closing the file is not enough: a process that another thread is just starting has it open until its program
+    /// runs.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }

@@ -111,8 +111,8 @@ impl Merged {
         Ok(read.into_iter().flat_map(|chunk| chunk.made).collect())
     }
 
-    /// Writes a new journal in `dir`, which may hold one of those that were merged, and returns what `of_group` makes of the
-    /// events of each group. Lines keep the time at which they were first written.
+    /// Writes a new journal in `dir`, which may hold one of those that were merged, and returns what `of_group` makes
+    /// of the events of each group. Lines keep the time at which they were first written.
     pub fn write<T: Send>(
         &mut self,
         dir: &Path,

@@ -68,9 +68,9 @@ const BUFFER: usize = 1 << 20;
 
 /// Reads the whole journal at `path`.
 ///
-/// A last line without its end, or that does not parse, was being written when the run died: it is left out and reported in
-/// [`Contents::torn`]. The same in the middle is damage, as are lines that are missing, doubled or in another place, and
-/// is reported in [`Contents::damaged`]. A line of another version is an error.
+/// A last line without its end, or that does not parse, was being written when the run died: it is left out and
+/// reported in [`Contents::torn`]. The same in the middle is damage, as are lines that are missing, doubled or in
+/// another place, and is reported in [`Contents::damaged`]. A line of another version is an error.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let file = regular::open_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))?;
     let mut reader = Reader { file: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };

@@ -68,10 +68,11 @@ impl FromIterator<Held> for Held {
 impl History {
     /// Returns the results that would be the same again.
     ///
-    /// They are measured (stable or not) and wrong ones. Not kept are cases that crashed, hung, ran out of memory or were
-    /// refused by the driver, since they may end differently; cases that never used the device (excluded, invalid, not
-    /// compiled), since planning them again costs nothing; and expected failures, since no fingerprint says whether the
-    /// manifest still expects them. Ratios are formed within rounds, so a group should be kept whole or measured whole.
+    /// They are measured (stable or not) and wrong ones. Not kept are cases that crashed, hung, ran out of memory or
+    /// were refused by the driver, since they may end differently; cases that never used the device (excluded, invalid,
+    /// not compiled), since planning them again costs nothing; and expected failures, since no fingerprint says whether
+    /// the manifest still expects them. Ratios are formed within rounds, so a group should be kept whole or measured
+    /// whole.
     pub fn held(&self) -> Held {
         let mut held = Held::default();
         for (key, mut events) in self.settled() {

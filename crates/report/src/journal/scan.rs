@@ -1,6 +1,7 @@
 //! What merging needs of a journal: the events of runs, and of each line of a group where it is and what it settles.
 //!
-//! The lines of groups, with all samples and counters, stay in the file. They are read when the merged journal is written.
+//! The lines of groups, with all samples and counters, stay in the file. They are read when the merged journal is
+//! written.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -169,8 +169,8 @@ pub(super) fn append(text: &mut Vec<u8>, event: &Event, seq: u64) -> serde_json:
     Ok(())
 }
 
-/// Appends a line of another journal, whose checksum is right, with another number. `None` if it does not begin with its
-/// time and its number, as a line of a journal does.
+/// Appends a line of another journal, whose checksum is right, with another number. `None` if it does not begin with
+/// its time and its number, as a line of a journal does.
 pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> {
     // The time comes first and has no quotes; the event's fields come after its name.
     let start = &line[..LONGEST_ENVELOPE.min(line.len())];

@@ -1,5 +1,5 @@
-//! The columns of all reports. A column is described once: its name and its cell in `results.csv`, its head and its cell in
-//! the tables of `report.md`, its key, unit and cell in the table of `report.html`.
+//! The columns of all reports. A column is described once: its name and its cell in `results.csv`, its head and its
+//! cell in the tables of `report.md`, its key, unit and cell in the table of `report.html`.
 //!
 //! Axes and counters differ from report to report; the three renderers add their columns.
 

@@ -1,7 +1,7 @@
 //! Writes `results.csv`, which is tidy and in full precision.
 //!
-//! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Lines end as
-//! RFC 4180 says. A cell without a value is empty. `docs/reference/formats.md` explains every column.
+//! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Lines end
+//! as RFC 4180 says. A cell without a value is empty. `docs/reference/formats.md` explains every column.
 
 use rayon::prelude::*;
 

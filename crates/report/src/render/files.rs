@@ -157,8 +157,8 @@ fn others_in(
     Ok(())
 }
 
-/// Writes the report into `dir`, which is locked, each file whole or not at all, and removes charts of the report before
-/// that it no longer has.
+/// Writes the report into `dir`, which is locked, each file whole or not at all, and removes charts of the report
+/// before that it no longer has.
 ///
 /// Everything is rendered before the first file is written, so that an error in rendering leaves the old report
 /// unchanged. A folder of charts that is a link is refused.

@@ -1,4 +1,5 @@
-//! The sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are right.
+//! The sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are
+//! right.
 
 use super::bound::{group_text, is_arithmetic};
 use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};

@@ -20,8 +20,8 @@ const JUNIT: &str = "junit.xml";
 const HISTORY: &str = "history.md";
 const PAGE: &str = "page.html";
 
-/// The version of the view model that a template of `report.md` gets as `view_version`. It rises if a field is removed or
-/// means something else.
+/// The version of the view model that a template of `report.md` gets as `view_version`. It rises if a field is removed
+/// or means something else.
 pub const VIEW_VERSION: u32 = 1;
 
 /// The templates that can be listed and exported, each with what it makes.

@@ -1,7 +1,8 @@
 //! Turns records into Markdown, CSV, charts, HTML and text for the terminal.
 //!
 //! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
-//! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files; [`deviations`] compares them with what is there.
+//! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files; [`deviations`] compares
+//! them with what is there.
 
 mod bound;
 mod chart;

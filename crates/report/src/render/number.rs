@@ -1,7 +1,7 @@
 //! Estimates with as many digits as their interval justifies.
 //!
-//! The half-width of the interval is shown with two digits if the first is a 1 or a 2, and with one digit otherwise. The
-//! point ends at the same place. Further digits would be noise, and would make the diff of a rerun long.
+//! The half-width of the interval is shown with two digits if the first is a 1 or a 2, and with one digit otherwise.
+//! The point ends at the same place. Further digits would be noise, and would make the diff of a rerun long.
 
 use crate::format::{at_place, magnitude};
 use crate::model::Estimate;

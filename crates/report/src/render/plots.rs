@@ -1,8 +1,8 @@
 //! The charts of a report.
 //!
 //! If two axes are compared, each group has a map; if no axis is swept, each group has bars. Otherwise there is one
-//! chart for each setting of the other axes, with one line per contender over the swept axis. The most informative chart
-//! is first. All are functions of the records.
+//! chart for each setting of the other axes, with one line per contender over the swept axis. The most informative
+//! chart is first. All are functions of the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 

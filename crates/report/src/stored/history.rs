@@ -46,7 +46,8 @@ pub struct Version {
 
 /// Returns every report that the last revision has at a path, as it was after each commit that changed its records.
 ///
-/// A revision whose records cannot be read, as those of some older versions of this program, is left out with a warning.
+/// A revision whose records cannot be read, as those of some older versions of this program, is left out with a
+/// warning.
 pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> Result<Vec<History>, ReadError> {
     let files = Files::open(dir, &span.until, programs)?;
     let since = span.since.as_ref().map(|since| Files::open(dir, since, programs)).transpose()?;

@@ -10,9 +10,9 @@ pub struct Paired {
     pub only_new: Vec<usize>,
 }
 
-/// Pairs reports of one experiment whose folders have the same name. Then, of each experiment that has one report left on
-/// either side, these two: a folder may have been renamed. A device and the simulator are a pair only if there is nothing
-/// else.
+/// Pairs reports of one experiment whose folders have the same name. Then, of each experiment that has one report left
+/// on either side, these two: a folder may have been renamed. A device and the simulator are a pair only if there is
+/// nothing else.
 pub fn pairs(base: &[Stored], new: &[Stored]) -> Paired {
     let experiment = |stored: &Stored| stored.records.header.experiment.clone();
     let mut found = Paired { only_base: (0..base.len()).collect(), ..Paired::default() };

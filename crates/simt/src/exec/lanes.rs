@@ -40,8 +40,8 @@ pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: 
     from: *const u8,
 ) {
     let f = instance::<F>();
-    // SAFETY: by the caller's promise. Device memory has more than a row before the first allocation and behind the last
-    // one, so that all 32 elements can be read; those of inactive lanes are dropped.
+    // SAFETY: by the caller's promise. Device memory has more than a row before the first allocation and behind the
+    // last one, so that all 32 elements can be read; those of inactive lanes are dropped.
     unsafe {
         let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
         #[cfg(target_arch = "x86_64")]

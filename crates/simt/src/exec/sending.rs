@@ -116,8 +116,8 @@ unsafe fn reduce_each(
 ) -> *const Ins {
     let lane_write = |cx: &Context<'_>, lane: usize| {
         let mut value = [0; 16];
-        // SAFETY: slot 1 is a row of registers, which are no shorter than their elements and begin with their bytes; the
-        // other slots are the loader's.
+        // SAFETY: slot 1 is a row of registers, which are no shorter than their elements and begin with their bytes;
+        // the other slots are the loader's.
         let (to, object) = unsafe {
             let operand = cx.at::<u8>(i.o[1]).add(lane * register);
             std::ptr::copy_nonoverlapping(operand, value.as_mut_ptr(), bytes);

@@ -4,7 +4,8 @@
 //! what they do, nor they what it does. So relaxed, acquiring and releasing accesses are in commit order, as atomics
 //! are. There are two exceptions:
 //!
-//! - Atomics that commute, where the kernel has no other such access and reads no result: a sum is the same in any order.
+//! - Atomics that commute, where the kernel has no other such access and reads no result: a sum is the same in any
+//!   order.
 //! - Volatile accesses, where the kernel has no other such access and no loop that may wait for a volatile load: they
 //!   are for the lanes of a warp then, as in the last steps of old reductions.
 

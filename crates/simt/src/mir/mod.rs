@@ -89,8 +89,8 @@ pub enum Order {
     /// An atomic that commutes with those of its operation and type: if a result is read, or if the kernel has other
     /// accesses in commit order.
     Commuting(&'static str, ScalarType),
-    /// A volatile access: if the kernel has an atomic or a relaxed, acquiring or releasing access, or if a volatile load
-    /// is in a loop.
+    /// A volatile access: if the kernel has an atomic or a relaxed, acquiring or releasing access, or if a volatile
+    /// load is in a loop.
     Volatile,
     /// The access is always in commit order: it is relaxed, acquiring or releasing, or another atomic.
     Always,

@@ -1,4 +1,5 @@
-//! The state of the device runtime of CUDA's dynamic parallelism and of the device's heap: what kernels share and queue.
+//! The state of the device runtime of CUDA's dynamic parallelism and of the device's heap: what kernels share and
+//! queue.
 //!
 //! Nothing starts here: a grid queues launches and transfers, and its caller takes them with [`GridRuntime::take`] when
 //! its blocks have ended. A GPU may start them earlier; a grid cannot wait for its children, so that none is too late.

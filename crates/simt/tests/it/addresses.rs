@@ -1,4 +1,5 @@
-//! Addresses in registers wider than those of their state space, and the words for addresses outside of every allocation.
+//! Addresses in registers wider than those of their state space, and the words for addresses outside of every
+//! allocation.
 
 use simt::{LaunchError, Options, Trap, TrapKind};
 

@@ -167,8 +167,8 @@ fn kernels_can_ask_what_device_and_kernels_are_like() {
     let mut b = bench();
     let (out, text) = (b.buffer(&[-1; 16]), b.buffer(&[0; 8]));
     b.launch("queries", ONE, ONE, &[Arg::Address(out), Arg::Address(text)]).unwrap();
-    // What an H100 answers: 132 multiprocessors of 2048 threads, four blocks of 512 fit one; a block of 100 KiB of shared
-    // memory would have to opt in to that.
+    // What an H100 answers: 132 multiprocessors of 2048 threads, four blocks of 512 fit one; a block of 100 KiB of
+    // shared memory would have to opt in to that.
     assert_eq!(b.ints(out, 13), [132, 2048, 0, 1, 6000, 64, 0, 4, 0, 2048, 0, 7, 0]);
     assert_eq!(b.ints(text, 8), "cudaErro".bytes().map(i32::from).collect::<Vec<_>>());
 }

@@ -1,12 +1,12 @@
-//! The sanitizer reports the same for any active lanes and any distances between them: each pattern of addresses takes a
-//! different path through the simulator.
+//! The sanitizer reports the same for any active lanes and any distances between them: each pattern of addresses takes
+//! a different path through the simulator.
 
 use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Lane `k` of a warp that `lanes` names loads from word `first + stride * k`, and stores what it got to word `k` of `to`.
-/// The second kernel's second warp stores to those words what the first one has loaded from words `0` to `31`.
+/// Lane `k` of a warp that `lanes` names loads from word `first + stride * k`, and stores what it got to word `k` of
+/// `to`. The second kernel's second warp stores to those words what the first one has loaded from words `0` to `31`.
 const KERNELS: &str = r"
 .version 8.0
 .target sm_80

@@ -7,7 +7,8 @@ use simt::{LaunchError, Options, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Every block prints its number. Then block n traps, and those before it poll a word that stays zero where `waits` is not.
+/// Every block prints its number. Then block n traps, and those before it poll a word that stays zero where `waits` is
+/// not.
 const PRINTS: &str = r"
 .version 9.0
 .target sm_90

@@ -1,5 +1,5 @@
-//! Warps that go from barrier to barrier together, in rounds, and those that fall out of step, with accesses checked and
-//! without.
+//! Warps that go from barrier to barrier together, in rounds, and those that fall out of step, with accesses checked
+//! and without.
 
 use simt::{Counters, Options, TrapKind};
 
@@ -24,8 +24,8 @@ fn run(body: &str, sanitize: bool) -> (Vec<i32>, Counters) {
     (bench.ints(out, 32 * WARPS), report.counters)
 }
 
-/// What each warp's threads store, the warps that have passed barriers and the instructions of all; the same either way.
-/// Of the instructions five come before the body and two behind it.
+/// What each warp's threads store, the warps that have passed barriers and the instructions of all; the same either
+/// way. Of the instructions five come before the body and two behind it.
 fn agrees(body: &str, stored: impl Fn(i32) -> i32, barriers: u64, instructions: u64) {
     let (checked, counters) = run(body, true);
     let expected: Vec<i32> = (0..32 * WARPS as i32).map(|thread| stored(thread / 32)).collect();

@@ -4,8 +4,8 @@ use simt::{LaunchError, LaunchReport, Sampled, TrapKind};
 
 use crate::bench::{Arg, Bench, trap};
 
-/// `edges`: every thread counts to 2, to 3 in blocks at the edges along y, and to 3 or 4 at those along x, and writes the
-/// number to its element. `increments`: every block adds to one word, without using the old value.
+/// `edges`: every thread counts to 2, to 3 in blocks at the edges along y, and to 3 or 4 at those along x, and writes
+/// the number to its element. `increments`: every block adds to one word, without using the old value.
 const KERNELS: &str = "
 .version 8.5
 .target sm_90

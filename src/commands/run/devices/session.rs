@@ -154,7 +154,8 @@ impl<'a, 'r> Sessions<'a, 'r> {
         // The command that makes the report again is that of the whole run: it is the same for every GPU.
         let whole = RunOptions { target: experiment.options.target.clone(), ..options };
         recorder.emit(&ahead.started(&whole, manifest, &environment, self.ready.uuid.clone()));
-        // Groups are planned one by one, each before it runs. Those that are done already stay in the plan of this journal.
+        // Groups are planned one by one, each before it runs. Those that are done already stay in the plan of this
+        // journal.
         let cases = |group: &ResolvedGroup| -> Vec<Case> {
             let settled = group.settled.iter().map(|(case, _)| case);
             settled.chain(group.job.cases.iter().map(|case| &case.case)).cloned().collect()

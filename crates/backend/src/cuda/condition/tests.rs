@@ -30,8 +30,8 @@ fn simulated() -> Box<dyn Device> {
     SimBackend::new(None, Default::default()).unwrap().open(&DeviceId { ordinal: 0, uuid: None }).unwrap()
 }
 
-/// The state after the kernels have run on the simulated device, where the buffers begin with these bits and the loop has
-/// made so many iterations.
+/// The state after the kernels have run on the simulated device, where the buffers begin with these bits and the loop
+/// has made so many iterations.
 fn judged(condition: &Condition, values: &[u64], iterations: u64) -> Vec<u64> {
     let ptx = ptx(condition).unwrap();
     assert!(ptx.contains(SET), "{ptx}");

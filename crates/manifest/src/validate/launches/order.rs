@@ -1,6 +1,6 @@
-//! Compares the buffers of a launch with the parameters of its kernel, as far as the source shows them, to find arguments
-//! in the wrong order. Only what can be nothing else is reported: a type may be a macro, and memory may be read as another
-//! type on purpose.
+//! Compares the buffers of a launch with the parameters of its kernel, as far as the source shows them, to find
+//! arguments in the wrong order. Only what can be nothing else is reported: a type may be a macro, and memory may be
+//! read as another type on purpose.
 
 use std::path::Path;
 

@@ -254,8 +254,8 @@ fn swaps_until(step: &StepSpec) -> bool {
     (matches!(inner.times, Times::Until { .. }) && swaps(&inner.steps)) || inner.steps.iter().any(swaps_until)
 }
 
-/// Reports loops with a condition that use the index of the iteration, where graphs are timed: the arguments in a graph are
-/// those of the iteration that it was made of.
+/// Reports loops with a condition that use the index of the iteration, where graphs are timed: the arguments in a graph
+/// are those of the iteration that it was made of.
 pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime]) {
     if !regimes.contains(&Regime::Graph) {
         return;

@@ -147,7 +147,8 @@ pub struct ReportComparison {
     pub claims: Vec<ClaimChange>,
     /// Over all cases whose times are compared; `None` if there are none.
     pub geomean: Option<Geomean>,
-    /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it was.
+    /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it
+    /// was.
     pub may_be_two_gpus: bool,
     /// Whether one run measured base and new in the same rounds.
     pub is_paired: bool,
@@ -402,8 +403,8 @@ fn judge(
     }
 }
 
-/// Takes in that a time decides nothing, because a record states no sound interval around it: "same" and "ambiguous" would
-/// let the comparison pass.
+/// Takes in that a time decides nothing, because a record states no sound interval around it: "same" and "ambiguous"
+/// would let the comparison pass.
 fn refuse(change: &mut Change) {
     if change.kind != Kind::Slower {
         change.kind = Kind::Incomparable;

@@ -23,11 +23,12 @@ pub const LEAST_THRESHOLD: f64 = 0.01;
 /// of a device measures bodies of one launch only.
 const BETWEEN_LAUNCHES: f64 = 500.0;
 
-/// No change below this fraction matters between two GPUs of one model, or if it is not known which GPU each report is of.
+/// No change below this fraction matters between two GPUs of one model, or if it is not known which GPU each report is
+/// of.
 ///
-/// Measured with every shipped experiment on two H100: of 693 rows of one launch and more than 50 µs, half differ by less
-/// than 0.07 % and 90 of 100 by less than 0.4 %. Kernels that wait for memory on few SMs differ by up to 3 % (4.7 % between
-/// another pair), as the way from an SM to memory differs from GPU to GPU.
+/// Measured with every shipped experiment on two H100: of 693 rows of one launch and more than 50 µs, half differ by
+/// less than 0.07 % and 90 of 100 by less than 0.4 %. Kernels that wait for memory on few SMs differ by up to 3 % (4.7
+/// % between another pair), as the way from an SM to memory differs from GPU to GPU.
 pub const BETWEEN_GPUS: f64 = 0.03;
 
 /// The time of a case, base and new.

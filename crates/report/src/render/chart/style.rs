@@ -1,5 +1,5 @@
-//! What tells series apart: colours, dashes and markers. No two series of a chart share both a dash and a marker, so that
-//! they differ without colour.
+//! What tells series apart: colours, dashes and markers. No two series of a chart share both a dash and a marker, so
+//! that they differ without colour.
 
 use super::f;
 

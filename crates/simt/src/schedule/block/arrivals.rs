@@ -106,8 +106,8 @@ impl Block {
         None
     }
 
-    /// Counts the arrival of a warp, once all its lanes that have not exited wait at one barrier of the block: a barrier
-    /// waits for no others since Volta.
+    /// Counts the arrival of a warp, once all its lanes that have not exited wait at one barrier of the block: a
+    /// barrier waits for no others since Volta.
     pub(super) fn arrive_if_all_wait(&mut self, cx: &mut Context<'_>, at: usize) {
         let Some(SplitState::Barrier { id }) = cx.warp.splits.first().map(|split| split.state) else { return };
         if id != CLUSTER_BARRIER && cx.warp.splits.iter().all(|split| split.state == SplitState::Barrier { id }) {

@@ -16,8 +16,8 @@ fn close(got: f64, expected: f64) {
     assert!((got / expected - 1.0).abs() < 1e-9, "{got} instead of {expected}");
 }
 
-/// At 1 ms the processes differ by √(5e-5² + 1e-3²) on each side, which is √2 times that for both. Samples add half-widths of
-/// 3 ‰ and 4 ‰, together 5 ‰. One comparison needs no correction.
+/// At 1 ms the processes differ by √(5e-5² + 1e-3²) on each side, which is √2 times that for both. Samples add
+/// half-widths of 3 ‰ and 4 ‰, together 5 ‰. One comparison needs no correction.
 #[test]
 fn the_interval_adds_samples_and_processes_of_both_sides() {
     let found = change(timed(1, 1e6, 0.003), timed(1, 1.05e6, 0.004), &Options::default());
@@ -115,9 +115,9 @@ fn more_comparisons_need_more_confidence() {
     assert_eq!((narrow(1), narrow(1000)), (Kind::Slower, Kind::Ambiguous));
 }
 
-/// Two times with a threshold of 2 %, whose intervals' lower ends are 2.1 and 2.3 standard errors beyond it: probabilities
-/// of 0.036 and 0.021. The second comes first, at 2.24 standard errors; then 1.96 are enough for the other. Upwards the
-/// first has a narrower interval, which would put it first and keep it from being called.
+/// Two times with a threshold of 2 %, whose intervals' lower ends are 2.1 and 2.3 standard errors beyond it:
+/// probabilities of 0.036 and 0.021. The second comes first, at 2.24 standard errors; then 1.96 are enough for the
+/// other. Upwards the first has a narrower interval, which would put it first and keep it from being called.
 #[test]
 fn the_side_of_an_interval_that_faces_no_change_decides() {
     let slower = |n: i64, errors: f64, [below, above]: [f64; 2]| {
