@@ -150,7 +150,10 @@ pub enum JobError {
         source: serde_json::Error,
     },
     /// Another version of the program wrote it.
-    #[error("{} is of version {found}, this program reads {VERSION}: use the runner that submitted the job", path.display())]
+    #[error(
+        "{} is of version {found}, this program reads {VERSION}: use the runner that submitted the job",
+        path.display()
+    )]
     Version {
         /// The path of the file that has another version.
         path: PathBuf,

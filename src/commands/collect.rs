@@ -33,8 +33,8 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
     }
     let out = out.display();
     Err(Failure::usage(format!(
-        "the job writes its reports to `{out}`, which is not below the working directory: if you want that, name the folder \
-         with --out"
+        "the job writes its reports to `{out}`, which is not below the working directory: if you want that, name the \
+         folder with --out"
     )))
 }
 

@@ -231,8 +231,8 @@ fn of_confinement(is_enforced: bool) -> Finding {
     }
     Finding::absent(
         "sandbox",
-        "this kernel has no Landlock (Linux 5.13), so the compiler has all of your rights; compile code of strangers in \
-         a container",
+        "this kernel has no Landlock (Linux 5.13), so the compiler has all of your rights; compile code of strangers \
+         in a container",
     )
 }
 
@@ -260,7 +260,8 @@ fn of_headers(toolkit: Option<&Toolkit>, can_fetch: bool) -> Finding {
     Finding::absent(
         "headers",
         format!(
-            "{} not found in {}; kernels that include them do not compile; RUNNER_TOOLKIT=pinned uses the downloaded ones",
+            "{} not found in {}; kernels that include them do not compile; RUNNER_TOOLKIT=pinned uses the downloaded \
+             ones",
             not.join(", "),
             toolkit.include_dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
         ),

@@ -62,8 +62,8 @@ mod tests {
     fn every_finding_is_one_line_without_the_call_stack_of_the_host() {
         let expected = [
             "Invalid __global__ write of size 4 bytes at past_the_end(const int *, int *, unsigned int)+0x90 in \
-             exploits.cu:12 by thread (255,0,0) in block (3,0,0) Access at 0x7f1c5da00fa0 is out of bounds and is 1 bytes \
-             after the nearest allocation at 0x7f1c5da00000 of size 4000 bytes",
+             exploits.cu:12 by thread (255,0,0) in block (3,0,0) Access at 0x7f1c5da00fa0 is out of bounds and is 1 \
+             bytes after the nearest allocation at 0x7f1c5da00000 of size 4000 bytes",
             "Invalid __shared__ read of size 8 bytes at other(float *)+0x10 by thread (0,0,0) in block (0,0,0)",
         ];
         assert_eq!(read(LOG), expected);

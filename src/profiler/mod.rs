@@ -25,8 +25,8 @@ pub use tally::{Counted, Tally};
 pub enum ProfilerError {
     /// There is no Nsight Compute.
     #[error(
-        "Nsight Compute's `ncu` is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install Nsight \
-         Compute (it comes with the CUDA toolkit) or put it on the path"
+        "Nsight Compute's `ncu` is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install \
+         Nsight Compute (it comes with the CUDA toolkit) or put it on the path"
     )]
     NotFound,
     /// Nsight Compute does not run.

@@ -41,8 +41,8 @@ impl Session {
     /// Returns how the counters are taken, in one sentence for the environment.
     pub fn method(&self) -> String {
         format!(
-            "Nsight Compute {}: one launch of each case, replayed with its memory restored and the caches flushed before \
-             each replay, clocks left alone",
+            "Nsight Compute {}: one launch of each case, replayed with its memory restored and the caches flushed \
+             before each replay, clocks left alone",
             self.version
         )
     }

@@ -136,8 +136,8 @@ mod tests {
     const UNITS: &str = r#""","","","","","","","","","","","ns","byte","inst""#;
 
     fn table(rows: &[&str]) -> Table {
-        let words = "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results \
-                     may be inconsistent.\n==PROF== Connected to process 553 (/tmp/mprobe)\n";
+        let words = "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling \
+                     results may be inconsistent.\n==PROF== Connected to process 553 (/tmp/mprobe)\n";
         read(&format!("{words}{HEADS}\n{UNITS}\n{}\n==PROF== Disconnected from process 553\n", rows.join("\n")))
             .unwrap()
     }
@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn errors_are_kept_with_and_without_a_table() {
-        let text = "==PROF== Connected to process 1 (/tmp/a)\n==ERROR== Unknown Error on device 0.\n==WARNING== No kernels were profiled.\n";
+        let text = "==PROF== Connected to process 1 (/tmp/a)\n==ERROR== Unknown Error on device 0.\n\
+                    ==WARNING== No kernels were profiled.\n";
         let found = read(text).unwrap();
         assert_eq!(found.complaints, ["Unknown Error on device 0.", "No kernels were profiled."]);
         assert!(found.rows.is_empty());

@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn ptx_declares_variables_of_global_memory_at_the_beginning_of_a_line() {
-        let text = ".version 9.0\n.visible .global .align 4 .b8 stored[262148];\n.global .align 4 .u32 _ZL5count;\n.global .align 1 .b8 $str[4] = {37, 100, 10, 0};\n\
+        let text = ".version 9.0\n.visible .global .align 4 .b8 stored[262148];\n.global .align 4 .u32 _ZL5count;\n\
+                    .global .align 1 .b8 $str[4] = {37, 100, 10, 0};\n\
                     .visible .const .align 4 .b8 table[16];\n.weak .global .f32 x = 1;\n.extern .global .u32 other;\n\
                     .visible .entry k(\n.param .u64 p\n)\n{\n\tld.global.u32 %r1, [stored];\n}\n";
         assert_eq!(names(text.as_bytes(), CodeKind::Ptx), ["stored", "_ZL5count", "x"]);

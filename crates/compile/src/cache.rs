@@ -38,9 +38,15 @@ pub enum CacheError {
     NoHome(String),
     #[error("the cache {} is not safe: {why}; set {CACHE_VARIABLE} to a folder of your own", path.display())]
     Unsafe { path: PathBuf, why: &'static str },
-    #[error("the path of the cache {} is not UTF-8, as compilers need it; set {CACHE_VARIABLE} to another folder", path.display())]
+    #[error(
+        "the path of the cache {} is not UTF-8, as compilers need it; set {CACHE_VARIABLE} to another folder",
+        path.display()
+    )]
     NotUtf8 { path: PathBuf },
-    #[error("cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
+    #[error(
+        "cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written",
+        path.display()
+    )]
     NotWritable { path: PathBuf, source: io::Error },
 }
 

@@ -27,8 +27,8 @@ const UNUSED: [&str; 7] =
 #[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum FetchError {
     #[error(
-        "there are no CUDA packages for this kind of machine ({host}); install a CUDA toolkit and set {TOOLKIT_VARIABLE} \
-         to its folder"
+        "there are no CUDA packages for this kind of machine ({host}); install a CUDA toolkit and set \
+         {TOOLKIT_VARIABLE} to its folder"
     )]
     Host { host: String },
     #[error(
@@ -54,8 +54,8 @@ pub enum FetchError {
     )]
     Hash(String),
     #[error(
-        "no space is left in {} (about {needed_mb} MB are needed while fetching); set {CACHE_VARIABLE} to a folder with \
-         room",
+        "no space is left in {} (about {needed_mb} MB are needed while fetching); set {CACHE_VARIABLE} to a folder \
+         with room",
         place.display()
     )]
     DiskFull { place: PathBuf, needed_mb: u32 },

@@ -434,8 +434,9 @@ mod tests {
     use super::*;
 
     /// What scanning depends on, with spaces between.
-    const PARTS: &str = "namespace struct a S extern \"C\" template <class T> < > { } {} ( ) [ ] ; , = : :: int f(int operator \
-                         operator() __global__ __device__ constexpr using <<< >>> \" ' R\"x( )x\" // /* */ \\\n \n \n#define A é";
+    const PARTS: &str = "namespace struct a S extern \"C\" template <class T> < > { } {} ( ) [ ] ; , = : :: int f(int \
+                         operator operator() __global__ __device__ constexpr using <<< >>> \" ' R\"x( )x\" // /* */ \
+                         \\\n \n \n#define A é";
 
     fn left_out(text: &str) -> Vec<String> {
         let macros = DeviceMacros::collect(std::iter::once(text), &[]);
@@ -460,16 +461,19 @@ mod tests {
                     template <int B = (1 + 2)> __global__ void __launch_bounds__(B) k(int *p) { p[0] = n::f(N); }\n\
                     template __global__ void k<3>(int *);\nextern \"C\" __global__ void c() {}\n\
                     struct alignas(16) S { int a[2]; __device__ S(int x) : a{x, x} {} S() = default; };\n\
-                    enum E { A, B };\nusing F = void (*)(int);\ntypedef int (*G)(int);\nstatic_assert(sizeof(int) == 4, \"\");\n\
+                    enum E { A, B };\nusing F = void (*)(int);\ntypedef int (*G)(int);\n\
+                    static_assert(sizeof(int) == 4, \"\");\n\
                     __constant__ float table[2] = {1, 2};\nMAKE(k)\n";
         assert_eq!(left_out(text), [""; 0]);
     }
 
     #[test]
     fn variables_of_the_host_are_left_out_and_constants_of_the_device_stay() {
-        let text = "extern cudaDeviceProp deviceProp;\nstruct cudaDeviceProp properties;\nconst char *names[] = {\"a\"};\n\
+        let text = "extern cudaDeviceProp deviceProp;\nstruct cudaDeviceProp properties;\n\
+                    const char *names[] = {\"a\"};\n\
                     static const std::vector<int> sizes = {1, 2};\nstatic void *workspace = NULL;\n\
-                    extern __shared__ float shared[];\nstruct Node;\nstruct alignas(16) Wide;\nconst float half = 0.5f;\n\
+                    extern __shared__ float shared[];\nstruct Node;\nstruct alignas(16) Wide;\n\
+                    const float half = 0.5f;\n\
                     const int table[2] = {1, 2};\nconst char *const fixed = \"b\";\nextern \"C\" int c;\n";
         assert_eq!(left_out(text), ["deviceProp", "properties", "names", "sizes", "workspace"]);
     }
@@ -488,7 +492,8 @@ mod tests {
 
     #[test]
     fn a_word_of_the_device_may_come_from_a_macro() {
-        let text = "#define HD __host__ __device__\n#define FUNCTION(type) INLINE type\n#define INLINE HD \\\n  inline\n\
+        let text = "#define HD __host__ __device__\n#define FUNCTION(type) INLINE type\n\
+                    #define INLINE HD \\\n  inline\n\
                     HD int f() { return 1; }\nFUNCTION(int) g() { return 1; }\nint h() { return 1; }\n";
         assert_eq!(left_out(text), ["h"]);
         let given = [("KERNEL".to_owned(), "extern __global__ void".to_owned())];
@@ -554,7 +559,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_keeps_its_lines(parts in prop::collection::vec(select(PARTS.split(' ').collect::<Vec<_>>()), 0..80)) {
+        fn any_text_keeps_its_lines(
+            parts in prop::collection::vec(select(PARTS.split(' ').collect::<Vec<_>>()), 0..80),
+        ) {
             let text = parts.join(" ");
             let macros = DeviceMacros::collect(std::iter::once(text.as_str()), &[]);
             if let Ok(Some(code)) = device_code(&text, &macros) {

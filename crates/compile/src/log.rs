@@ -184,7 +184,8 @@ ptxas info    : Compile time = 11.402 ms
 
     #[test]
     fn a_kernel_that_is_not_there_is_named_as_the_manifest_does() {
-        let log = "__nv_name_map(3): error: identifier \"nope\" is undefined\n  #pragma nv_mangled_name nope<int>\n          ^\n";
+        let log = "__nv_name_map(3): error: identifier \"nope\" is undefined\n  #pragma nv_mangled_name \
+                   nope<int>\n          ^\n";
         let readable = readable(log);
         assert_eq!(first_error(&readable).unwrap(), "kernel name `nope<int>`: identifier \"nope\" is undefined");
         assert!(!readable.contains("__nv_name_map"));

@@ -173,7 +173,8 @@ mod tests {
     fn fake_nvcc(dir: &Path, script: &str) -> Nvcc {
         let path = dir.join("nvcc");
         let text = format!(
-            "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release 13.0, V13.0.88'; exit 0; fi\n{script}\n"
+            "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release 13.0, V13.0.88'; exit 0; \
+             fi\n{script}\n"
         );
         fs::write(dir.join("nvcc.txt"), text).unwrap();
         // Another process writes the file: if a test forked while this one had it open, it could not be executed.

@@ -13,8 +13,8 @@ use crate::programs::Programs;
 #[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum SanitizerError {
     #[error(
-        "compute-sanitizer is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline forbids \
-         fetching it: install it (it comes with the CUDA toolkit), or run once without --offline"
+        "compute-sanitizer is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline \
+         forbids fetching it: install it (it comes with the CUDA toolkit), or run once without --offline"
     )]
     Offline,
     #[error("compute-sanitizer is not found on this machine, and cannot be fetched: {0}")]

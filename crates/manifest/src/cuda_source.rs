@@ -247,7 +247,8 @@ mod tests {
     fn functions_with_c_linkage_are_found_one_by_one_and_in_blocks() {
         let source = scan(
             "extern int elsewhere(int);\nextern \"C\" int one(void *const *args) { return two(args); }\n\
-             extern \"C\" const char *text(int code);\nextern \"C\" {\nint three(int a, int b) { if (a) { b(); } return 0; }\n\
+             extern \"C\" const char *text(int code);\nextern \"C\" {\n\
+             int three(int a, int b) { if (a) { b(); } return 0; }\n\
              void four(void *);\n}\nint five(int);",
         );
         assert_eq!(names(&source.host_functions), ["four", "one", "text", "three"]);

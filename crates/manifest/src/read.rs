@@ -291,7 +291,10 @@ fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later
     if let Some((_, what)) = later {
         return Diagnostic::at(key.span(), format!("`{name}` ({what}) is not available in this version"))
             .label("not in this version")
-            .hint(format!("remove `{name}`: keys without effect are refused, so that the report shows all that the manifest asks for"));
+            .hint(format!(
+                "remove `{name}`: keys without effect are refused, so that the report shows all that the \
+                 manifest asks for"
+            ));
     }
     let place = if place.is_empty() { "the manifest".to_owned() } else { format!("`{place}`") };
     let hint = nearest(name, known.iter().copied()).map_or_else(

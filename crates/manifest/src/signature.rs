@@ -269,8 +269,8 @@ mod tests {
     fn parameters_of_a_function_of_the_host_are_those_of_its_definition() {
         let text = "#include <vector>\nstd::vector<double> f(const std::vector<float> &a);\n\
                     namespace n { int f(int wrong) { return 0; } }\n\
-                    std::vector<double> f(const std::vector<float> &input, const float *filter, long rows, // f(int x) {}\n  \
-                    unsigned long n, double eps = 1e-5) { return g(rows); }\nint g(void) { return f(1); }";
+                    std::vector<double> f(const std::vector<float> &input, const float *filter, long rows, // f(int x) \
+                    {}\n  unsigned long n, double eps = 1e-5) { return g(rows); }\nint g(void) { return f(1); }";
         let names = |function| parameters_of(text, function);
         assert_eq!(names("f").unwrap(), ["input", "filter", "rows", "n"]);
         assert_eq!(names("g").unwrap(), [""; 0]);

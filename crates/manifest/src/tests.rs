@@ -349,7 +349,8 @@ fn what_a_manifest_leaves_out_has_the_values_of_the_manual() {
 
 #[test]
 fn an_expression_knows_its_place_whatever_quotes_it_has() {
-    let manifest = "[experiment]\nname = \"x\"\n[let]\na = \"1 + 1\"\nb = '2 + 2'\nc = '''3 + 3'''\nd = \"\"\"\n4 + 4\"\"\"\n\
+    let manifest = "[experiment]\nname = \"x\"\n[let]\na = \"1 + 1\"\nb = '2 + 2'\nc = '''3 + 3'''\nd = \"\"\"\n\
+                    4 + 4\"\"\"\n\
                     e = 5\nf = \"\\u0036 + 6\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\nkernel = \"second\"\n\
                     grid = [1]\nblock = [32]\n";
     let folder = folder(manifest);
@@ -383,7 +384,8 @@ fn every_fault_of_every_table_comes_at_once() {
     let said = faults(
         "[experiment]\nnmae = 1\n[axes]\nn = []\n[let]\na = \"b\"\n[buffers.x]\ntype = \"int\"\nlen = \"n\"\n\
          [check]\nactual = \"y\"\nexpect = 1\n[measure]\ntimeout = \"soon\"\n\
-         [[variant]]\nname = \"a\"\nsource = \"local.cu\"\nkernel = \"local_kernl\"\ngrid = [0]\nblock = [32]\nargs = [\"z\"]\n",
+         [[variant]]\nname = \"a\"\nsource = \"local.cu\"\nkernel = \"local_kernl\"\ngrid = [0]\nblock = [32]\n\
+         args = [\"z\"]\n",
     );
     let wanted = [
         "missing key `name`",

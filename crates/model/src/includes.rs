@@ -158,8 +158,8 @@ impl Scanner {
         if inputs.whole || !self.project.is_limited() {
             return Ok(());
         }
-        Err("an #include names a macro that has no known value here, so the file may be outside of the project: write its \
-             name, or, if you trust the source, allow all files with --allow-outside"
+        Err("an #include names a macro that has no known value here, so the file may be outside of the project: write \
+             its name, or, if you trust the source, allow all files with --allow-outside"
             .to_owned())
     }
 
@@ -481,7 +481,8 @@ mod tests {
         let tree = Tree::new(&[
             (
                 "k.cu",
-                "#ifdef A\n#define HEADER \"a.cuh\"\n#else\n#define HEADER \"b.cuh\"\n#endif\n#include HEADER\n#include OUTSIDE\n",
+                "#ifdef A\n#define HEADER \"a.cuh\"\n#else\n#define HEADER \"b.cuh\"\n#endif\n#include HEADER\n\
+                 #include OUTSIDE\n",
             ),
             ("a.cuh", ""),
             ("b.cuh", ""),

@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn names_parameters_and_required_threads_are_read() {
         let text = "// .entry no()\n.version 8.4\n.target sm_90a\n.visible .entry softmax(\n\
-                    \t.param .u64 .ptr .global .align 1 softmax_param_0, // the output\n\t.param .u32 softmax_param_1,\n\
+                    \t.param .u64 .ptr .global .align 1 softmax_param_0, // the output\n\t.param .u32 \
+                    softmax_param_1,\n\
                     \t.param .align 8 .b8 softmax_param_2[16]\n)\n.reqntid 128, 2\n.minnctapersm 1\n{\n ret;\n}\n\
                     .entry plain { ret; }\n";
         let found = entries(text);

@@ -85,7 +85,8 @@ fn directives_and_types_need_no_blank_between_them() {
 #[test]
 fn a_call_through_a_register_names_its_prototype() {
     let body = statements(
-        ".entry k(){ { .param .b32 p0; pr : .callprototype (.param .b32 _) _ (.param .b32 _);\n call (r0), %rd7, (p0), pr; } }",
+        ".entry k(){ { .param .b32 p0; pr : .callprototype (.param .b32 _) _ (.param .b32 _);\n call (r0), %rd7, (p0), \
+         pr; } }",
     );
     let Statement::Block(inner) = &body[0] else { panic!("{body:?}") };
     let Statement::Instruction(i) = &inner[2] else { panic!("{inner:?}") };
@@ -96,7 +97,9 @@ fn a_call_through_a_register_names_its_prototype() {
 
 #[test]
 fn locations_say_where_they_were_inlined_and_sections_are_ignored() {
-    let text = ".version 9.0\n.target sm_90, debug\n.address_size 64\n.file 1 \"k.cu\"\n.entry k(){ .loc 2 261 5, function_name $L__info0, inlined_at 1 6 28\n ret; }\n.section .debug_str\n{\n.b8 1\n.b64 x+4\n}";
+    let text = ".version 9.0\n.target sm_90, debug\n.address_size 64\n.file 1 \"k.cu\"\n\
+                .entry k(){ .loc 2 261 5, function_name $L__info0, inlined_at 1 6 28\n ret; }\n.section .debug_str\n{\n\
+                .b8 1\n.b64 x+4\n}";
     let m = parse(text).unwrap();
     assert_eq!((m.version, m.target, m.files[0].path), ((9, 0), "sm_90", "k.cu"));
     let (place, inlined_at) = (Place { file: 2, line: 261, column: 5 }, Some(Place { file: 1, line: 6, column: 28 }));
@@ -119,7 +122,8 @@ proptest::proptest! {
     fn no_sequence_of_tokens_makes_the_parser_panic(words in proptest::collection::vec(
         proptest::sample::select(vec![
             ".entry", ".func", "k", "(", ")", "{", "}", "[", "]", ";", ",", "@", "!", "%p1", "+", "-", "4", "0f", "0x",
-            ".reg", ".b32", "<", ">", "=", ":", ".callprototype", ".branchtargets", ".loc", "call", "|", "_", "::", "1e",
+            ".reg", ".b32", "<", ">", "=", ":", ".callprototype", ".branchtargets", ".loc", "call", "|", "_", "::",
+            "1e",
             ".align", ".v4", ".global", "generic", "\"", "/*", "*/", "//", "\n", ".version", ".section", ".pragma",
         ]), 0..60)) {
         let _ = parse(&words.join(" "));

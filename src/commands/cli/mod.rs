@@ -30,8 +30,8 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use super::version;
 
 const AFTER_HELP: &str = "\
-First steps: `runner doctor` checks this machine, `runner try FILE.cu` compares its kernels, `runner plan FILE` shows what a run would do, `runner run FILE` runs \
-it, on a GPU or on the simulator.
+First steps: `runner doctor` checks this machine, `runner try FILE.cu` compares its kernels, `runner plan FILE` shows \
+what a run would do, `runner run FILE` runs it, on a GPU or on the simulator.
 
 Exit codes: 0 success, 1 a case failed or has a wrong result, 2 the command line or a manifest is wrong, 3 the machine \
 lacks something, 4 something became slower, 5 a claim is broken, 6 reports cannot be compared, 130 interrupted.";

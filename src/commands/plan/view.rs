@@ -153,7 +153,8 @@ fn words(reason: &Reason) -> String {
         Reason::Unresolved(message) => format!("unresolved: {message}"),
         Reason::NotRun(why) => format!("not run: {why}"),
         Reason::Device(names) => format!(
-            "undecided: depends on the device's {names}; name a device with --device-profile (`runner devices --json` writes one)"
+            "undecided: depends on the device's {names}; name a device with --device-profile (`runner devices --json` \
+             writes one)"
         ),
     }
 }

@@ -85,8 +85,10 @@ pub fn load_all<'a>(
                 if let Some(first) = places.insert(manifest.name.clone(), path) {
                     let name = &manifest.name;
                     let (first, second) = (first.display(), path.display());
-                    faults
-                        .push(format!("error: {first} and {second} both define experiment `{name}`: one report would overwrite the other"));
+                    faults.push(format!(
+                        "error: {first} and {second} both define experiment `{name}`: one report would \
+                         overwrite the other"
+                    ));
                 }
                 manifests.push((path.as_path(), manifest));
             }

@@ -177,7 +177,8 @@ mod tests {
     use crate::model::{BackendKind, Diagnostics};
     use crate::plan::{self, PlanOptions};
 
-    const MANIFEST: &str = "[experiment]\nname = \"x\"\n[buffers.data]\ntype = \"i32\"\nlen = 4\n[[variant]]\nname = \"a\"\n\
+    const MANIFEST: &str = "[experiment]\nname = \"x\"\n[buffers.data]\ntype = \"i32\"\nlen = 4\n[[variant]]\n\
+                            name = \"a\"\n\
                             source = \"f.cu\"\nhost = \"f\"\nargs = [\"data\"]\n";
 
     /// Returns a project with one host function, which includes a file.

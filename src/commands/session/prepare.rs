@@ -245,8 +245,8 @@ fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) ->
     let odd = toolkit.include_dirs.iter().chain([&toolkit.library]).find(|path| path.to_str().is_none());
     odd.map_or(Ok(toolkit.clone()), |odd| {
         Err(Failure::environment(format!(
-            "the toolkit is in {}, which is not UTF-8, as NVRTC needs it: set RUNNER_TOOLKIT or RUNNER_CACHE to another \
-             folder",
+            "the toolkit is in {}, which is not UTF-8, as NVRTC needs it: set RUNNER_TOOLKIT or RUNNER_CACHE to \
+             another folder",
             odd.display()
         )))
     })
@@ -387,7 +387,8 @@ fn installed<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -
         let needs =
             if compiler == KernelCompiler::Clang && nvcc.is_none() { ", which needs a toolkit with nvcc" } else { "" };
         return Err(Failure::environment(format!(
-            "variant `{variant}` is compiled by {}{needs}, and {remedy}; `runner doctor` shows the compilers that are found",
+            "variant `{variant}` is compiled by {}{needs}, and {remedy}; `runner doctor` shows the compilers that are \
+             found",
             compiler.name()
         )));
     }

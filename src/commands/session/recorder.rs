@@ -164,8 +164,8 @@ fn same_experiment(other: Option<&str>, experiment: &str, dir: &Path) -> Result<
     let Some(other) = other.filter(|other| *other != experiment) else { return Ok(()) };
     let dir = dir.display();
     Err(Failure::usage(format!(
-        "--resume: {dir} holds the journal of experiment `{other}`, not `{experiment}`: name another folder with --out, \
-         or run without --resume"
+        "--resume: {dir} holds the journal of experiment `{other}`, not `{experiment}`: name another folder with \
+         --out, or run without --resume"
     )))
 }
 
@@ -205,8 +205,8 @@ mod tests {
         let place = tempfile::tempdir()?;
         std::fs::copy(shipped.join(RECORDS_FILE), place.path().join(RECORDS_FILE))?;
         let expected = format!(
-            "{} holds the report of experiment `warp_primitives`, not `x`: name another folder with --out, or remove that \
-             one",
+            "{} holds the report of experiment `warp_primitives`, not `x`: name another folder with --out, or remove \
+             that one",
             place.path().display()
         );
         for options in [&["--out", "there"][..], &["--out", "there", "--resume"]] {

@@ -260,7 +260,8 @@ fn open((major, _): (u32, u32)) -> Result<Library, String> {
         }
     }
     Err(format!(
-        "CUPTI (libcupti.so.{major}) is neither below {} nor in the loader's search path; it comes with the CUDA toolkit",
+        "CUPTI (libcupti.so.{major}) is neither below {} nor in the loader's search path; it comes with the CUDA \
+         toolkit",
         roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(" nor below ")
     ))
 }

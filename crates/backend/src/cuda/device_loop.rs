@@ -71,8 +71,8 @@ impl DeviceLoops {
         if !api()?.has_conditional_nodes {
             let (major, minor) = api()?.cuda;
             let message = format!(
-                "a loop with `until` needs conditional nodes in a graph, which a driver of CUDA 12.4 has, and this one is \
-                 of CUDA {major}.{minor}: remove `graph` from `regimes`, or update the driver"
+                "a loop with `until` needs conditional nodes in a graph, which a driver of CUDA 12.4 has, and this one \
+                 is of CUDA {major}.{minor}: remove `graph` from `regimes`, or update the driver"
             );
             return Err(refused(message));
         }
@@ -189,7 +189,8 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
     condition::ptx(condition).map_err(|why| {
         let text = condition.program.text();
         refused(format!(
-            "`{text}` cannot be evaluated by a kernel: {why}; remove `graph` from `regimes`, or let a kernel write a flag"
+            "`{text}` cannot be evaluated by a kernel: {why}; remove `graph` from `regimes`, or let a kernel write a \
+             flag"
         ))
     })
 }
@@ -198,8 +199,8 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
 fn period(repeated: &Repeated<'_, Operation<'_>>) -> Result<usize, DeviceError> {
     repeated.period.ok_or_else(|| {
         refused(format!(
-            "more than {} iterations of a loop with `until` differ from each other, as they do where `nth` is an argument: \
-             remove `graph` from `regimes`, or let a kernel count",
+            "more than {} iterations of a loop with `until` differ from each other, as they do where `nth` is an \
+             argument: remove `graph` from `regimes`, or let a kernel count",
             Loop::LONGEST_PERIOD
         ))
     })

@@ -26,7 +26,11 @@ pub enum RevisionError {
     Shallow,
     #[error("cannot read revision `{revision}`: {said}")]
     Git { revision: String, said: String },
-    #[error("`{path}` (object {object} of git) has {} MB, more than {} MB; {LONGEST_VARIABLE}=MB allows more", size >> 20, most >> 20)]
+    #[error(
+        "`{path}` (object {object} of git) has {} MB, more than {} MB; {LONGEST_VARIABLE}=MB allows more",
+        size >> 20,
+        most >> 20
+    )]
     TooLong { path: String, object: String, size: u64, most: u64 },
     #[error("cannot run git: {0}")]
     Io(#[from] io::Error),

@@ -195,7 +195,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_interval_holds_the_median_and_does_not_depend_on_order(mut samples in prop::collection::vec(1.0..1e9, 1..60)) {
+        fn the_interval_holds_the_median_and_does_not_depend_on_order(
+            mut samples in prop::collection::vec(1.0..1e9, 1..60),
+        ) {
             let interval = median_interval(&samples, 0.95).unwrap();
             prop_assert!(interval.low <= interval.point && interval.point <= interval.high);
             samples.reverse();

@@ -147,8 +147,8 @@ pub fn place(
             && (wish.element.is_some() || element_of(other, types) == Some(element));
         if !same {
             return Err(format!(
-                "parameter {} differs: `{}` of {}, `{}` of {}; kernels that are compared take the same types in the same \
-                 order",
+                "parameter {} differs: `{}` of {}, `{}` of {}; kernels that are compared take the same types in the \
+                 same order",
                 position + 1,
                 parameter.text,
                 first.kernel,
@@ -214,8 +214,8 @@ fn known(
              struct cannot be passed"
         )),
         None => Err(format!(
-            "{place} has a type that is not understood: name the type of its elements, as in --arg {name}=f32, or count \
-             bytes, as in --arg {name}=u8:16*n"
+            "{place} has a type that is not understood: name the type of its elements, as in --arg {name}=f32, or \
+             count bytes, as in --arg {name}=u8:16*n"
         )),
     }
 }

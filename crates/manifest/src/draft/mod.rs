@@ -153,8 +153,8 @@ fn differing_counts(request: &Request, faults: &mut Vec<String>) {
             format!("`{}` takes {} ({})", wanted.kernel, count(wanted), texts.join(", "))
         };
         faults.push(format!(
-            "the kernels have different numbers of parameters: {}, {}; name kernels that take the same with -k, or write a \
-             manifest",
+            "the kernels have different numbers of parameters: {}, {}; name kernels that take the same with -k, or \
+             write a manifest",
             shown(first),
             shown(other)
         ));

@@ -58,7 +58,8 @@ impl TritonKernel<'_> {
         // Writing to a String cannot fail.
         let _ = write!(
             text,
-            "# A kernel that Triton compiled. To edit: the sizes, what the buffers hold, the grid, and what is expected.\n\
+            "# A kernel that Triton compiled. To edit: the sizes, what the buffers hold, the grid, and what is \
+             expected.\n\
              [experiment]\nname  = \"{experiment}\"\ntitle = \"{}, compiled by Triton {version}\"\n\n\
              [axes]\nn = {{ int = [\"2**16\"] }}\n",
             entry.name,
@@ -253,8 +254,10 @@ mod tests {
         %x_4 = tt.addptr %x_3, %offs : tensor<1024x!tt.ptr<bf16>>, tensor<1024xi32>\n\
         %x_5 = tt.load %x_4, %mask, %x : tensor<1024x!tt.ptr<bf16>>\n\
         %o = tt.splat %out_ptr : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>\n    tt.store %o, %x_5, %mask\n  }\n}\n";
-    const PTX: &str = ".visible .entry softmax(\n.param .u64 .ptr .global .align 1 a,\n.param .u64 .ptr .global .align 1 b,\n\
-        .param .u32 c,\n.param .f32 d,\n.param .u64 .ptr .global .align 1 e,\n.param .u64 .ptr .global .align 1 f\n)\n{}\n";
+    const PTX: &str = ".visible .entry softmax(\n.param .u64 .ptr .global .align 1 a,\n\
+                       .param .u64 .ptr .global .align 1 b,\n\
+        .param .u32 c,\n.param .f32 d,\n.param .u64 .ptr .global .align 1 e,\n.param .u64 .ptr .global .align 1 f\n)\n\
+        {}\n";
 
     #[test]
     fn a_manifest_has_the_types_roles_and_launch_of_the_cached_kernel() {

@@ -303,7 +303,9 @@ table! {
 }
 
 impl Read for RawExpect {
-    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw = \"…\" }, { safetensors = \"…\", tensor = \"…\" }, { python = \"…\" } or { cpp = \"…\" }";
+    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw \
+                                    = \"…\" }, { safetensors = \"…\", tensor = \"…\" }, { python = \"…\" } or { cpp = \
+                                    \"…\" }";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {

@@ -124,7 +124,10 @@ table! {
     ]))]
     pub struct RawAxisTable {
         /// Powers of two: first exponent, last exponent, step of the exponent (1 by default).
-        #[schemars(extend("minItems" = 2, "maxItems" = 3, "items" = { "type": "integer", "minimum": 0, "maximum": 62 }))]
+        #[schemars(extend(
+            "minItems" = 2, "maxItems" = 3,
+            "items" = { "type": "integer", "minimum": 0, "maximum": 62 }
+        ))]
         pub pow2: Option<At<Vec<At<i64>>>>,
         /// Integers: first, last (included if a step reaches it), step (1 by default).
         #[schemars(extend("minItems" = 2, "maxItems" = 3))]
@@ -155,7 +158,9 @@ table! {
     /// Rules that exclude or add points of the product of the axes.
     pub struct RawMatrix {
         /// Lists of axes that advance together.
-        #[schemars(extend("items" = { "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true }))]
+        #[schemars(extend(
+            "items" = { "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true }
+        ))]
         pub zip: Option<Vec<At<Vec<At<String>>>>>,
         /// Cells to exclude, and why.
         pub exclude: Option<Vec<At<RawExclude>>>,
@@ -210,7 +215,10 @@ table! {
         pub energy: Option<At<bool>>,
         /// Nsight Compute metrics with their roll-up (`"dram__bytes_read.sum"`), in addition to those that `--counters`
         /// and `profile` always collect.
-        #[schemars(extend("uniqueItems" = true, "items" = { "type": "string", "pattern": "^[A-Za-z0-9_]*__[A-Za-z0-9_.]*$" }))]
+        #[schemars(extend(
+            "uniqueItems" = true,
+            "items" = { "type": "string", "pattern": "^[A-Za-z0-9_]*__[A-Za-z0-9_.]*$" }
+        ))]
         pub metrics: Option<At<Vec<At<String>>>>,
     }
     later {

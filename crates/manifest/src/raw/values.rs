@@ -342,7 +342,8 @@ macro_rules! plain_string {
 plain_string!(ClaimText);
 
 schema!(Arg, "Argument", {
-    "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), `null`, or a struct as a list of numbers.",
+    "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), `null`, \
+                    or a struct as a list of numbers.",
     "anyOf": [
         { "type": "string" },
         { "type": "array", "minItems": 1, "items": { "type": "string" } }

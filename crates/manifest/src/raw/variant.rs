@@ -213,7 +213,10 @@ table! {
         /// With `loop`: it ends when this holds after an iteration. A buffer's name is its first element.
         pub until: Option<Expr>,
         /// With `until`: most iterations. It is an error if the condition does not hold after them.
-        #[schemars(extend("type" = ["string", "integer"], "minimum" = LoopSpec::BOUNDS.start(), "maximum" = LoopSpec::BOUNDS.end()))]
+        #[schemars(extend(
+            "type" = ["string", "integer"],
+            "minimum" = LoopSpec::BOUNDS.start(), "maximum" = LoopSpec::BOUNDS.end()
+        ))]
         pub at_most: Option<Expr>,
         /// Two buffers that exchange their names in all that follows.
         pub swap: Option<At<[At<String>; 2]>>,
@@ -246,7 +249,10 @@ table! {
         /// Buffers by name, and scalars by type: `"u32(n)"`.
         pub args: Option<At<Vec<Arg>>>,
         /// The number of launches. `nth` is the index of a launch, from 0, in the launch's expressions.
-        #[schemars(extend("type" = ["string", "integer"], "minimum" = LaunchSpec::REPEATS.start(), "maximum" = LaunchSpec::REPEATS.end()))]
+        #[schemars(extend(
+            "type" = ["string", "integer"],
+            "minimum" = LaunchSpec::REPEATS.start(), "maximum" = LaunchSpec::REPEATS.end()
+        ))]
         pub repeat: Option<Expr>,
         #[schemars(flatten)]
         pub settings: Inline<RawLaunchSettings>,

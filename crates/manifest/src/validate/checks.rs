@@ -183,7 +183,8 @@ fn of_table(
     let sources = [variant.is_some(), python.is_some(), cpp.is_some()].into_iter().chain(files);
     if sources.filter(|given| *given).count() != 1 || tensor.is_some() != safetensors.is_some() {
         if !ctx.faulty(span) {
-            let message = "`expect` needs exactly one of `variant`, `npy`, `raw`, `python`, `cpp`, and `safetensors` with `tensor`";
+            let message = "`expect` needs exactly one of `variant`, `npy`, `raw`, `python`, `cpp`, and `safetensors` \
+                           with `tensor`";
             ctx.fault(Diagnostic::at(span.clone(), message));
         }
         return None;

@@ -196,12 +196,12 @@ impl OptionsOf {
                  manifest's reference lists them"
             }
             Self::Nvcc => {
-                "a manifest may give nvcc the options that change code or diagnostics and touch no file: the manifest's \
-                 reference lists them"
+                "a manifest may give nvcc the options that change code or diagnostics and touch no file: the \
+                 manifest's reference lists them"
             }
             Self::Clang => {
-                "a manifest may give clang the options that change code or diagnostics and touch no file: the manifest's \
-                 reference lists them"
+                "a manifest may give clang the options that change code or diagnostics and touch no file: the \
+                 manifest's reference lists them"
             }
         }
     }

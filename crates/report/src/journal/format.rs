@@ -64,7 +64,10 @@ pub enum JournalError {
         message: String,
     },
     /// The journal was written in another version of the format.
-    #[error("{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it", path.display())]
+    #[error(
+        "{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it",
+        path.display()
+    )]
     Version {
         /// The path of the journal that has another version.
         path: PathBuf,

@@ -93,8 +93,8 @@ fn hiding(lines: &mut Lines, info: &DeviceInfo) {
             lines.row(
                 "memory",
                 &format!(
-                    "{:.0} to {:.0} KiB on the device, {:.1} to {:.1} KiB per SM: a load takes {low:.0} to {high:.0} SM \
-                     cycles (assumed), at {:.0} bytes per cycle",
+                    "{:.0} to {:.0} KiB on the device, {:.1} to {:.1} KiB per SM: a load takes {low:.0} to {high:.0} \
+                     SM cycles (assumed), at {:.0} bytes per cycle",
                     need.device.0 / 1024.0,
                     need.device.1 / 1024.0,
                     need.sm.0 / 1024.0,

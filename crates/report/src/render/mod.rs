@@ -61,8 +61,8 @@ pub enum RenderError {
     Template(#[from] tera::Error),
     /// A template of the user is wrong.
     #[error(
-        "{place}: {message}: docs/reference/templates.md lists what a template can use, `runner templates export` writes \
-             the shipped one"
+        "{place}: {message}: docs/reference/templates.md lists what a template can use, `runner templates export` \
+             writes the shipped one"
     )]
     OfUser {
         /// The file, with line and column where they are known.

@@ -131,8 +131,8 @@ pub fn note(note: &Note) -> String {
             let ran = format!("the loop ended after {}", plural(u64::from(*iterations), "iteration"));
             match round_trip {
                 Some(seconds) => format!(
-                    "{ran}; the host reads its condition after each, which takes {:.1} µs on an idle device and is part of \
-                     the time",
+                    "{ran}; the host reads its condition after each, which takes {:.1} µs on an idle device and is \
+                     part of the time",
                     seconds * 1e6
                 ),
                 None => ran,
@@ -187,8 +187,8 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     };
     let width = rough(width * 100.0);
     format!(
-        "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ overlaps it, or what the A/A control of \
-         its own group shows in the same rounds: no difference."
+        "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ overlaps it, or what the A/A control \
+         of its own group shows in the same rounds: no difference."
     )
 }
 
@@ -245,8 +245,8 @@ pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String
 /// Returns why a case exceeds the measured ceilings.
 pub fn above_ceiling(record: &CaseRecord, ceilings: &Ceilings, device: &DeviceInfo) -> String {
     if bound_of(record, ceilings) == Bound::Arithmetic {
-        return "above 100 % of the ceiling: that is the rate which a kernel of f32 multiply-adds reached on this device; \
-                other units, or a better mix of instructions, can be faster"
+        return "above 100 % of the ceiling: that is the rate which a kernel of f32 multiply-adds reached on this \
+                device; other units, or a better mix of instructions, can be faster"
             .to_owned();
     }
     format!(

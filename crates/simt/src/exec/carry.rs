@@ -49,7 +49,8 @@ macro_rules! chain_handler {
                 for k in (0..LANES).filter(|&k| mask >> k & 1 == 1) {
                     let carry = u128::from(cx.warp.carry >> k & 1);
                     let wide = |x: $t| u128::from(x);
-                    let (value, out) = chain(i.aux & 3, Carry::from_bits_retain(i.aux), $width, wide(a.0[k]), wide(b.0[k]), wide(c.0[k]), carry);
+                    let (x, y, z) = (wide(a.0[k]), wide(b.0[k]), wide(c.0[k]));
+                    let (value, out) = chain(i.aux & 3, Carry::from_bits_retain(i.aux), $width, x, y, z, carry);
                     if i.o[0] != Slot::NONE {
                         cx.set_lane(i.o[0], k, value as $t);
                     }

@@ -152,8 +152,8 @@ pub fn races_and_notes(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap
     if let Some(each) = launch.shadow.sampled() {
         let name = &launch.kernel.name;
         notes.push(format!(
-            "kernel `{name}` touches so much memory that races between blocks were looked for in one of {each} stretches \
-             of 128 bytes"
+            "kernel `{name}` touches so much memory that races between blocks were looked for in one of {each} \
+             stretches of 128 bytes"
         ));
     }
     Ok(notes)
@@ -243,8 +243,8 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     let (mine, theirs) = (thread(launch, hazard.tag.thread()), thread(launch, hazard.earlier.thread()));
     if hazard.fault == Fault::Places {
         return format!(
-            "kernel `{}`: a barrier of the block is reached at {then} by some threads and at {now} by others (block {}, \
-             threads {} and {})",
+            "kernel `{}`: a barrier of the block is reached at {then} by some threads and at {now} by others (block \
+             {}, threads {} and {})",
             launch.kernel.name,
             named(block(launch, linear)),
             named(theirs),
@@ -253,8 +253,8 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     }
     if hazard.fault == Fault::Lanes {
         return format!(
-            "kernel `{}`: lanes of a warp store different values to {site} in one instruction at {now}; it is undefined \
-             which one is kept (block {}, threads {} and {})",
+            "kernel `{}`: lanes of a warp store different values to {site} in one instruction at {now}; it is \
+             undefined which one is kept (block {}, threads {} and {})",
             launch.kernel.name,
             named(block(launch, linear)),
             named(theirs),
@@ -270,8 +270,8 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     if hazard.fault == Fault::Left {
         let (name, block) = (&launch.kernel.name, named(block(launch, linear)));
         return format!(
-            "kernel `{name}`: block {block} ends before thread {} has waited for its bulk copy at {now}, which may still \
-             read the block's shared memory",
+            "kernel `{name}`: block {block} ends before thread {} has waited for its bulk copy at {now}, which may \
+             still read the block's shared memory",
             named(mine)
         );
     }

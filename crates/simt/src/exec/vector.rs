@@ -14,7 +14,10 @@ use crate::program::row::{Flags, LANES, Lane, Row, flags, instance};
 
 /// Compiles `$body` for every instruction set and adds the constructor `$name`, which takes the closure.
 macro_rules! shape {
-    ($(#[$doc:meta])* $name:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
+    (
+        $(#[$doc:meta])* $name:ident, $body:ident, $avx512:ident, $avx2:ident, $base:ident; <$($t:ident),*>;
+        ($($arg:ident),*) -> $ret:ty
+    ) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn $avx512<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {

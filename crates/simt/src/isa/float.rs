@@ -45,9 +45,15 @@ macro_rules! rounded {
     ($shape:ident, $b:expr, $direction:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $near:expr, $toward:ident) => {
         match $direction {
             None => singles!(vector::$shape, $b.isa, $ftz, $sat, |$($x),+| $near),
-            Some(Direction::Zero) => singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Zero)),
-            Some(Direction::Down) => singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Down)),
-            Some(Direction::Up) => singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Up)),
+            Some(Direction::Zero) => {
+                singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Zero))
+            }
+            Some(Direction::Down) => {
+                singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Down))
+            }
+            Some(Direction::Up) => {
+                singles!(shapes::$shape, $b.isa, $ftz, $sat, |$($x),+| $toward($($x),+, Direction::Up))
+            }
         }
     };
 }

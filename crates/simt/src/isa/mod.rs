@@ -114,7 +114,8 @@ ops! {
         ".async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}",
         ".async.bulk.prefetch.L2.global{.L2::cache_hint}",
         ".reduce.async.bulk.shared::cluster.shared::cta.tx.add|inc|dec|min|max|and|or|xor.u32|s32|u64|s64|b32|b64",
-        ".reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add|inc|dec|min|max|and|or|xor{.noftz}.u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64",
+        ".reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add|inc|dec|min|max|and|or|xor\
+         {.noftz}.u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64",
     ];
     "createpolicy", "cache eviction policy: no effect here", memory::policy, [
         ".fractional.evict{.evict}.b64",
@@ -157,7 +158,8 @@ ops! {
         ".rn{.relu}.bf16|bf16x2",
     ];
     "fns", "position of the n-th set bit", bits::fns, [".b32"];
-    "getctarank", "rank of the block in the cluster that owns a shared address", cluster::rank, ["{.shared::cluster}.u32|u64"];
+    "getctarank", "rank of the block in the cluster that owns a shared address", cluster::rank,
+        ["{.shared::cluster}.u32|u64"];
     "griddepcontrol", "no effect here: launches do not overlap", control::nop, [".launch_dependents|wait"];
     "isspacep", "whether a generic address is in a state space", memory::isspacep, [".space"];
     "ld", "load", memory::load, [
@@ -216,7 +218,8 @@ ops! {
     "or", "bitwise or", integer::logic, [".pred|bits"];
     "pmevent", "performance monitor event: no effect here", control::nop, ["{.mask}"];
     "popc", "number of set bits", bits::bits, [".b32|b64"];
-    "prefetch", "prefetch into a cache: no effect here", control::nop, ["{.global|local}.L1|L2", ".global.L2::evict_last|L2::evict_normal"];
+    "prefetch", "prefetch into a cache: no effect here", control::nop,
+        ["{.global|local}.L1|L2", ".global.L2::evict_last|L2::evict_normal"];
     "prefetchu", "prefetch into the uniform cache: no effect here", control::nop, [".L1"];
     "prmt", "permutation of the bytes of two registers", bits::prmt, [".b32{.f4e|b4e|rc8|ecl|ecr|rc16}"];
     "rcp", "reciprocal", float::reciprocal, [".approx{.ftz}.f32|f64", ".rnd{.ftz}.f32", ".rnd.f64"];
@@ -263,28 +266,37 @@ ops! {
     "subc", "difference with borrow", integer::carry, ["{.cc}.u32|s32|u64|s64"];
     "szext", "sign- or zero-extension from a given width", bits::szext, [".clamp|wrap.u32|s32"];
     "tanh", "hyperbolic tangent", float::transcendental, [".approx.f32|half"];
-    "testp", "test of the class of a float", float::testp, [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
+    "testp", "test of the class of a float", float::testp,
+        [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
     "trap", "ends the launch", control::trap, [""];
-    "vabsdiff", "absolute difference of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
+    "vabsdiff", "absolute difference of words, halves or bytes", video_scalar::arithmetic,
+        [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vabsdiff2", "absolute differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vabsdiff4", "absolute differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vadd", "sum of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vadd2", "sums of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vadd4", "sums of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vmad", "product of words, halves or bytes, plus an addend", video_scalar::multiply_add, [".u32|s32.u32|s32.u32|s32{.po}{.sat}{.shr7|shr15}"];
-    "vmax", "maximum of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
+    "vmad", "product of words, halves or bytes, plus an addend", video_scalar::multiply_add,
+        [".u32|s32.u32|s32.u32|s32{.po}{.sat}{.shr7|shr15}"];
+    "vmax", "maximum of words, halves or bytes", video_scalar::arithmetic,
+        [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vmax2", "maxima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vmax4", "maxima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vmin", "minimum of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
+    "vmin", "minimum of words, halves or bytes", video_scalar::arithmetic,
+        [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vmin2", "minima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vmin4", "minima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vote", "vote across the lanes of a mask", control::vote, [".sync.all|any|uni.pred", ".sync.ballot.b32"];
-    "vset", "comparison of words, halves or bytes", video_scalar::comparison, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add|min|max}"];
+    "vset", "comparison of words, halves or bytes", video_scalar::comparison,
+        [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add|min|max}"];
     "vset2", "comparisons of halves", video::comparisons, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add}"];
     "vset4", "comparisons of bytes", video::comparisons, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add}"];
-    "vshl", "left shift of a word, half or byte", video_scalar::shifts, [".u32|s32.u32|s32.u32{.sat}.clamp|wrap{.add|min|max}"];
-    "vshr", "right shift of a word, half or byte", video_scalar::shifts, [".u32|s32.u32|s32.u32{.sat}.clamp|wrap{.add|min|max}"];
-    "vsub", "difference of words, halves or bytes", video_scalar::arithmetic, [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
+    "vshl", "left shift of a word, half or byte", video_scalar::shifts,
+        [".u32|s32.u32|s32.u32{.sat}.clamp|wrap{.add|min|max}"];
+    "vshr", "right shift of a word, half or byte", video_scalar::shifts,
+        [".u32|s32.u32|s32.u32{.sat}.clamp|wrap{.add|min|max}"];
+    "vsub", "difference of words, halves or bytes", video_scalar::arithmetic,
+        [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vsub2", "differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vsub4", "differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "xor", "bitwise exclusive or", integer::logic, [".pred|bits"];

@@ -36,8 +36,8 @@ impl fmt::Display for Violation {
             Self::Cluster { cluster: [x, y, z], grid: [gx, gy, gz] } => {
                 write!(
                     f,
-                    "clusters of {x}×{y}×{z} blocks in a grid of {gx}×{gy}×{gz}: along each axis the grid is a multiple of \
-                     the cluster, and a cluster has at most {MOST_OF_CLUSTER} blocks"
+                    "clusters of {x}×{y}×{z} blocks in a grid of {gx}×{gy}×{gz}: along each axis the grid is a \
+                     multiple of the cluster, and a cluster has at most {MOST_OF_CLUSTER} blocks"
                 )
             }
         }

@@ -60,7 +60,8 @@ fn unused(operation: &simt::Operation, loaded: &BTreeSet<String>) -> Vec<String>
 fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
     let refused = [
         (
-            "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r2}], [%r3];",
+            "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d2, {%r2}], \
+             [%r3];",
             "tensors",
         ),
         ("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%d1, {%r1}], [%r2];", "tensors"),

@@ -262,9 +262,11 @@ proptest! {
                 let inputs: Vec<Vec<u64>> = lanes.iter().map(|lane| lane[..sources].to_vec()).collect();
                 let results = run_on(&form, &inputs).unwrap();
                 for (lane, got) in inputs.iter().zip(results) {
-                    let values: Vec<i128> = lane.iter().zip(&classes[1..]).map(|(&v, class)| extended(class, v)).collect();
+                    let values = lane.iter().zip(&classes[1..]).map(|(&v, class)| extended(class, v));
+                    let values: Vec<i128> = values.collect();
                     let expected = (operation.expected)(&values, width);
-                    prop_assert_eq!(extended(classes[0], got), extended(classes[0], expected as u64), "{} of {:?}", &line, values);
+                    let (got, expected) = (extended(classes[0], got), extended(classes[0], expected as u64));
+                    prop_assert_eq!(got, expected, "{} of {:?}", &line, values);
                 }
             }
         }

@@ -116,7 +116,8 @@ fn blocks_that_communicate_are_not_sampled() {
         let (kind, message) = trap(bench.launch(kernel, [300, 1, 1], [1, 1, 1], &[Arg::Address(out)]));
         assert_eq!(kind, TrapKind::Communication);
         let expected = format!(
-            "an access through which blocks communicate (a sample of them cannot run alone) in kernel `{kernel}` at line "
+            "an access through which blocks communicate (a sample of them cannot run alone) in kernel `{kernel}` at \
+             line "
         );
         assert!(message.starts_with(&expected), "{message}");
     }

@@ -149,7 +149,8 @@ fn lanes_of_a_warp_need_a_synchronisation_between_store_and_load() {
     // The compiler may load what all steps add before it stores anything.
     let wanted = format!("shared memory + 4 is written at {write} and was read at {read} by another lane of the warp");
     assert!(notes.iter().any(|n| n.contains(&wanted)), "{notes:#?}");
-    let threads = "no `__syncwarp` between; lanes do not run in lockstep since Volta (block (0,0,0), threads (1,0,0) and (0,0,0))";
+    let threads = "no `__syncwarp` between; lanes do not run in lockstep since Volta (block (0,0,0), threads (1,0,0) \
+                   and (0,0,0))";
     assert!(notes.iter().any(|n| n.contains(threads)), "{notes:#?}");
     assert_eq!(clean(Shape("warp_race_mended", 1, 32, false), &ints(&[64, 32])), [""; 0]);
     let notes = clean(Shape("warp_volatile", 1, 32, false), &ints(&[64, 32]));

@@ -121,8 +121,8 @@ fn a_byte_that_is_read_while_another_of_its_word_is_stored_to_is_no_race_and_its
 fn lanes_that_store_different_values_to_one_address_in_one_instruction_are_noted() {
     let says = |offset: &str, threads: &str| {
         format!(
-            "kernel `test`: lanes of a warp store different values to {offset} in one instruction at stores.cu:9; it is \
-             undefined which one is kept (block (0,0,0), threads {threads})"
+            "kernel `test`: lanes of a warp store different values to {offset} in one instruction at stores.cu:9; it \
+             is undefined which one is kept (block (0,0,0), threads {threads})"
         )
     };
     let found = notes("st.global.u32 [%rd1+4], %r1;", 1, 32);

@@ -75,8 +75,8 @@ fn choose(named: &str, listed: &[(DeviceId, DeviceInfo)]) -> Result<Vec<(DeviceI
     let Some((_, first)) = chosen.first() else { return Err("--devices all: this machine has no GPU".to_owned()) };
     if let Some((id, other)) = chosen.iter().find(|(_, info)| info.name != first.name) {
         return Err(format!(
-            "--devices {named}: GPU {} is {}, another is {}; results of different GPUs cannot share a report: name those \
-             of one model",
+            "--devices {named}: GPU {} is {}, another is {}; results of different GPUs cannot share a report: name \
+             those of one model",
             id.ordinal, other.name, first.name
         ));
     }

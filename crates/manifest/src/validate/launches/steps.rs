@@ -232,7 +232,8 @@ pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: 
         let is_until = matches!(inner.times, Times::Until { .. });
         let own = is_until && swaps(&inner.steps) && index != last;
         if own || inner.steps.iter().any(swaps_until) {
-            let message = "a loop with `until` swaps buffers, and steps follow it: which buffer a name stands for is not known there";
+            let message = "a loop with `until` swaps buffers, and steps follow it: which buffer a name stands for is \
+                           not known there";
             ctx.fault(
                 Diagnostic::at(span.clone(), message).hint("make it the last step, or copy in place of the swap"),
             );

@@ -278,8 +278,8 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     }
     if let Some(which) = sides(|limits| limits.lacks_spread) {
         warnings.push(format!(
-            "Of {which} it is not known how much processes differ (the clock was not calibrated, or by an older version): \
-             without --threshold times are ambiguous, with it intervals hold within a process only."
+            "Of {which} it is not known how much processes differ (the clock was not calibrated, or by an older \
+             version): without --threshold times are ambiguous, with it intervals hold within a process only."
         ));
     }
     let is_between =

@@ -118,8 +118,8 @@ fn facts(report: &ReportHistory<'_>) -> Vec<String> {
     if short > 0 {
         let cases = plural_of(short as u64, "case has", "cases have");
         facts.push(format!(
-            "{cases} fewer than {FEWEST_READINGS} measurements between breaks, too few to find a change; runner compare \
-             compares two revisions."
+            "{cases} fewer than {FEWEST_READINGS} measurements between breaks, too few to find a change; runner \
+             compare compares two revisions."
         ));
     }
     facts

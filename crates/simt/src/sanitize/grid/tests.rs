@@ -96,7 +96,8 @@ proptest! {
 
     #[test]
     fn the_order_of_publishing_does_not_matter(
-        all in prop::collection::vec(access(), 0..14).prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
+        all in prop::collection::vec(access(), 0..14)
+            .prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
     ) {
         // The accesses of one block keep their order.
         let (first, mut second) = all;

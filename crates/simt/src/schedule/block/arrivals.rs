@@ -24,7 +24,8 @@ fn divergence(cx: &Context<'_>, last: usize, resume: *const Ins, id: u32) -> Opt
     let elsewhere = cx.warp.splits[..last].iter().filter(|f| apart(f)).fold(0, |m, f| m | f.mask);
     if elsewhere != 0 {
         return Some(format!(
-            "barrier {id} is reached by lanes {mask:#010x} of a warp while lanes {elsewhere:#010x} wait at another barrier"
+            "barrier {id} is reached by lanes {mask:#010x} of a warp while lanes {elsewhere:#010x} wait at another \
+             barrier"
         ));
     }
     others_wait_to_go_on(cx).then(|| {
