@@ -10,6 +10,7 @@ mod cluster;
 pub mod profiler;
 
 pub mod dispatch;
+mod log;
 mod progress;
 
 pub mod execute;

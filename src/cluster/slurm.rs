@@ -99,6 +99,7 @@ fn run(program: &'static str, arguments: &[OsString]) -> Result<String, SlurmErr
 }
 
 fn run_named(program: &'static str, file: &Path, arguments: &[OsString]) -> Result<String, SlurmError> {
+    let _span = tracing::info_span!("ask the scheduler", program, ?arguments).entered();
     let output = Command::new(file).args(arguments).env("PATH", crate::programs::search_path()).output();
     let output = output.map_err(|error| SlurmError::Missing { program, why: error.to_string() })?;
     if output.status.success() {

@@ -9,6 +9,7 @@ use crate::experiment::Manifest;
 
 /// Loads a manifest, or reports every fault in it.
 pub fn load_manifest(path: &Path, reach: &ReachArgs, console: &Console) -> Result<Manifest, Failure> {
+    let _span = tracing::info_span!("read the manifest", file = %path.display()).entered();
     crate::manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }
 

@@ -40,11 +40,18 @@ pub use cli::{Cli, ColorChoice};
 pub use console::Console;
 pub use failure::{Exit, Failure};
 
+use crate::log;
 use cli::Command;
 pub use files::{load_manifest, stays_here, write_file, write_new, write_out};
 
 /// Runs one command.
 pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
+    // A compiler's child has its standard error read as its reason to fail.
+    if !matches!(cli.command, Command::CompileUnit) {
+        log::start(cli.verbose, matches!(cli.command, Command::Worker(_))).map_err(Failure::usage)?;
+        let arguments = || std::env::args_os().skip(1).collect::<Vec<_>>();
+        tracing::info!(process = std::process::id(), arguments = ?arguments(), "runner {}", version::long_version());
+    }
     match &cli.command {
         Command::Check(args) => check::run(args, console),
         Command::Plan(args) => plan::run(args, console),

@@ -208,6 +208,7 @@ impl Feed<'_> {
 
 impl GroupSource for Feed<'_> {
     fn next(&mut self) -> Option<GroupJob> {
+        let mut waiting = None;
         while !self.is_interrupted() && self.fault.get().is_none() {
             // Every result that has arrived, so that the first group in the plan's order comes first.
             while let Ok((unit, result)) = self.results.try_recv() {
@@ -222,7 +223,10 @@ impl GroupSource for Feed<'_> {
                     }
                 }
                 None if self.pending.is_empty() => return None,
-                None => self.receive(),
+                None => {
+                    waiting.get_or_insert_with(|| tracing::info_span!("wait for the compiler").entered());
+                    self.receive();
+                }
             }
         }
         None

@@ -171,6 +171,7 @@ impl Pool {
             return GroupEnd::Interrupted;
         }
         let (ordinal, key) = (job.ordinal, job.key.clone());
+        let _span = tracing::info_span!("run the group", ordinal, at = %key).entered();
         emit(Event::GroupStarted { ordinal, key: key.clone(), cases: job.cases.len() as u32 });
         let mut table = CaseTable::new(job);
         let end = self.attempts(&mut table, emit, interrupt);

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufReader, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::interrupt::{Interrupt, TICK, Urgency};
 use super::protocol::{self, PROTOCOL_VERSION, Ready, Reply, Request};
+use crate::log;
 
 /// How long reading the rest of a dead worker's standard error may take.
 const STDERR_LIMIT: Duration = Duration::from_millis(500);
@@ -25,6 +26,8 @@ const STDERR_LIMIT: Duration = Duration::from_millis(500);
 const REAP_LIMIT: Duration = Duration::from_secs(30);
 /// How much of a worker's standard error is kept, bytes.
 const STDERR_KEPT: usize = 8 << 10;
+/// The longest line of a worker's standard error that is taken as one, bytes.
+const LONGEST_LINE: u64 = 1 << 20;
 /// How many of the last lines of standard error a message shows.
 const STDERR_SHOWN: usize = 4;
 /// Replies that may be unread: a worker that sends more blocks until the dispatcher reads.
@@ -54,7 +57,7 @@ impl WorkerSpec {
         Self {
             program: program.into(),
             args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
+            env: log::for_worker(),
             limits: Limits::default(),
         }
     }
@@ -227,10 +230,11 @@ impl WorkerProcess {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
+        tracing::info!(program = %spec.program.display(), arguments = ?spec.args, "started worker {}", child.id());
         let missing = || io::Error::other("a pipe is missing");
         let requests = write_requests(child.stdin.take().ok_or_else(missing)?);
         let stdout = child.stdout.take().ok_or_else(missing)?;
-        let stderr = StderrTail::follow(child.stderr.take().ok_or_else(missing)?);
+        let stderr = StderrTail::follow(child.id(), child.stderr.take().ok_or_else(missing)?);
         let (sender, replies) = mpsc::sync_channel(BACKLOG);
         thread::spawn(move || {
             let mut stdout = BufReader::new(stdout);
@@ -254,6 +258,7 @@ impl WorkerProcess {
     /// [`Self::receive`] has a deadline. Fails if the request cannot be written as a line.
     pub(super) fn send(&self, request: &Request) -> Result<(), protocol::ProtocolError> {
         let line = protocol::write_line(request)?;
+        tracing::info!(bytes = line.len(), "send to worker {}: {request}", self.child.id());
         if let Some(requests) = &self.requests {
             // Fails if the worker closed its requests; the next receive returns `Closed`.
             let _ = requests.send(line);
@@ -284,6 +289,7 @@ impl WorkerProcess {
     /// Kills the worker, then what is left of its process group. A program around the worker, such as a profiler that
     /// writes its results, first gets time to exit by itself.
     pub(super) fn kill(&mut self) {
+        tracing::info!("kill worker {}", self.child.id());
         if let Some(inner) = self.inner.take().filter(|_| !self.reaped && !self.wait_for_exit(Duration::ZERO)) {
             // Fails if it exited meanwhile.
             let _ = rustix::process::kill_process(inner, Signal::KILL);
@@ -318,6 +324,7 @@ impl WorkerProcess {
             Ok(None) => format!("could not be killed within {} s", REAP_LIMIT.as_secs()),
             Err(e) => format!("is lost: {e}"),
         };
+        tracing::info!("worker {} {how}", self.child.id());
         self.reaped = true;
         Exit { how, stderr: self.stderr.quote(), from_outside }
     }
@@ -390,14 +397,19 @@ struct StderrTail {
 }
 
 impl StderrTail {
-    fn follow(mut stderr: impl Read + Send + 'static) -> Self {
+    /// Keeps the end of a worker's standard error, without the lines of its log, which go to that of this process.
+    fn follow(worker: u32, stderr: impl Read + Send + 'static) -> Self {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let keep = Arc::clone(&kept);
         let reader = thread::spawn(move || {
-            let mut chunk = [0; 4096];
-            while let Ok(n @ 1..) = stderr.read(&mut chunk) {
+            let (mut stderr, mut line) = (BufReader::new(stderr), Vec::new());
+            while let Ok(1..) = stderr.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+                let text = std::mem::take(&mut line);
+                if log::forward(worker, &String::from_utf8_lossy(&text)) {
+                    continue;
+                }
                 let mut keep = keep.lock().unwrap_or_else(PoisonError::into_inner);
-                keep.extend(&chunk[..n]);
+                keep.extend(text);
                 let excess = keep.len().saturating_sub(STDERR_KEPT);
                 keep.drain(..excess);
             }

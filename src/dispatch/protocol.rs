@@ -4,6 +4,7 @@
 //! [`capture`](super::capture)), because device printf writes to standard output. The first line of each side carries
 //! the version, and either side refuses another version by name. This module frames and parses; it decides nothing.
 
+use std::fmt;
 use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -38,6 +39,18 @@ pub enum Request {
     },
     /// Stop before the next step of a case. An idle worker ends.
     Quit,
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hello { .. } => write!(f, "hello"),
+            Self::Group { job } => write!(f, "group {}, {} cases {}", job.ordinal, job.cases.len(), job.key),
+            Self::Survey { .. } => write!(f, "survey"),
+            Self::Calibrate { nanoseconds } => write!(f, "calibrate by {nanoseconds} ns"),
+            Self::Quit => write!(f, "quit"),
+        }
+    }
 }
 
 /// What a worker sends to the dispatcher.

@@ -52,6 +52,7 @@ impl<T, F: FnMut(&T) -> Option<GroupJob>> GroupSource for Shared<'_, T, F> {
                 continue;
             };
             self.running = Some(work);
+            let _span = tracing::info_span!("wait for the lock of the host", alone = job.needs_host()).entered();
             self.held = Some(if job.needs_host() {
                 Held::Alone { _guard: self.host.write().unwrap_or_else(PoisonError::into_inner) }
             } else {

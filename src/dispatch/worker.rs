@@ -35,7 +35,7 @@ pub fn serve<L: fmt::Display>(
     let (stdout, capture) = StdoutCapture::install()?;
     let stop = Arc::new(AtomicBool::new(false));
     let requests = listen(&stop);
-    let mut connection = Connection { replies: File::from(stdout), capture, stop, checking: None };
+    let mut connection = Connection { replies: File::from(stdout), capture, stop, checking: None, active: None };
     let Some(mut device) = handshake(&requests, &mut connection, open)? else { return Ok(()) };
     while let Ok(incoming) = requests.recv() {
         let end = match incoming {
@@ -75,13 +75,15 @@ fn handshake(
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
 ) -> Result<Option<Box<dyn Device>>, ProtocolError> {
     match requests.recv() {
-        Ok(Incoming::Request(Request::Hello { version })) if version == PROTOCOL_VERSION => match open() {
-            Ok(mut device) => {
-                connection.reply(&Reply::Ready(Box::new(describe(device.as_mut()))))?;
-                return Ok(Some(device));
+        Ok(Incoming::Request(Request::Hello { version })) if version == PROTOCOL_VERSION => {
+            match tracing::info_span!("open the device").in_scope(open) {
+                Ok(mut device) => {
+                    connection.reply(&Reply::Ready(Box::new(describe(device.as_mut()))))?;
+                    return Ok(Some(device));
+                }
+                Err(e) => connection.fail(e.to_string()),
             }
-            Err(e) => connection.fail(e.to_string()),
-        },
+        }
         Ok(Incoming::Request(Request::Hello { version })) => {
             connection.fail(protocol::version_refusal(PROTOCOL_VERSION, version))
         }
@@ -160,6 +162,8 @@ struct Connection {
     stop: Arc<AtomicBool>,
     /// The case whose checked launch is under way: text printed now belongs to it.
     checking: Option<Case>,
+    /// The case whose step is under way, by its number, as the log says.
+    active: Option<(u64, Activity)>,
 }
 
 impl Connection {
@@ -177,6 +181,9 @@ impl Connection {
     fn report(&mut self, event: Event) {
         match &event {
             Event::CaseActive { case, activity, .. } => {
+                if self.active.replace((case.ordinal, *activity)) != Some((case.ordinal, *activity)) {
+                    tracing::debug!(?activity, "{}", case.key);
+                }
                 if self.stop.load(Ordering::Relaxed) {
                     let _ = self.reply(&Reply::Stopped);
                     std::process::exit(0);

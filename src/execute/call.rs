@@ -65,6 +65,7 @@ impl From<String> for Failed {
 /// its standard error. `remedy` says what to do if it does not start.
 pub fn finish(command: &mut Command, stdin: &[u8], end: End<'_>, remedy: &str) -> Result<Result<(), String>, Failed> {
     let program = command.get_program().to_owned();
+    let _span = tracing::info_span!("run a program of a reference", ?command).entered();
     let mut child = command
         .env("PATH", programs::search_path())
         .stdin(Stdio::piped())

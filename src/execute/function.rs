@@ -93,6 +93,7 @@ impl Permit {
         let cores = || available_parallelism().map_or(2, |cores| cores.get().max(2));
         let mut free = PERMITS.0.lock().unwrap_or_else(PoisonError::into_inner);
         while *free.get_or_insert_with(cores) == 0 {
+            let _span = tracing::info_span!("wait until fewer references are computed").entered();
             free = PERMITS.1.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         *free = free.map(|free| free - 1);

@@ -228,9 +228,11 @@ impl<'a> Group<'a> {
     }
 
     fn share_host(&mut self) {
+        let mut waiting = None;
         while self.share.is_none() {
             self.share = self.host.try_share();
             if self.share.is_none() {
+                waiting.get_or_insert_with(|| tracing::info_span!("wait for the lock of the host").entered());
                 std::thread::sleep(POLL);
                 // The limit of the step counts from the end of the wait.
                 let (member, activity, limit) = self.step.unwrap_or((0, Activity::Preparing, WAIT_LIMIT));

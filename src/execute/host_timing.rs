@@ -104,10 +104,12 @@ impl Timed {
 
 /// Waits until no worker works on many cores.
 fn alone(host: &HostLock, beats: &AtomicUsize) -> Share {
+    let mut waiting = None;
     loop {
         if let Some(share) = host.try_alone() {
             return share;
         }
+        waiting.get_or_insert_with(|| tracing::info_span!("wait for the lock of the host, alone").entered());
         beats.fetch_add(1, Ordering::Relaxed);
         thread::sleep(POLL);
     }

@@ -1,5 +1,6 @@
 //! Bars on a terminal: one for compiling while it lasts, one for the cases, and below it what runs now.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,10 +13,18 @@ use crate::model::Event;
 /// Redraws per second: few enough not to disturb what is measured.
 const REDRAWS: u8 = 4;
 
+/// All bars of this process, which has one terminal.
+static ALL: LazyLock<MultiProgress> =
+    LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
+
+/// Writes to standard error while no bar is drawn there.
+pub fn above_bars(write: impl FnOnce()) {
+    ALL.suspend(write);
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Bars {
-    all: MultiProgress,
     color: bool,
     compile: Option<ProgressBar>,
     cases: Option<ProgressBar>,
@@ -23,14 +32,13 @@ pub(super) struct Bars {
 }
 
 impl Bars {
-    pub(super) fn new(color: bool) -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
-        Self { all, color, compile: None, cases: None, current: None }
+    pub(super) const fn new(color: bool) -> Self {
+        Self { color, compile: None, cases: None, current: None }
     }
 
     pub(super) fn show(&mut self, event: &Event, tally: &Tally) {
         if let Some(failure) = failure(event) {
-            let _ = self.all.println(visible(&failure));
+            let _ = ALL.println(visible(&failure));
         }
         match event {
             Event::CompileStarted { .. } | Event::UnitCompiled { .. } => self.show_compile(tally),
@@ -57,7 +65,7 @@ impl Bars {
     fn show_compile(&mut self, tally: &Tally) {
         let bar = self
             .compile
-            .get_or_insert_with(|| self.all.add(ProgressBar::new(0).with_style(bar_style("compiling", self.color))));
+            .get_or_insert_with(|| ALL.add(ProgressBar::new(0).with_style(bar_style("compiling", self.color))));
         bar.set_length(u64::from(tally.units));
         bar.set_position(u64::from(tally.compiled));
         if tally.cached > 0 {
@@ -69,11 +77,10 @@ impl Bars {
     }
 
     fn show_cases(&mut self, tally: &Tally) {
-        let bar = self
-            .cases
-            .get_or_insert_with(|| self.all.add(ProgressBar::new(0).with_style(bar_style("cases", self.color))));
+        let bar =
+            self.cases.get_or_insert_with(|| ALL.add(ProgressBar::new(0).with_style(bar_style("cases", self.color))));
         self.current.get_or_insert_with(|| {
-            let current = self.all.add(ProgressBar::new_spinner().with_style(style(CURRENT)));
+            let current = ALL.add(ProgressBar::new_spinner().with_style(style(CURRENT)));
             current.enable_steady_tick(Duration::from_millis(500));
             current
         });

@@ -12,6 +12,7 @@ mod words;
 use std::io::{self, IsTerminal, Write};
 
 use bars::Bars;
+pub use bars::above_bars;
 use lines::Lines;
 use sink::Sink;
 use tally::Tally;

@@ -12,7 +12,8 @@ type Floors = &'static [(&'static str, &'static [&'static str])];
 const FLOORS: Floors = &[
     ("cluster", &["atomic", "backend", "format", "journal", "programs", "regular", "model"]),
     ("profiler", &["dispatch", "programs", "model"]),
-    ("dispatch", &["execute", "machine", "backend", "plan", "journal", "stdout", "model"]),
+    ("dispatch", &["execute", "machine", "backend", "log", "plan", "journal", "stdout", "model"]),
+    ("log", &["format", "progress"]),
     ("progress", &["format", "model"]),
     ("execute", &["atomic", "backend", "cpp", "expr", "host_lock", "npy", "programs", "regular", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
@@ -91,6 +92,7 @@ const DOORS: Floors = &[
     ("textwrap", &["crates/report/src/render"]),
     ("csv", &["crates/report/src/render", "src/profiler/table"]),
     ("indicatif", &["src/progress"]),
+    ("tracing_subscriber", &["src/log"]),
     ("simt", &["crates/backend/src/sim", "src/commands"]),
     ("annotate_snippets", &["crates/model/src/diagnostics"]),
 ];

@@ -1,6 +1,7 @@
 //! `runner setup` against pip: the real one cut off from every index, and scripts that stand for it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -214,6 +215,26 @@ fn processes_that_need_the_compiler_at_once_fetch_it_once() {
         assert!(child.wait().unwrap().success());
     }
     assert_eq!(fs::read_to_string(calls).unwrap(), "call\n");
+}
+
+#[test]
+fn the_log_names_the_lock_that_is_waited_for() {
+    let home = Home::new();
+    let place = home.dir.path().join("cache/toolkit/cuda-13.0.88.lock");
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    let lock = File::create(&place).unwrap();
+    lock.lock().unwrap();
+    let mut setup = home.setup();
+    setup.arg("-v").env("RUNNER_PYTHON", home.python(UNPACK)).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut setup = setup.spawn().unwrap();
+    let mut log = BufReader::new(setup.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waits = format!("wait for the lock file={}", place.display());
+    assert!(log.any(|line| line.ends_with(&format!(" s  begin {waits}"))));
+    lock.unlock().unwrap();
+    assert!(log.any(|line| line.contains(&format!(" s  end {waits} after "))));
+    assert!(log.any(|line| line.contains(" s  begin run pip ")));
+    log.for_each(drop);
+    assert!(setup.wait().unwrap().success());
 }
 
 #[test]

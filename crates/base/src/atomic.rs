@@ -39,6 +39,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     }
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_folder(dir)?;
+    tracing::debug!(bytes = bytes.len(), "write {}", path.display());
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666));
     // On some file systems every file has a name. Other errors occur again.

@@ -37,7 +37,9 @@ impl Programs {
 
     /// Returns the first file with this name.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
-        self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
+        let found = self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file());
+        tracing::debug!(?found, "look for the program {name}");
+        found
     }
 }
 

@@ -190,9 +190,12 @@ impl Batch<'_> {
             }
             let identity = self.identify(unit, fresh.as_ref().unwrap_or(&self.scanner))?;
             if let Some(compiled) = self.options.cache.load(&identity.address) {
+                tracing::info!(entry = identity.address, "found in the cache: {}", unit.source.display());
                 return self.finished(unit, &identity, compiled);
             }
-            let made = self.compile(unit, &identity);
+            let span = tracing::info_span!("compile", source = %unit.source.display(), kernels = ?unit.kernels);
+            let made = span.in_scope(|| self.compile(unit, &identity));
+            drop(span);
             // The compiler reads the included files after they were hashed. If one was saved in between, the code must
             // not be stored under the old hash.
             let now = fresh.insert(Scanner::within(self.options.project.clone()));

@@ -158,6 +158,7 @@ fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
     let file = File::create(path).map_err(|source| io("create", path, source))?;
     if file.try_lock().is_err() {
         say("another process is fetching the compiler; waiting for it");
+        let _span = tracing::info_span!("wait for the lock", file = %path.display()).entered();
         file.lock().map_err(|source| io("lock", path, source))?;
     }
     Ok(file)
@@ -180,6 +181,7 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     let scratch = staging.join("tmp");
     make_dir(&scratch)?;
     let python = python();
+    let _span = tracing::info_span!("run pip", python, set = set.build).entered();
     let mut child = pip_install(&python, &requirements, unpacked, &scratch)
         .spawn()
         .map_err(|e| FetchError::NoPython { program: python.clone(), reason: e.to_string() })?;

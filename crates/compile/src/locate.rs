@@ -219,10 +219,14 @@ fn choose(root: &Path, want: Want) -> Result<Toolkit, String> {
     let mut refusals = Vec::new();
     for toolkit in inspect(root)? {
         match want.refusal(&toolkit.info) {
-            None => return Ok(toolkit),
+            None => {
+                tracing::info!("found the compiler {}", toolkit.library.display());
+                return Ok(toolkit);
+            }
             Some(refusal) => refusals.push(refusal),
         }
     }
+    tracing::debug!("no compiler in {}: {}", root.display(), refusals.join("; "));
     Err(refusals.join("; "))
 }
 

@@ -38,6 +38,7 @@ pub(super) fn run(command: &mut Command, bounds: &Bounds<'_>) -> Result<String, 
         .stderr(Stdio::piped())
         // It starts other compilers, which must end with it. The parent handles Ctrl-C.
         .process_group(0);
+    let _span = tracing::info_span!("run a compiler", ?command).entered();
     let mut child = start(command, bounds)
         .map_err(|source| failure(NoReply::NotStarted { program: program.clone().into(), source }.to_string(), ""))?;
     let stderr = child::read_all(child.stderr.take());

@@ -101,6 +101,7 @@ const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and th
 ///
 /// The error has all errors of the manifest on this backend and of the narrowing options.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
+    let _span = tracing::info_span!("plan", experiment = manifest.name).entered();
     let diagnostics = |items| Diagnostics::new(manifest.source.clone(), items);
     let axes = axes::effective(manifest, options).map_err(diagnostics)?;
     let variants = variants::expand(&axes, options).map_err(diagnostics)?;

@@ -25,7 +25,7 @@ pub use trust::{ReachArgs, TrustArgs};
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use super::version;
 
@@ -53,6 +53,10 @@ pub struct Cli {
     /// When to use color; `NO_COLOR` is respected.
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
+
+    /// Log what is found, compiled, waited for and sent, on standard error; -vv logs each step.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
 }
 
 impl Cli {

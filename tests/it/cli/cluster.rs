@@ -107,6 +107,18 @@ fn a_submitted_job_ends_in_the_report_of_one_run_whatever_its_path_is_called() {
 }
 
 #[test]
+fn the_log_names_the_commands_of_the_scheduler() {
+    let dir = project("experiments/scale.toml");
+    let log = submit(dir.path(), "experiments/scale.toml", &["-v"], 0);
+    for expected in [r#"begin ask the scheduler program="scontrol" arguments=["show", "config"]"#, "program=\"sbatch\""]
+    {
+        assert!(log.contains(expected), "{expected}\n{log}");
+    }
+    let ended = |line: &&str| line.contains(" end ask the scheduler program=\"sbatch\" ") && line.contains(" after ");
+    assert!(log.lines().any(|line| ended(&line)), "{log}");
+}
+
+#[test]
 fn submitting_again_sends_only_what_is_missing() {
     let dir = project("experiments/scale.toml");
     fs::write(dir.path().join("slurm/broken"), "1").unwrap();

@@ -12,6 +12,7 @@ mod exits;
 mod history;
 mod kernels;
 mod limits;
+mod log;
 mod outside;
 mod plan;
 mod run;

@@ -61,6 +61,7 @@ impl FolderLock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(holder.as_bytes()))
             .map_err(JournalError::io("write", &path))?;
+        tracing::info!("locked {}", path.display());
         atomic::remove_unfinished(dir);
         Ok(Self { file })
     }

@@ -1,0 +1,127 @@
+//! The log that `-v` and `RUNNER_LOG` ask for: what is found, compiled, waited for and sent, a line each on standard
+//! error, with the seconds since the start.
+//!
+//! Every module writes to it with the macros of `tracing`. Without the option there is no subscriber, and each of them
+//! compares one number. A worker marks its lines, so that the dispatcher can tell them from other output of its process.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt::{Debug, Write as _};
+use std::io::{self, Write as _};
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
+
+use crate::format::visible;
+use crate::progress;
+
+/// The environment variable with the level of the log: `info` or `debug`.
+pub const VARIABLE: &str = "RUNNER_LOG";
+
+/// The character that begins each line of a worker's log.
+const MARK: char = '\u{1e}';
+
+/// When the program started.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Starts the log, if the option was given `verbose` times or the environment asks for it.
+///
+/// # Errors
+///
+/// If the environment names an unknown level; the message says which.
+pub fn start(verbose: u8, is_worker: bool) -> Result<(), String> {
+    let named = env::var_os(VARIABLE).filter(|level| !level.is_empty());
+    let level = match (verbose, named.map(|level| level.to_string_lossy().into_owned())) {
+        (0, None) => return Ok(()),
+        (0, Some(level)) => level
+            .parse::<LevelFilter>()
+            .map_err(|_| format!("{VARIABLE} is `{}`, which is no level: set it to info or debug", visible(&level)))?,
+        (1, _) => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    LazyLock::force(&START);
+    let write = if is_worker { write_marked } else { write_line };
+    // Fails if there is a log already, which then goes on.
+    let _ = tracing::subscriber::set_global_default(Registry::default().with(level).with(Lines { write }));
+    Ok(())
+}
+
+/// Returns what makes a worker write a log as this process does, for its environment.
+pub fn for_worker() -> Vec<(OsString, OsString)> {
+    match LevelFilter::current() {
+        LevelFilter::OFF => Vec::new(),
+        level => vec![(VARIABLE.into(), level.to_string().into())],
+    }
+}
+
+/// Writes a line of a worker's standard error to the log, if it is one of the worker's log.
+pub fn forward(worker: u32, line: &str) -> bool {
+    let logged = line.strip_prefix(MARK).filter(|_| LevelFilter::current() != LevelFilter::OFF);
+    if let Some(text) = logged {
+        write_line(&format!("worker {worker}: {}", text.trim_end()));
+    }
+    logged.is_some()
+}
+
+fn write_line(text: &str) {
+    let line = format!("{:9.3} s  {}\n", START.elapsed().as_secs_f64(), visible(text));
+    // A log that cannot be written ends no run.
+    progress::above_bars(|| drop(io::stderr().write_all(line.as_bytes())));
+}
+
+fn write_marked(text: &str) {
+    let _ = io::stderr().write_all(format!("{MARK}{}\n", visible(text)).as_bytes());
+}
+
+/// Writes a line for each event, and two for each span.
+struct Lines {
+    write: fn(&str),
+}
+
+/// A span's name with its fields, and when it began.
+struct Begun(Text, Instant);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        (self.write)(&text.0);
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, spans: Context<'_, S>) {
+        let mut text = Text(attributes.metadata().name().to_owned());
+        attributes.record(&mut text);
+        (self.write)(&format!("begin {}", text.0));
+        if let Some(span) = spans.span(id) {
+            span.extensions_mut().insert(Begun(text, Instant::now()));
+        }
+    }
+
+    fn on_close(&self, id: Id, spans: Context<'_, S>) {
+        let Some(span) = spans.span(&id) else { return };
+        if let Some(Begun(text, begun)) = span.extensions().get() {
+            (self.write)(&format!("end {} after {:.3} s", text.0, begun.elapsed().as_secs_f64()));
+        }
+    }
+}
+
+/// A message, followed by `name=value` of each field.
+#[derive(Default)]
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // Writing to a string does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.0, "{value:?}"),
+            name => write!(self.0, " {name}={value:?}"),
+        };
+    }
+}
