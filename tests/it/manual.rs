@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::snapshot;
-use clap::CommandFactory as _;
+use clap::error::ErrorKind;
+use clap::{Arg, CommandFactory as _};
 use runner::commands::Cli;
 use runner::experiment::Manifest;
 use runner::manifest;
@@ -81,13 +82,145 @@ fn every_complete_example_of_the_manifests_page_loads() {
     assert_eq!(loaded, expected.map(|(name, variants)| (name.to_owned(), variants)).into());
 }
 
+/// An argument as a user writes it: `-k, --kernel <KERNEL>`.
+fn written(argument: &Arg) -> String {
+    if argument.is_positional() {
+        return argument.to_string();
+    }
+    let short = argument.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
+    format!("{short}{argument}")
+}
+
+/// What an argument does, with the values that it takes and the one that it has without being given.
+fn meaning(argument: &Arg) -> String {
+    let mut meaning = argument.get_help().map(ToString::to_string).unwrap_or_default().trim_end_matches('.').to_owned();
+    let code = |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let values: Vec<String> = argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    if !values.is_empty() && argument.get_action().takes_values() {
+        let _ = write!(meaning, "; one of {}", code(values));
+    }
+    let default: Vec<String> =
+        argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    if !default.is_empty() && argument.get_action().takes_values() {
+        let _ = write!(meaning, "; by default {}", code(default));
+    }
+    meaning.replace('|', "\\|")
+}
+
+/// A table of the arguments; empty without any.
+fn arguments<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
+    let rows = arguments
+        .filter(|argument| !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str()));
+    let rows: Vec<String> =
+        rows.map(|row| format!("| `{}` | {} |\n", written(row).replace('|', "\\|"), meaning(row))).collect();
+    if rows.is_empty() { String::new() } else { format!("\n| argument | meaning |\n|---|---|\n{}", rows.concat()) }
+}
+
+/// The section of a command, and those of the commands below it.
+fn section(command: &clap::Command, path: &str) -> String {
+    let about = command.get_about().unwrap();
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let own = command.get_arguments().filter(|argument| !argument.is_global_set());
+    let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+    let below = below.map(|below| section(below, &format!("{path} {}", below.get_name())));
+    format!("\n## {path}\n\n{about}\n\n```text\n{usage}\n```\n{}{}", arguments(own), below.collect::<String>())
+}
+
+/// The page of all commands with their arguments, as the help has them.
+fn options() -> String {
+    let mut program = Cli::command();
+    program.build();
+    let commands = program.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    let sections = commands.map(|command| section(command, &format!("runner {}", command.get_name())));
+    let globals = arguments(program.get_arguments().filter(|argument| argument.is_global_set()));
+    format!(
+        "# Options\n\nEvery command with its arguments, as `runner COMMAND --help` prints them. [Commands](commands.md) \
+         explains those that need more\nthan a line.\n\nAll commands take:\n{globals}{}",
+        sections.collect::<String>()
+    )
+}
+
 #[test]
-fn the_page_on_commands_has_every_command() {
-    let page = page("docs/reference/commands.md");
-    let program = Cli::command();
-    let commands = program.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
-    let missing: Vec<&str> = commands.filter(|name| !page.contains(&format!("| `runner {name}"))).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+fn the_page_of_options_is_the_help_of_every_command() {
+    snapshot::assert_is(&options(), &repository().join("docs/reference/options.md"));
+}
+
+/// The command lines in the code blocks of a page, each joined where a backslash ends its line.
+fn commands_to_type(page: &str) -> Vec<String> {
+    let blocks = page.split("\n```").skip(1).step_by(2).map(|block| block.replace("\\\n", " "));
+    let lines = blocks.flat_map(|block| block.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>());
+    let commands = lines.map(|line| line.trim_start_matches("$ ").to_owned());
+    commands.filter(|line| line.starts_with("runner ")).collect()
+}
+
+/// The code within the sentences of a page.
+fn quoted_code(page: &str) -> Vec<String> {
+    let paragraphs = page.split("\n```").step_by(2).flat_map(|text| text.split("\n\n").flat_map(|p| p.split("\n|")));
+    let code = paragraphs.flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2).collect::<Vec<_>>());
+    code.map(|code| code.replace('\n', " ").replace("\\|", "|")).collect()
+}
+
+/// Why the program does not take a command line, of which the shell reads the rest from a pipe or a redirection on.
+fn refusal(line: &str) -> Option<clap::Error> {
+    let words = shlex::split(line).unwrap_or_else(|| panic!("no command line: {line}"));
+    let ends = |word: &String| {
+        ["|", "||", "#"].contains(&word.as_str()) || word.starts_with(['>', '&']) || word.starts_with("2>")
+    };
+    Cli::read(words.into_iter().take_while(|word| !ends(word))).err()
+}
+
+#[test]
+fn every_command_line_of_the_manual_is_one_that_the_program_takes() {
+    let (mut refused, mut seen) = (Vec::new(), 0);
+    for path in pages().into_iter().filter(|path| !path.ends_with("reference/options.md")) {
+        let page = fs::read_to_string(&path).unwrap();
+        for line in commands_to_type(&page) {
+            seen += 1;
+            refused.extend(refusal(&line).map(|error| format!("{}: {line}: {error}", path.display())));
+        }
+        for line in quoted_code(&page).into_iter().filter(|code| code.starts_with("runner ")) {
+            seen += 1;
+            // A sentence may name a command without its arguments.
+            let is_name = |kind| {
+                matches!(kind, ErrorKind::MissingRequiredArgument | ErrorKind::DisplayVersion | ErrorKind::DisplayHelp)
+            };
+            let error = refusal(&line.replace("COMMAND", "run").replace("SHELL", "bash"));
+            let error = error.filter(|error| !is_name(error.kind()));
+            refused.extend(error.map(|error| format!("{}: {line}: {error}", path.display())));
+        }
+    }
+    assert!(seen >= 150, "{seen} command lines");
+    assert!(refused.is_empty(), "{refused:#?}");
+}
+
+/// Options of other programs: ncu and cargo.
+const OTHERS: [&str; 2] = ["clock-control", "root"];
+
+#[test]
+fn every_option_that_the_manual_names_is_one_of_the_program() {
+    let mut program = Cli::command();
+    program.build();
+    let known = |command: &clap::Command| {
+        command.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let below = program.get_subcommands().flat_map(|command| command.get_subcommands().chain([command]));
+    let known: BTreeSet<String> = below.flat_map(known).collect();
+    let mut unknown = BTreeSet::new();
+    // Two pages describe options of compilers.
+    let of_compilers =
+        |path: &PathBuf| path.ends_with("reference/manifest.md") || path.ends_with("reference/toolkit.md");
+    for path in pages().into_iter().filter(|path| !of_compilers(path)) {
+        for code in quoted_code(&fs::read_to_string(&path).unwrap()) {
+            let Some(name) = code.strip_prefix("--").map(|rest| rest.split([' ', '=']).next().unwrap()) else {
+                continue;
+            };
+            if !known.contains(name) && !OTHERS.contains(&name) {
+                unknown.insert(format!("--{name} in {}", path.strip_prefix(repository()).unwrap().display()));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
 /// The crates in the table of docs/dependencies.md, in the order of its lines.
@@ -136,10 +269,11 @@ fn markdown_below(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The pages that a reader starts from, and the manual.
+/// The pages that a reader starts from, the manual, and the pages of the crates.
 fn pages() -> Vec<PathBuf> {
-    let mut pages = ["README.md", "CONTRIBUTING.md"].map(|name| repository().join(name)).to_vec();
+    let mut pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| repository().join(name)).to_vec();
     markdown_below(&repository().join("docs"), &mut pages);
+    markdown_below(&repository().join("crates"), &mut pages);
     pages.sort();
     pages
 }
@@ -151,9 +285,10 @@ fn links(page: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     own.map(|target| target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading))))
 }
 
-/// The anchors of a page's headings, formed as GitHub forms them.
+/// The anchors of a page's headings, formed as GitHub and mdBook form them.
 fn anchors(page: &str) -> BTreeSet<String> {
-    let headings = page.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let text = page.split("\n```").step_by(2).collect::<String>();
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
     headings.map(|title| title.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
 }
@@ -186,9 +321,37 @@ fn the_index_of_the_manual_links_to_every_page() {
     let folder = repository().join("docs");
     let index = fs::read_to_string(folder.join("README.md")).unwrap();
     let linked: BTreeSet<PathBuf> = links(&index).map(|(file, _)| folder.join(file)).collect();
-    let pages = pages().into_iter().filter(|path| path.starts_with(&folder) && *path != folder.join("README.md"));
+    let pages = pages().into_iter().filter(|path| {
+        path.starts_with(&folder) && !["README.md", "SUMMARY.md"].map(|name| folder.join(name)).contains(path)
+    });
     let missing: Vec<PathBuf> = pages.filter(|path| !linked.contains(path)).collect();
     assert!(missing.is_empty(), "not in docs/README.md: {missing:#?}");
+}
+
+/// The list of the site's pages: the parts of the index with their links. The first link of an entry has the others
+/// below it.
+fn summary(index: &str) -> String {
+    let mut summary = "# Summary\n\n[Documentation](README.md)\n".to_owned();
+    for part in index.split("\n## ").skip(1) {
+        let (title, text) = part.split_once('\n').unwrap();
+        let _ = write!(summary, "\n# {title}\n\n");
+        for entry in text.split("\n\n").flat_map(|list| list.split("\n- ")).filter(|entry| entry.contains("](")) {
+            for (place, (middle, _)) in entry.match_indices("](").enumerate() {
+                let begin = entry[..middle].rfind('[').unwrap();
+                let end = middle + entry[middle..].find(')').unwrap();
+                let indent = if place == 0 { "" } else { "  " };
+                let _ = writeln!(summary, "{indent}- {}", &entry[begin..=end]);
+            }
+        }
+    }
+    summary
+}
+
+#[test]
+fn the_site_has_the_pages_of_the_index_in_its_order() {
+    let docs = repository().join("docs");
+    let index = fs::read_to_string(docs.join("README.md")).unwrap();
+    snapshot::assert_is(&summary(&index), &docs.join("SUMMARY.md"));
 }
 
 /// The cells of a table's row: a bar behind a backslash stands for itself, in code too.
