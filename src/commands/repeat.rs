@@ -35,6 +35,8 @@ impl RunOptions {
             (self.passes.counters && backend == BackendKind::Cuda, "--counters"),
             (self.passes.memcheck && backend == BackendKind::Cuda, "--memcheck"),
             (self.passes.energy, "--energy"),
+            // A GPU always checks two sets of inputs.
+            (self.passes.thorough && backend == BackendKind::Sim, "--thorough"),
         ];
         options.extend(self.against.against.iter().map(|base| format!("--against {}", word(base))));
         options.extend(passes.into_iter().filter(|(asked, _)| *asked).map(|(_, option)| option.to_owned()));
@@ -103,8 +105,9 @@ mod tests {
 
     #[test]
     fn every_option_that_changes_what_is_measured_is_said() {
-        let simulated = "run m.toml --sim-device a100 --no-sanitize --set n=1,2 --energy";
-        let expected = "runner run m.toml --set n=1,2 --backend sim --sim-device a100 --no-sanitize --energy";
+        let simulated = "run m.toml --sim-device a100 --no-sanitize --set n=1,2 --energy --thorough";
+        let expected =
+            "runner run m.toml --set n=1,2 --backend sim --sim-device a100 --no-sanitize --energy --thorough";
         assert_eq!(command(simulated, BackendKind::Sim).as_deref(), Some(expected));
         let paired = "run m.toml --against main --markdown page.md --threshold 2% --backend sim";
         let expected = "runner run m.toml --backend sim --against main";
@@ -123,6 +126,7 @@ mod tests {
         let plain = "run m.toml more.toml --out there --resume --offline --quiet --device 0 --color never";
         assert_eq!(command(plain, BackendKind::Cuda), None);
         assert_eq!(command("run m.toml --no-sanitize", BackendKind::Cuda), None, "no simulator looks");
+        assert_eq!(command("run m.toml --thorough", BackendKind::Cuda), None, "a GPU always is");
         assert_eq!(command("run m.toml --backend sim --counters", BackendKind::Sim), None, "it counts anyway");
         assert_eq!(
             command("profile m.toml --out there --offline", BackendKind::Cuda),

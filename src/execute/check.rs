@@ -15,6 +15,7 @@ use super::partial::Sides;
 use super::prepare::is_reference;
 use super::printed;
 use super::reference;
+use super::repeat::executed;
 use super::sets::{FIRST, OTHER};
 use super::stop::{Lost, Stop};
 use super::unwritten::part_of;
@@ -156,6 +157,7 @@ impl Group<'_> {
             text.clone_from(&report.run.printed);
             printed = job.printed.as_ref().map(|lines| (lines, report.run.printed.clone()));
             self.members[member].is_partial = report.run.notes.iter().any(|note| matches!(note, Note::Sampled { .. }));
+            self.members[member].instructions = executed(&report);
             events.extend(reported(job, report));
         }
         self.active(member, Activity::Checking, host_allowance(job));

@@ -56,6 +56,8 @@ pub struct Member<'a> {
     pub kept: Vec<Kept>,
     /// Whether a sample of its blocks ran, so that its outputs are partial.
     pub is_partial: bool,
+    /// Warp instructions that its first run executed, where the device itself counts.
+    pub instructions: Option<f64>,
     /// What the last judgement compared of such outputs.
     pub judged: Vec<Note>,
 }
@@ -134,6 +136,7 @@ impl<'a> Group<'a> {
             placement: Placement::WithGroup,
             kept: Vec::new(),
             is_partial: false,
+            instructions: None,
             judged: Vec::new(),
         };
         let mut store = Store::default();
@@ -280,18 +283,24 @@ impl<'a> Group<'a> {
 /// How long the host may take for a case before something must be wrong: inputs and comparisons at 50 MB/s, products at
 /// 10^8 multiplications per second, functions one after the other, and ten seconds for other load on the host.
 pub fn host_allowance(job: &CaseJob) -> f64 {
-    let products: f64 = job.checks.iter().map(multiplications).sum();
+    let products = multiplications(job);
     let functions = job.checks.iter().filter(|check| called(&check.expect).is_some()).count();
     job.measure.timeout * (1 + functions) as f64 + 10.0 + job.buffer_bytes().0 as f64 / 50e6 + products / 1e8
 }
 
-fn multiplications(check: &crate::model::CheckPlan) -> f64 {
-    match &check.expect {
-        ExpectPlan::Reference(RefExpr::Call { integers, .. }) if integers.len() == 3 => {
-            integers.iter().map(|n| *n as f64).product()
-        }
-        _ => 0.0,
-    }
+/// Multiplications of the matrix products and convolutions that the checks of a case expect.
+pub fn multiplications(job: &CaseJob) -> f64 {
+    let expected = job.checks.iter().filter_map(|check| match &check.expect {
+        ExpectPlan::Reference(expression) => Some(expression),
+        _ => None,
+    });
+    expected.map(products).sum()
+}
+
+fn products(expression: &RefExpr) -> f64 {
+    let RefExpr::Call { buffers, integers, .. } = expression else { return 0.0 };
+    let own = if integers.len() >= 3 { integers.iter().map(|n| *n as f64).product() } else { 0.0 };
+    own + buffers.iter().map(products).sum::<f64>()
 }
 
 /// Sums the time of each phase.

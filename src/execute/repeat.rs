@@ -1,15 +1,49 @@
-//! A second launch of every case before anything is timed, in the state that the first one left.
+//! A second launch of a case before anything is timed, in the state that the first one left.
 //!
-//! A kernel may return early because it finds its result already there: in its outputs, in a variable, in `scratch`. A
-//! span of launches that are timed together never shows that, since all of them have one result. So the inputs change
-//! between the two launches, and nothing else is prepared; where no input is random, outputs are poisoned instead.
+//! A kernel may store a constant that is right for the inputs of the manifest alone, or return early because it finds its
+//! result already there: in its outputs, in a variable, in `scratch`. A span of launches that are timed together never
+//! shows that, since all of them have one result. So the inputs change between the two launches, and nothing else is
+//! prepared; where no input is random, outputs are poisoned instead.
+//!
+//! A device that takes times launches every case again. The simulator does where a kernel has variables that may keep
+//! something, and where other inputs cost at most about a second. What they cost is computed from counts, and not taken
+//! from a clock: a case is checked in the same way on every machine.
 
 use super::buffers::{Poison, Slot};
-use super::group::{Group, host_allowance};
+use super::function::called;
+use super::group::{Group, host_allowance, multiplications};
 use super::sets::{FIRST, OTHER};
 use super::stop::{Lost, Stop};
-use crate::backend::{Batch, Prepare, Step};
-use crate::model::{Activity, BodyPlan, Fixed, Mismatch, Verdict};
+use crate::backend::{Batch, CountReport, Prepare, Step};
+use crate::model::{Activity, BodyPlan, CaseJob, Fixed, Mismatch, Note, Outcome, Verdict};
+
+/// The most that the second set of inputs may cost on the simulator, seconds, unless `--thorough` is given.
+const MOST_SECONDS: f64 = 1.0;
+
+/// What its cost is computed with: warp instructions that the simulator executes in a second on two cores with
+/// its sanitizer, bytes that the host makes, copies and compares, and multiplications of its references.
+const INSTRUCTIONS_PER_SECOND: f64 = 2e7;
+const BYTES_PER_SECOND: f64 = 5e8;
+const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
+
+/// Warp instructions that a run executed. Counts of a sample of blocks stand for all blocks, of which it ran a part.
+pub fn executed(report: &CountReport) -> Option<f64> {
+    let share = report.run.notes.iter().find_map(|note| match note {
+        Note::Sampled { ran, of } => Some(*ran as f64 / *of as f64),
+        _ => None,
+    });
+    let counted = report.counters.as_ref()?.whole.get("inst_executed")?;
+    Some(counted * share.unwrap_or(1.0))
+}
+
+/// Whether another set of inputs costs the simulator at most [`MOST_SECONDS`], by what the first one cost. How long a
+/// function in Python or C++ takes is unknown, and taken for longer.
+pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
+    let seconds = instructions / INSTRUCTIONS_PER_SECOND
+        + job.buffer_bytes().0 as f64 / BYTES_PER_SECOND
+        + multiplications(job) / MULTIPLICATIONS_PER_SECOND;
+    seconds <= MOST_SECONDS && job.checks.iter().all(|check| called(&check.expect).is_none())
+}
 
 impl Group<'_> {
     /// Makes the second set of inputs on a device that takes times. On others it is made for the second launch alone, so
@@ -25,15 +59,20 @@ impl Group<'_> {
         }
     }
 
-    /// Whether a case is launched a second time: all that are timed, and otherwise those whose kernels have variables in
-    /// which they may keep something from one launch to the next. A profiler measures one launch, and a sample of blocks
-    /// does not write all that a later launch may read.
+    /// Whether a case is launched a second time: all that are timed, and otherwise those that are launched for their
+    /// variables or for a second set of inputs. A profiler measures one launch. A sample of blocks does not write all
+    /// that a later launch may find in a variable.
     fn is_repeated(&mut self, member: usize) -> bool {
         let job = self.members[member].job;
-        matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_))
-            && !self.is_profiled()
-            && !job.sampled
-            && (self.device.clock().is_some() || !self.undeclared_variables(member).is_empty())
+        if !matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_)) || self.is_profiled() {
+            return false;
+        }
+        if self.device.clock().is_some() {
+            return true;
+        }
+        let keeps_variables = !self.undeclared_variables(member).is_empty();
+        let may_vary = job.thorough || self.members[member].instructions.is_some_and(|count| is_cheap(job, count));
+        if job.sampled { may_vary && !keeps_variables } else { may_vary || keeps_variables }
     }
 
     /// Launches a case that has passed its check a second time, and says what is wrong with the result. Leaves the first
@@ -49,7 +88,8 @@ impl Group<'_> {
             self.store.vary(self.device)?;
         }
         let varies = slots.iter().any(|slot| self.store.varies(*slot));
-        let found = self.launch_again(member, (&slots, &steps), varies);
+        let is_due = is_timed || varies || !self.undeclared_variables(member).is_empty();
+        let found = if is_due { self.launch_again(member, (&slots, &steps), varies) } else { Ok(None) };
         self.store.choose(self.device, FIRST)?;
         if !is_timed {
             self.store.unvary(self.device);
@@ -66,19 +106,24 @@ impl Group<'_> {
         if varies && let Some(changed) = self.choose_other()? {
             return Ok(Some(changed));
         }
-        let prepare: Vec<Prepare> = if varies {
+        let job = self.members[member].job;
+        let prepare: Vec<Prepare> = if job.sampled {
+            // What its blocks write is told from what they leave, as after the first launch.
+            self.store.prepare(slots, Poison::Checked)
+        } else if varies {
             slots.iter().filter_map(|slot| self.store.restoration(*slot)).collect()
         } else {
             self.store.prepare(slots, Poison::Timed)
         };
-        let job = self.members[member].job;
         // Not a step of the first check: what this launch prints was printed before, and it has the time of a launch.
         self.active(member, Activity::Rechecking, job.measure.timeout);
-        self.device.run(&Batch::once(prepare, steps.to_vec()))?;
+        let done = self.device.run(&Batch::once(prepare, steps.to_vec())).map_err(Stop::from);
+        done.map_err(|stop| if varies { on_second_set(stop) } else { stop })?;
         self.active(member, Activity::Rechecking, host_allowance(job));
         self.look_at_variables(member)?;
         if let Some(mut mismatch) = self.mismatch(member)? {
-            let prepare = self.preparation(member, Poison::Timed);
+            let poison = if job.sampled { Poison::Checked } else { Poison::Timed };
+            let prepare = self.preparation(member, poison);
             self.device.run(&Batch::once(prepare, steps.to_vec()))?;
             mismatch.what.push_str(match self.mismatch(member)? {
                 None => ", in a launch that finds outputs, variables and scratch as an earlier launch left them",
@@ -116,6 +161,16 @@ impl Group<'_> {
 
     fn mismatch(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
         Ok(mismatch_of(self.judge(member)?))
+    }
+}
+
+/// Says which inputs a fault of a kernel needs: those of the manifest do not show it.
+fn on_second_set(stop: Stop) -> Stop {
+    match stop {
+        Stop::Case(Outcome::Trap { message }) => {
+            Stop::Case(Outcome::Trap { message: format!("on a second set of inputs: {message}") })
+        }
+        other => other,
     }
 }
 

@@ -13,6 +13,7 @@ mod metering;
 mod plugins;
 mod printing;
 mod regimes;
+mod repeating;
 mod rig;
 mod sharing;
 mod stopping;

@@ -218,3 +218,49 @@ fn the_simulator_knows_which_elements_were_never_written() {
         }
     }
 }
+
+/// Runs `constants.toml` on the simulator with these options. Asserts that these variants are right, and how the others
+/// end: where their message begins or goes on so.
+#[track_caller]
+fn assert_constants(options: &[&str], right: &[&str], caught: &[(&str, &str)]) {
+    let out = tempfile::tempdir().unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .args(["run", "--backend", "sim", "--progress", "lines", "--out"])
+        .args([out.path(), &folder().join("constants.toml")])
+        .args(options)
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(1), "{}", String::from_utf8_lossy(&run.stderr));
+    let records = journal::read_records(&out.path().join(journal::RECORDS_FILE)).unwrap();
+    assert_eq!(records.cases.len(), right.len() + caught.len());
+    let outcome = |variant: &str| -> &Outcome {
+        &records.cases.iter().find(|record| record.case.key.variant == variant).unwrap().outcome
+    };
+    for variant in right {
+        assert_eq!(*outcome(variant), Outcome::Measured, "{variant}");
+    }
+    for (variant, text) in caught {
+        let outcome = outcome(variant);
+        let found = match outcome {
+            Outcome::Wrong { mismatch } => mismatch.what == *text,
+            Outcome::Trap { message } => message.starts_with(text),
+            _ => false,
+        };
+        assert!(found, "{variant}: {outcome:?}");
+    }
+}
+
+#[test]
+fn the_simulator_catches_what_is_right_for_the_inputs_of_the_manifest_alone() {
+    let right = ["sums", "copies", "copies_in_a_sample"];
+    let caught = [
+        ("stores", "sum against sum(numbers), on a second set of inputs"),
+        ("counts", "copy against copy(order), on a second set of inputs"),
+        ("counts_in_a_sample", "copy against copy(order), on a second set of inputs"),
+        ("trusts_its_sum", "on a second set of inputs: out-of-bounds 4-byte read "),
+    ];
+    // More than the simulator does in a second is done on request only.
+    assert_constants(&[], &[&right[..], &["spins_and_stores"]].concat(), &caught);
+    let late = [("spins_and_stores", "sum against sum(numbers), on a second set of inputs")];
+    assert_constants(&["--thorough"], &right, &[&caught[..], &late].concat());
+}

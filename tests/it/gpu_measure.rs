@@ -147,6 +147,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         outputs: None,
         unsanitized: None,
         sampled: false,
+        thorough: false,
         checks: vec![],
         printed: None,
         work: WorkAmount::default(),

@@ -72,6 +72,7 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
         outputs: None,
         unsanitized: None,
         sampled: false,
+        thorough: false,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

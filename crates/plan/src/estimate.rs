@@ -8,10 +8,10 @@
 //! experiments on an H200 the estimates add up to 22 s, and the runs took 39 s: each is within a factor of 2, but for
 //! `reduction_operators` with 4.4, where many cases do not reach their precision and use up their budget.
 //!
-//! On the simulator a case is launched once, for its check. Its warp instructions are estimated as
-//! [`INSTRUCTIONS_PER_WARP`] for each warp, [`INSTRUCTIONS_PER_REQUEST`] for each 128 bytes that the job moves, and one
-//! for each 32 operations; they take 1 / [`SIMULATED_PER_SECOND`] each. Over the committed simulated reports the
-//! estimate of instructions has a median of 1.0 times the count; four of five cases are within a factor of 4.
+//! On the simulator the estimate is that of one launch of a case, without a second set of inputs. Its warp instructions
+//! are estimated as [`INSTRUCTIONS_PER_WARP`] for each warp, [`INSTRUCTIONS_PER_REQUEST`] for each 128 bytes that the
+//! job moves, and one for each 32 operations; they take 1 / [`SIMULATED_PER_SECOND`] each. Over the committed simulated
+//! reports the estimate of instructions has a median of 1.0 times the count; four of five cases are within a factor of 4.
 
 use std::collections::HashMap;
 

@@ -53,6 +53,9 @@ pub struct TryArgs {
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,
+    /// Check the kernels on a second set of inputs, also where that takes the simulator more than a second.
+    #[arg(long, help_heading = "Device")]
+    pub thorough: bool,
     /// Also write the manifest to this file, to go on from there.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,

@@ -107,6 +107,9 @@ pub struct ShowArgs {
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
     #[arg(long)]
     pub no_sanitize: bool,
+    /// Check the case on a second set of inputs, also where that takes the simulator more than a second.
+    #[arg(long)]
+    pub thorough: bool,
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
@@ -147,8 +150,9 @@ pub struct AgainstArgs {
     pub markdown: Option<PathBuf>,
 }
 
-/// Passes besides the timings.
+/// Passes and checks besides the timings.
 #[derive(Debug, Clone, Copy, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct PassArgs {
     /// Also count what the GPU does, with Nsight Compute, in a separate pass.
     #[arg(long)]
@@ -159,6 +163,10 @@ pub struct PassArgs {
     /// Also measure energy, in a separate pass that takes two seconds per case.
     #[arg(long)]
     pub energy: bool,
+    /// On the simulator, check every case on a second set of inputs, also where that takes more than a second. A GPU
+    /// always does.
+    #[arg(long)]
+    pub thorough: bool,
 }
 
 /// What a run prints.

@@ -12,8 +12,8 @@ for manifest in experiments/*.toml; do
   name=${name//[!A-Za-z0-9._ -]/_}
   page=target/ci/pages/$count-$name.md
   code=0
-  runner run "$manifest" --backend "$BACKEND" --against "$BASE" --gate --progress lines \
-    --markdown "$page" || code=$?
+  runner run "$manifest" --backend "$BACKEND" --against "$BASE" --gate --thorough \
+    --progress lines --markdown "$page" || code=$?
   # Wrong results come first, then broken claims, what is slower, what cannot be compared. Other codes are faults of
   # the manifest or the machine, and come before all.
   case $code in 0) rank=0 ;; 6) rank=1 ;; 4) rank=2 ;; 5) rank=3 ;; 1) rank=4 ;; *) rank=5 ;; esac

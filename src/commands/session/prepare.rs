@@ -337,9 +337,9 @@ fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan, own: Option<&Has
     let is_own = |index: &usize| own.is_none_or(|keys| keys.contains(&plan.group_key(*index)));
     let own = (0..plan.group_count()).filter(is_own);
     let mut groups: Vec<_> = own.map(|index| plan::resolve(manifest, plan, index)).collect();
-    if args.passes.energy {
-        let cases = groups.iter_mut().flat_map(|group| &mut group.job.cases);
-        cases.for_each(|case| case.measure.energy = true);
+    for case in groups.iter_mut().flat_map(|group| &mut group.job.cases) {
+        case.measure.energy |= args.passes.energy;
+        case.thorough = args.passes.thorough;
     }
     groups
 }

@@ -146,6 +146,7 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
         (args.passes.counters, "--counters"),
         (args.passes.memcheck, "--memcheck"),
         (args.passes.energy, "--energy"),
+        (args.passes.thorough, "--thorough"),
     ];
     options.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_owned()));
     options.extend(args.trust.reach.words());

@@ -28,6 +28,7 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
         outputs: None,
         unsanitized: None,
         sampled: false,
+        thorough: false,
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),

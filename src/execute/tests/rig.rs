@@ -185,6 +185,7 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
         outputs: None,
         unsanitized: None,
         sampled: false,
+        thorough: false,
         checks: vec![copies(element)],
         printed: None,
         work: WorkAmount::default(),

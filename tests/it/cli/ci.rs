@@ -141,6 +141,15 @@ fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
 }
 
 #[test]
+fn the_jobs_of_both_services_check_every_case_on_a_second_set_of_inputs() {
+    let [workflow, ..] = github();
+    let [gitlab] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
+    for script in [&step(&workflow, "simulator", "Compare")["run"], &gitlab[".runner-compare"]["script"][0]] {
+        assert!(script.as_str().unwrap().contains("--against \"$BASE\" --gate --thorough "), "{script}");
+    }
+}
+
+#[test]
 fn names_of_manifests_are_data_in_the_script_that_compares() {
     let [workflow, ..] = github();
     let script = step(&workflow, "simulator", "Compare")["run"].as_str().unwrap();

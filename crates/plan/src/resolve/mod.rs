@@ -170,6 +170,7 @@ impl CaseWork<'_> {
             outputs: None,
             unsanitized: recipe.unsanitized.clone(),
             sampled: recipe.sampled,
+            thorough: false,
             checks,
             printed,
             work,
