@@ -14,6 +14,7 @@ use runner::experiment::Manifest;
 use runner::manifest;
 use runner::model::{CompileSettings, Diagnostics, LaunchSettings};
 use runner::plan::MAX_CELLS;
+use runner::render::described_columns;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -406,6 +407,24 @@ fn instructions() -> String {
 #[test]
 fn the_page_of_instructions_is_the_table_of_operations() {
     snapshot::assert_is(&instructions(), &repository().join("docs/reference/instructions.md"));
+}
+
+/// The page of the columns, from their declarations.
+fn columns() -> String {
+    let mut page = "# Columns\n\nThe columns of `results.csv`, in order, and the names by which the address of a page of \
+                    `runner report --html` sorts.\n[Reports](reports.md) explains how the numbers are made.\n\n| column | key of \
+                    `report.html` | meaning |\n|---|---|---|\n"
+        .to_owned();
+    for (name, about, key) in described_columns() {
+        let key = key.map(|key| format!("`{key}`")).unwrap_or_default();
+        let _ = writeln!(page, "| `{name}` | {key} | {about} |");
+    }
+    page
+}
+
+#[test]
+fn the_page_of_columns_is_their_declarations() {
+    snapshot::assert_is(&columns(), &repository().join("docs/reference/columns.md"));
 }
 
 /// The page of manifests with the rows of settings as they are declared. The row of a new one follows that of the

@@ -3,64 +3,25 @@
 //!
 //! Axes and counters differ from report to report; the three renderers add their columns.
 
+use super::column::Column;
 use super::number::{derived, plus_minus};
 use super::quantities::{bandwidth, gflops, marked, percent_of_ceiling, percent_of_peak, speedup};
 use super::row::{Context, Row};
 use super::table::Folding::{Keep, WhenCommon, WhenEmpty};
-use super::table::{self, Cell, number, size, text};
+use super::table::{Cell, number, size, text};
 use super::units::per_second;
 use super::{bound, wording};
 use crate::analyse::{self, Basis};
 use crate::format;
 use crate::model::{Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit, Verdict};
 
-/// The function that makes the content of a cell from a row.
-type CellOf<T> = fn(&Context<'_>, &Row<'_>) -> T;
-
-/// A column of the tables of results.
-pub struct Column {
-    /// The name that the column has in `results.csv`; empty if it is not there.
-    pub name: &'static str,
-    /// Makes the column's cell in `results.csv`: a number in full precision, or a text.
-    pub exact: CellOf<String>,
-    /// Whether `results.csv` has the column.
-    pub is_known: fn(&Records) -> bool,
-    /// How `report.md` shows the column, if it does.
-    pub table: Option<InTable>,
-    /// How `report.html` shows the column, if it does; its title there is that of `report.md`.
-    pub page: Option<InPage>,
-}
-
-/// A column in the tables of `report.md`.
-pub struct InTable {
-    pub head: fn(&Context<'_>) -> table::Column,
-    pub cell: CellOf<Cell>,
-}
-
-/// A column in the table of `report.html`.
-pub struct InPage {
-    /// The name that links to the page give the column.
-    pub key: &'static str,
-    /// The number of the values that a filter's unit is.
-    pub unit: fn(&Context<'_>) -> Option<f64>,
-    pub cell: InPageCell,
-}
-
-/// The cells of a column in `report.html`, which has rows of cases alone.
-pub enum InPageCell {
-    /// The cell shows one of few texts.
-    Text(CellOf<String>),
-    /// The cell has a value to sort by, and the text that is shown.
-    Number(CellOf<Option<(f64, String)>>),
-}
-
 /// What is known before a case runs: its place and its name.
 pub static CASE: &[Column] = &[
-    Column::new("experiment", |c, _| c.records.header.experiment.clone()),
-    Column::new("backend", |c, _| c.records.header.backend.to_string()),
-    Column::new("device", |c, _| c.records.environment.device.name.clone()),
-    Column::new("case", |_, r| r.record.case.ordinal.to_string()),
-    Column::new("variant", |_, r| r.record.case.key.variant.clone())
+    Column::new("experiment", "the name of the experiment", |c, _| c.records.header.experiment.clone()),
+    Column::new("backend", "`cuda` or `sim`", |c, _| c.records.header.backend.to_string()),
+    Column::new("device", "the name of the device", |c, _| c.records.environment.device.name.clone()),
+    Column::new("case", "the position in the manifest's expansion, from 0", |_, r| r.record.case.ordinal.to_string()),
+    Column::new("variant", "the variant, after expansion of its own axes", |_, r| r.record.case.key.variant.clone())
         .in_table(
             |c| {
                 // If one variant is compared with itself over the axes, its name carries no information.
@@ -78,28 +39,33 @@ pub static CASE: &[Column] = &[
 
 /// How a case ended.
 pub static OUTCOME: &[Column] = &[
-    Column::new("baseline", |_, r| r.is_baseline.to_string()),
-    Column::new("regime", |_, r| show(r.record.result.as_ref().map(|result| result.regime)))
-        .in_table(
-            |_| text("regime", WhenCommon),
-            |_, r| Cell::maybe(r.result().map(|result| result.regime.to_string())),
-        )
-        .in_page_as_text("regime", |_, r| show(r.result().map(|result| result.regime))),
-    Column::new("row", |_, r| if r.part.is_some() { "launch" } else { "case" }.to_owned()),
-    Column::new("outcome", |_, r| r.record.outcome.name().to_owned()),
-    Column::new("verdict", |_, r| verdict(&r.record.verdict).to_owned())
+    Column::new("baseline", "whether the case is what its group is compared with", |_, r| r.is_baseline.to_string()),
+    Column::new("regime", "`cold`, `warm`, `graph`, `rotate`, `host`; empty if nothing was timed", |_, r| {
+        show(r.record.result.as_ref().map(|result| result.regime))
+    })
+    .in_table(|_| text("regime", WhenCommon), |_, r| Cell::maybe(r.result().map(|result| result.regime.to_string())))
+    .in_page_as_text("regime", |_, r| show(r.result().map(|result| result.regime))),
+    Column::new("row", "`case`, or `launch` for one launch of a sequence", |_, r| {
+        if r.part.is_some() { "launch" } else { "case" }.to_owned()
+    }),
+    Column::new("outcome", "how the case ended; see [outcomes](formats.md#outcomes)", |_, r| {
+        r.record.outcome.name().to_owned()
+    }),
+    Column::new("verdict", "`pass`, `mismatch`, `unchecked`", |_, r| verdict(&r.record.verdict).to_owned())
         .in_table(|_| text("check", Keep), |_, r| Cell::maybe(r.case().map(wording::check)))
         .in_page_as_text("check", |_, r| wording::check(r.record)),
-    Column::new("reason", |_, r| show(r.case().and_then(|case| wording::reason(&case.outcome)))),
+    Column::new("reason", "why the outcome is not `measured`", |_, r| {
+        show(r.case().and_then(|case| wording::reason(&case.outcome)))
+    }),
 ];
 
 /// The columns that say which clock took the times, and the times.
 pub static TIME: &[Column] = &[
-    Column::new("clock", |_, r| {
+    Column::new("clock", "`device` or `host`: which clock took the times", |_, r| {
         let unit = r.record.result.as_ref().map(|result| result.unit);
         show(unit.map(|unit| if unit == Unit::HostNanoseconds { "host" } else { "device" }))
     }),
-    Column::new("time_ns", |_, r| full(r.time().map(|time| time.point)))
+    Column::new("time_ns", "the median of the samples", |_, r| full(r.time().map(|time| time.point)))
         .in_table(
             |c| number(format!("time ({})", c.time.symbol()), WhenEmpty),
             |c, r| Cell::maybe(time(c, r)).strong_if(r.is_best),
@@ -109,45 +75,67 @@ pub static TIME: &[Column] = &[
             |c| Some(c.time.nanoseconds()),
             |c, r| r.time().map(|estimate| estimate.point).zip(time(c, r)),
         ),
-    Column::new("time_low_ns", |_, r| full(r.time().map(|time| time.low))),
-    Column::new("time_high_ns", |_, r| full(r.time().map(|time| time.high))),
-    Column::new("confidence", |_, r| full(r.time().map(|time| time.confidence))),
-    Column::new("samples", |_, r| show(r.record.result.as_ref().map(|result| result.samples))),
+    Column::new("time_low_ns", "the lower end of its interval", |_, r| full(r.time().map(|time| time.low))),
+    Column::new("time_high_ns", "the upper end", |_, r| full(r.time().map(|time| time.high))),
+    Column::new("confidence", "the level of the interval", |_, r| full(r.time().map(|time| time.confidence))),
+    Column::new("samples", "the number of samples", |_, r| show(r.record.result.as_ref().map(|result| result.samples))),
 ];
 
 /// The composition of samples and the state of the machine.
 pub static SAMPLES: &[Column] = &[
-    Column::new("runs_per_sample", |_, r| show(r.result().map(|result| result.launches))).if_known(is_timed),
-    Column::new("buffer_sets", |_, r| show(r.result().map(|result| result.sets))).if_known(is_timed),
-    Column::new("working_set_bytes", |_, r| show(r.result().and_then(|result| result.working_set)))
-        .if_known(is_timed)
-        .in_table(
-            |_| number("set / L2", WhenCommon).ranked(8),
-            |c, r| {
-                let l2 = c.records.environment.device.l2_bytes as f64;
-                let set = r.result().and_then(|result| result.working_set).filter(|_| l2 > 0.0);
-                Cell::maybe(set.map(|bytes| format::rough(bytes as f64 / l2)))
-            },
-        ),
-    Column::new("sm_clock_mhz", |_, r| show(sm_clock(r).map(|clock| clock.median))).if_known(has_sm_clock).in_table(
+    Column::new("runs_per_sample", "the runs that a sample averages", |_, r| {
+        show(r.result().map(|result| result.launches))
+    })
+    .if_known(is_timed),
+    Column::new("buffer_sets", "the sets of buffers that the runs cycled through", |_, r| {
+        show(r.result().map(|result| result.sets))
+    })
+    .if_known(is_timed),
+    Column::new("working_set_bytes", "the size of the buffers of a run", |_, r| {
+        show(r.result().and_then(|result| result.working_set))
+    })
+    .if_known(is_timed)
+    .in_table(
+        |_| number("set / L2", WhenCommon).ranked(8),
+        |c, r| {
+            let l2 = c.records.environment.device.l2_bytes as f64;
+            let set = r.result().and_then(|result| result.working_set).filter(|_| l2 > 0.0);
+            Cell::maybe(set.map(|bytes| format::rough(bytes as f64 / l2)))
+        },
+    ),
+    Column::new("sm_clock_mhz", "the median SM clock during the samples; only with NVML", |_, r| {
+        show(sm_clock(r).map(|clock| clock.median))
+    })
+    .if_known(has_sm_clock)
+    .in_table(
         |_| number("SM clock (MHz)", WhenCommon).ranked(9),
         |_, r| Cell::maybe(sm_clock(r).map(wording::sm_clock)),
     ),
-    Column::new("sm_clock_least_mhz", |_, r| show(sm_clock(r).map(|clock| clock.least))).if_known(has_sm_clock),
-    Column::new("samples_discarded", |_, r| show(r.result().map(|result| result.discarded))).if_known(has_sm_clock),
+    Column::new("sm_clock_least_mhz", "the lowest", |_, r| show(sm_clock(r).map(|clock| clock.least)))
+        .if_known(has_sm_clock),
+    Column::new(
+        "samples_discarded",
+        "the samples that were taken again because the device was throttled; only with NVML",
+        |_, r| show(r.result().map(|result| result.discarded)),
+    )
+    .if_known(has_sm_clock),
 ];
 
 /// The columns that show the least work, and the rate of its bytes.
 pub static WORK: &[Column] = &[
-    Column::new("work_bytes", |_, r| show(r.case().and_then(|case| case.work.bytes))),
-    Column::new("work_flops", |_, r| full(r.case().and_then(|case| case.work.flops))),
-    Column::new("bytes_per_second", |_, r| full(bytes_per_second(r)))
+    Column::new("work_bytes", "the fewest bytes that the case must move", |_, r| {
+        show(r.case().and_then(|case| case.work.bytes))
+    }),
+    Column::new("work_flops", "the fewest operations that it must do", |_, r| {
+        full(r.case().and_then(|case| case.work.flops))
+    }),
+    Column::new("bytes_per_second", "`work_bytes` over the median", |_, r| full(bytes_per_second(r)))
         .in_table(
             |c| number("GB/s", WhenEmpty).ranked(if is_by(c, Basis::Bandwidth) { 0 } else { 2 }),
             |_, r| Cell::maybe(bandwidth(r.record, r.result())),
         )
         .in_page("bandwidth", |_| Some(1e9), |_, r| bytes_per_second(r).zip(bandwidth(r.record, r.result()))),
-    Column::new("peak_fraction", |c, r| {
+    Column::new("peak_fraction", "its share of the data sheet's peak, 0 to 1", |c, r| {
         let on_device = r.result().filter(|result| result.unit == Unit::DeviceNanoseconds);
         let peak = on_device.and(c.records.environment.device.peak_bandwidth());
         full(bytes_per_second(r).zip(peak).map(|(bytes, peak)| bytes / peak))
@@ -157,16 +145,17 @@ pub static WORK: &[Column] = &[
 ];
 
 /// The rate of floating-point operations.
-pub static OPERATIONS: &[Column] = &[Column::new("flops_per_second", |_, r| full(flops_per_second(r)))
-    .in_table(
-        |c| number("GFLOP/s", WhenEmpty).ranked(rank_of_operations(c)),
-        |_, r| Cell::maybe(gflops(r.record, r.result())),
-    )
-    .in_page("arithmetic", |_| Some(1e9), |_, r| flops_per_second(r).zip(gflops(r.record, r.result())))];
+pub static OPERATIONS: &[Column] =
+    &[Column::new("flops_per_second", "`work_flops` over the median", |_, r| full(flops_per_second(r)))
+        .in_table(
+            |c| number("GFLOP/s", WhenEmpty).ranked(rank_of_operations(c)),
+            |_, r| Cell::maybe(gflops(r.record, r.result())),
+        )
+        .in_page("arithmetic", |_| Some(1e9), |_, r| flops_per_second(r).zip(gflops(r.record, r.result())))];
 
 /// The place under the measured roof.
 pub static ROOF: &[Column] = &[
-    Column::new("ceiling_fraction", |c, r| {
+    Column::new("ceiling_fraction", "the share of the roofline, 0 to 1; only if the machine was measured", |c, r| {
         let ceilings = c.records.environment.machine.ceilings;
         let share = |(result, ceilings): (&RegimeResult, _)| {
             analyse::share_of_roof(&r.record.work, &result.time, result.unit, &ceilings)
@@ -179,66 +168,90 @@ pub static ROOF: &[Column] = &[
         |c, r| Cell::maybe(percent_of_ceiling(c.records, r.record, r.result())),
     )
     .in_page("ceiling", |_| None, |c, r| sortable(percent_of_ceiling(c.records, r.record, r.result()))),
-    Column::new("flops_per_byte", |_, r| full(r.case().and_then(|case| analyse::intensity(&case.work))))
-        .if_known(has_ceilings),
-    Column::new("bound", |c, r| show(bound(c, r)))
+    Column::new("flops_per_byte", "operations per byte; only if the machine was measured", |_, r| {
+        full(r.case().and_then(|case| analyse::intensity(&case.work)))
+    })
+    .if_known(has_ceilings),
+    Column::new("bound", "`memory` or `arithmetic`; only if the machine was measured", |c, r| show(bound(c, r)))
         .if_known(has_ceilings)
         .in_table(|_| text("bound", WhenCommon).ranked(7), |c, r| Cell::plain(show(bound(c, r)))),
 ];
 
 /// The columns that show speedups. The baseline's own is 1 by definition.
 pub static RATIOS: &[Column] = &[
-    Column::new("speedup_against", |_, r| show(r.against_baseline().map(|ratio| &ratio.against))),
-    Column::new("speedup", |_, r| speedup_or_one(r, |ratio| Some(ratio.speedup.point)))
-        .in_table(
-            |c| {
-                let by_rate = c.group.is_some_and(|group| group.basis != Basis::Time);
-                number(if by_rate { "× baseline's rate" } else { "× baseline" }, WhenEmpty)
-            },
-            |c, r| match r.result() {
-                Some(_) if r.is_baseline => Cell::plain("baseline"),
-                _ => Cell::maybe(c.group.and_then(|group| speedup(c.records, group, r.record, r.against_baseline()))),
-            },
-        )
-        .in_page(
-            "speedup",
-            |_| None,
-            |c, r| {
-                let own = || (r.is_baseline && r.result().is_some()).then(|| (1.0, "baseline".to_owned()));
-                point_and_text(c, r, r.against_baseline()).or_else(own)
-            },
-        ),
-    Column::new("speedup_low", |_, r| speedup_or_one(r, |ratio| Some(ratio.speedup.low))),
-    Column::new("speedup_high", |_, r| speedup_or_one(r, |ratio| Some(ratio.speedup.high))),
-    Column::new("speedup_confidence", |_, r| full(r.against_baseline().map(|ratio| ratio.speedup.confidence))),
-    Column::new("speedup_reproducible_low", |_, r| speedup_or_one(r, |ratio| ratio.reproducible.map(|wide| wide.low)))
-        .if_known(reaches_further),
-    Column::new("speedup_reproducible_high", |_, r| {
+    Column::new("speedup_against", "what the speedup is against", |_, r| {
+        show(r.against_baseline().map(|ratio| &ratio.against))
+    }),
+    Column::new("speedup", "the speedup against the baseline, whose own is 1", |_, r| {
+        speedup_or_one(r, |ratio| Some(ratio.speedup.point))
+    })
+    .in_table(
+        |c| {
+            let by_rate = c.group.is_some_and(|group| group.basis != Basis::Time);
+            number(if by_rate { "× baseline's rate" } else { "× baseline" }, WhenEmpty)
+        },
+        |c, r| match r.result() {
+            Some(_) if r.is_baseline => Cell::plain("baseline"),
+            _ => Cell::maybe(c.group.and_then(|group| speedup(c.records, group, r.record, r.against_baseline()))),
+        },
+    )
+    .in_page(
+        "speedup",
+        |_| None,
+        |c, r| {
+            let own = || (r.is_baseline && r.result().is_some()).then(|| (1.0, "baseline".to_owned()));
+            point_and_text(c, r, r.against_baseline()).or_else(own)
+        },
+    ),
+    Column::new("speedup_low", "the lower end of its interval", |_, r| {
+        speedup_or_one(r, |ratio| Some(ratio.speedup.low))
+    }),
+    Column::new("speedup_high", "the upper end", |_, r| speedup_or_one(r, |ratio| Some(ratio.speedup.high))),
+    Column::new("speedup_confidence", "the level of the interval; the baseline has none", |_, r| {
+        full(r.against_baseline().map(|ratio| ratio.speedup.confidence))
+    }),
+    Column::new(
+        "speedup_reproducible_low",
+        "the lower end of the wider interval, which holds for other processes too",
+        |_, r| speedup_or_one(r, |ratio| ratio.reproducible.map(|wide| wide.low)),
+    )
+    .if_known(reaches_further),
+    Column::new("speedup_reproducible_high", "the upper end", |_, r| {
         speedup_or_one(r, |ratio| ratio.reproducible.map(|wide| wide.high))
     })
     .if_known(reaches_further),
-    Column::new("step_speedup_against", |c, r| show(r.against_previous(c).map(|ratio| &ratio.against))),
-    Column::new("step_speedup", |c, r| full(r.against_previous(c).map(|ratio| ratio.speedup.point)))
-        .in_table(
-            |_| number("× step before", WhenEmpty).ranked(1),
-            |c, r| {
-                let before = r.against_previous(c);
-                Cell::maybe(c.group.and_then(|group| speedup(c.records, group, r.record, before)))
-            },
-        )
-        .in_page(
-            "step",
-            |_| None,
-            |c, r| point_and_text(c, r, r.result().and_then(|result| result.against_previous.as_ref())),
-        ),
-    Column::new("step_speedup_low", |c, r| full(r.against_previous(c).map(|ratio| ratio.speedup.low))),
-    Column::new("step_speedup_high", |c, r| full(r.against_previous(c).map(|ratio| ratio.speedup.high))),
-    Column::new("step_speedup_confidence", |c, r| full(r.against_previous(c).map(|ratio| ratio.speedup.confidence))),
-    Column::new("step_speedup_reproducible_low", |c, r| {
+    Column::new("step_speedup_against", "the step before", |c, r| {
+        show(r.against_previous(c).map(|ratio| &ratio.against))
+    }),
+    Column::new("step_speedup", "the speedup against the step before", |c, r| {
+        full(r.against_previous(c).map(|ratio| ratio.speedup.point))
+    })
+    .in_table(
+        |_| number("× step before", WhenEmpty).ranked(1),
+        |c, r| {
+            let before = r.against_previous(c);
+            Cell::maybe(c.group.and_then(|group| speedup(c.records, group, r.record, before)))
+        },
+    )
+    .in_page(
+        "step",
+        |_| None,
+        |c, r| point_and_text(c, r, r.result().and_then(|result| result.against_previous.as_ref())),
+    ),
+    Column::new("step_speedup_low", "the lower end of its interval", |c, r| {
+        full(r.against_previous(c).map(|ratio| ratio.speedup.low))
+    }),
+    Column::new("step_speedup_high", "the upper end", |c, r| {
+        full(r.against_previous(c).map(|ratio| ratio.speedup.high))
+    }),
+    Column::new("step_speedup_confidence", "the level of the interval", |c, r| {
+        full(r.against_previous(c).map(|ratio| ratio.speedup.confidence))
+    }),
+    Column::new("step_speedup_reproducible_low", "the lower end of the wider interval", |c, r| {
         full(r.against_previous(c).and_then(|ratio| ratio.reproducible).map(|wide| wide.low))
     })
     .if_known(reaches_further),
-    Column::new("step_speedup_reproducible_high", |c, r| {
+    Column::new("step_speedup_reproducible_high", "the upper end", |c, r| {
         full(r.against_previous(c).and_then(|ratio| ratio.reproducible).map(|wide| wide.high))
     })
     .if_known(reaches_further),
@@ -246,30 +259,40 @@ pub static RATIOS: &[Column] = &[
 
 /// Launches: their shapes, and what the compiler made of the kernels.
 pub static LAUNCH: &[Column] = &[
-    Column::new("launch", |_, r| show(r.part))
+    Column::new("launch", "the number of the launch in its sequence, from 0; on `launch` rows", |_, r| show(r.part))
         .in_table(|_| number("launches", WhenEmpty), |_, r| Cell::maybe(repetitions(r))),
-    Column::new("label", |_, r| of_launch(r, |l| l.label.clone())),
-    Column::new("grid_x", |_, r| of_launch(r, |l| l.grid.x.to_string())).in_table(
+    Column::new("label", "the name of the launch", |_, r| of_launch(r, |l| l.label.clone())),
+    Column::new(
+        "grid_x",
+        "blocks; for a sequence on its `launch` rows, as all that follows up to `occupancy_limiter`",
+        |_, r| of_launch(r, |l| l.grid.x.to_string()),
+    )
+    .in_table(
         |_| number("grid", WhenCommon).ranked(6),
         |_, r| Cell::maybe(r.common_launch().map(|l| l.grid.to_string())),
     ),
-    Column::new("grid_y", |_, r| of_launch(r, |l| l.grid.y.to_string())),
-    Column::new("grid_z", |_, r| of_launch(r, |l| l.grid.z.to_string())),
-    Column::new("block_x", |_, r| of_launch(r, |l| l.block.x.to_string())).in_table(
+    Column::new("grid_y", "blocks", |_, r| of_launch(r, |l| l.grid.y.to_string())),
+    Column::new("grid_z", "blocks", |_, r| of_launch(r, |l| l.grid.z.to_string())),
+    Column::new("block_x", "threads per block", |_, r| of_launch(r, |l| l.block.x.to_string())).in_table(
         |_| number("block", WhenCommon).ranked(5),
         |_, r| Cell::maybe(r.common_launch().map(|l| l.block.to_string())),
     ),
-    Column::new("block_y", |_, r| of_launch(r, |l| l.block.y.to_string())),
-    Column::new("block_z", |_, r| of_launch(r, |l| l.block.z.to_string())),
-    Column::new("shared_dynamic_bytes", |_, r| of_launch(r, |l| l.shared.to_string())).in_table(
+    Column::new("block_y", "threads per block", |_, r| of_launch(r, |l| l.block.y.to_string())),
+    Column::new("block_z", "threads per block", |_, r| of_launch(r, |l| l.block.z.to_string())),
+    Column::new("shared_dynamic_bytes", "dynamic shared memory per block", |_, r| {
+        of_launch(r, |l| l.shared.to_string())
+    })
+    .in_table(
         |_| size("shared (B)", WhenCommon).ranked(5),
         |_, r| {
             let both = |l: &LaunchRecord| (l.shared + l.resources.shared_static.unwrap_or(0)).to_string();
             Cell::maybe(r.common_launch().map(both))
         },
     ),
-    Column::new("shared_static_bytes", |_, r| of_launch(r, |l| show(l.resources.shared_static))),
-    Column::new("registers", |_, r| of_launch(r, |l| show(l.resources.registers)))
+    Column::new("shared_static_bytes", "static shared memory per block", |_, r| {
+        of_launch(r, |l| show(l.resources.shared_static))
+    }),
+    Column::new("registers", "registers per thread", |_, r| of_launch(r, |l| show(l.resources.registers)))
         .in_table(
             |_| number("registers", WhenCommon).ranked(4),
             |_, r| Cell::plain(show(r.common_launch().and_then(|l| l.resources.registers))),
@@ -282,11 +305,14 @@ pub static LAUNCH: &[Column] = &[
                 Some((f64::from(most), most.to_string()))
             },
         ),
-    Column::new("local_bytes", |_, r| of_launch(r, |l| show(l.resources.local))).in_table(
+    Column::new("local_bytes", "local memory per thread", |_, r| of_launch(r, |l| show(l.resources.local))).in_table(
         |_| size("local (B)", WhenCommon).ranked(6),
         |_, r| Cell::plain(show(r.common_launch().and_then(|l| l.resources.local))),
     ),
-    Column::new("spill_store_bytes", |_, r| of_launch(r, |l| show(l.resources.spill_stores))).in_table(
+    Column::new("spill_store_bytes", "bytes that a thread's spilled registers store", |_, r| {
+        of_launch(r, |l| show(l.resources.spill_stores))
+    })
+    .in_table(
         |_| size("spilled (B)", WhenEmpty).ranked(3),
         |_, r| {
             let resources = r.common_launch().map(|l| &l.resources);
@@ -294,88 +320,85 @@ pub static LAUNCH: &[Column] = &[
             Cell::plain(show(both))
         },
     ),
-    Column::new("spill_load_bytes", |_, r| of_launch(r, |l| show(l.resources.spill_loads))),
-    Column::new("occupancy", |_, r| of_launch(r, |l| show(l.occupancy.map(|o| o.fraction))))
-        .in_table(|_| number("occupancy", WhenCommon).ranked(3), |_, r| Cell::maybe(occupancy(r)))
-        .in_page(
-            "occupancy",
-            |_| None,
-            |_, r| {
-                let each = r.record.launches.iter().filter_map(|launch| launch.occupancy).map(|o| o.fraction);
-                let least = each.reduce(f64::min)? * 100.0;
-                Some((least, format!("{least:.0} %")))
-            },
-        ),
-    Column::new("blocks_per_sm", |_, r| of_launch(r, |l| show(l.occupancy.map(|o| o.blocks_per_sm)))),
-    Column::new("occupancy_limiter", |_, r| {
+    Column::new("spill_load_bytes", "bytes that they load", |_, r| of_launch(r, |l| show(l.resources.spill_loads))),
+    Column::new("occupancy", "the theoretical occupancy, 0 to 1", |_, r| {
+        of_launch(r, |l| show(l.occupancy.map(|o| o.fraction)))
+    })
+    .in_table(|_| number("occupancy", WhenCommon).ranked(3), |_, r| Cell::maybe(occupancy(r)))
+    .in_page(
+        "occupancy",
+        |_| None,
+        |_, r| {
+            let each = r.record.launches.iter().filter_map(|launch| launch.occupancy).map(|o| o.fraction);
+            let least = each.reduce(f64::min)? * 100.0;
+            Some((least, format!("{least:.0} %")))
+        },
+    ),
+    Column::new("blocks_per_sm", "the blocks that fit an SM", |_, r| {
+        of_launch(r, |l| show(l.occupancy.map(|o| o.blocks_per_sm)))
+    }),
+    Column::new("occupancy_limiter", "what limits the occupancy", |_, r| {
         of_launch(r, |l| show(l.occupancy.and_then(|o| o.limiter).map(wording::limiter)))
     }),
 ];
 
 /// The error of a right result, if the manifest asks for it.
 pub static ERROR: &[Column] = &[
-    Column::new("error_abs", |_, r| full(error(r).map(|error| error.abs))).if_known(has_errors),
-    Column::new("error_rel", |_, r| full(error(r).map(|error| error.rel))).if_known(has_errors).in_table(
+    Column::new(
+        "error_abs",
+        "the greatest difference of the floats that passed; only if a check asks for the `error`, as the next three",
+        |_, r| full(error(r).map(|error| error.abs)),
+    )
+    .if_known(has_errors),
+    Column::new("error_rel", "the greatest as a fraction of the expected value", |_, r| {
+        full(error(r).map(|error| error.rel))
+    })
+    .if_known(has_errors)
+    .in_table(
         |_| number("error (relative)", WhenEmpty).ranked(2),
         |_, r| Cell::maybe(error(r).map(|error| format!("{:.1e}", error.rel))),
     ),
-    Column::new("error_rel_mean", |_, r| full(error(r).map(|error| error.mean_rel))).if_known(has_errors),
-    Column::new("error_ulp", |_, r| full(error(r).map(|error| error.ulp))).if_known(has_errors).in_table(
-        |_| number("error (ulp)", WhenEmpty).ranked(2),
-        |_, r| Cell::maybe(error(r).map(|error| format::rough(error.ulp))),
-    ),
+    Column::new("error_rel_mean", "the mean of these fractions", |_, r| full(error(r).map(|error| error.mean_rel)))
+        .if_known(has_errors),
+    Column::new("error_ulp", "the greatest in units in the last place", |_, r| full(error(r).map(|error| error.ulp)))
+        .if_known(has_errors)
+        .in_table(
+            |_| number("error (ulp)", WhenEmpty).ranked(2),
+            |_, r| Cell::maybe(error(r).map(|error| format::rough(error.ulp))),
+        ),
 ];
 
 /// The energy of a run, if it was measured.
 pub static ENERGY: &[Column] = &[
-    Column::new("energy_joules", |_, r| full(energy(r).map(|energy| energy.per_run.0))).if_known(has_energy).in_table(
+    Column::new("energy_joules", "the energy of a run; only if it was measured, as the next three", |_, r| {
+        full(energy(r).map(|energy| energy.per_run.0))
+    })
+    .if_known(has_energy)
+    .in_table(
         |c| number(format!("energy ({})", c.energy.symbol()), WhenEmpty).ranked(2),
         |c, r| Cell::maybe(energy(r).map(|energy| plus_minus(&energy.estimate(), c.energy.joules()))),
     ),
-    Column::new("", |_, _| String::new())
+    Column::new("", "", |_, _| String::new())
         .in_table(|_| number("pJ/B", WhenEmpty).ranked(2), |_, r| Cell::maybe(energy_of_a_byte(r))),
-    Column::new("energy_uncertainty", |_, r| full(energy(r).map(|energy| energy.uncertainty))).if_known(has_energy),
-    Column::new("power_watts", |_, r| full(energy(r).map(|energy| energy.power.0))).if_known(has_energy).in_table(
-        |_| number("power (W)", WhenEmpty).ranked(2),
-        |_, r| Cell::maybe(energy(r).map(|energy| format::rough(energy.power.0))),
-    ),
-    Column::new("energy_runs", |_, r| show(energy(r).map(|energy| energy.runs))).if_known(has_energy),
+    Column::new("energy_uncertainty", "the step of the device's counter, as a fraction of it", |_, r| {
+        full(energy(r).map(|energy| energy.uncertainty))
+    })
+    .if_known(has_energy),
+    Column::new("power_watts", "the mean power", |_, r| full(energy(r).map(|energy| energy.power.0)))
+        .if_known(has_energy)
+        .in_table(
+            |_| number("power (W)", WhenEmpty).ranked(2),
+            |_, r| Cell::maybe(energy(r).map(|energy| format::rough(energy.power.0))),
+        ),
+    Column::new("energy_runs", "the runs of the pass", |_, r| show(energy(r).map(|energy| energy.runs)))
+        .if_known(has_energy),
 ];
 
 /// The columns that show remarks.
-pub static NOTES: &[Column] = &[Column::new("notes", |_, r| {
+pub static NOTES: &[Column] = &[Column::new("notes", "what is to be known of the row, joined by `; `", |_, r| {
     let notes = r.case().map_or(&[][..], |case| &case.notes);
     notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")
 })];
-
-impl Column {
-    /// Returns a column of `results.csv`.
-    const fn new(name: &'static str, exact: CellOf<String>) -> Self {
-        Self { name, exact, is_known: |_| true, table: None, page: None }
-    }
-
-    /// Leaves it out of `results.csv` unless this is so.
-    const fn if_known(self, is_known: fn(&Records) -> bool) -> Self {
-        Self { is_known, ..self }
-    }
-
-    const fn in_table(self, head: fn(&Context<'_>) -> table::Column, cell: CellOf<Cell>) -> Self {
-        Self { table: Some(InTable { head, cell }), ..self }
-    }
-
-    const fn in_page(
-        self,
-        key: &'static str,
-        unit: fn(&Context<'_>) -> Option<f64>,
-        cell: CellOf<Option<(f64, String)>>,
-    ) -> Self {
-        Self { page: Some(InPage { key, unit, cell: InPageCell::Number(cell) }), ..self }
-    }
-
-    const fn in_page_as_text(self, key: &'static str, cell: CellOf<String>) -> Self {
-        Self { page: Some(InPage { key, unit: |_| None, cell: InPageCell::Text(cell) }), ..self }
-    }
-}
 
 fn show<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()

@@ -1,13 +1,14 @@
 //! Writes `results.csv`, which is tidy and in full precision.
 //!
 //! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Lines end
-//! as RFC 4180 says. A cell without a value is empty. `docs/reference/formats.md` explains every column.
+//! as RFC 4180 says. A cell without a value is empty.
 
 use rayon::prelude::*;
 
 use super::RenderError;
+use super::column;
 use super::columns::{
-    self, CASE, ENERGY, ERROR, LAUNCH, NOTES, OPERATIONS, OUTCOME, RATIOS, ROOF, SAMPLES, TIME, WORK, full,
+    CASE, ENERGY, ERROR, LAUNCH, NOTES, OPERATIONS, OUTCOME, RATIOS, ROOF, SAMPLES, TIME, WORK, full,
 };
 use super::escape;
 use super::row::{Context, Row};
@@ -18,8 +19,8 @@ use crate::model::{CaseRecord, Records};
 const ROWS_AT_ONCE: usize = 1024;
 
 /// What follows the axes, and what follows the counters.
-const AFTER_AXES: [&[columns::Column]; 8] = [OUTCOME, LAUNCH, TIME, SAMPLES, WORK, OPERATIONS, ROOF, RATIOS];
-const AFTER_COUNTERS: [&[columns::Column]; 3] = [ERROR, ENERGY, NOTES];
+const AFTER_AXES: [&[column::Column]; 8] = [OUTCOME, LAUNCH, TIME, SAMPLES, WORK, OPERATIONS, ROOF, RATIOS];
+const AFTER_COUNTERS: [&[column::Column]; 3] = [ERROR, ENERGY, NOTES];
 
 /// The name of a column, and the function that makes its cell in a row.
 type Column<'a> = (String, Box<dyn Fn(&Row<'_>) -> String + Send + Sync + 'a>);
@@ -27,7 +28,7 @@ type Column<'a> = (String, Box<dyn Fn(&Row<'_>) -> String + Send + Sync + 'a>);
 /// Returns the text of `results.csv`.
 pub fn csv(records: &Records) -> Result<String, RenderError> {
     let context = &Context::of_all(records);
-    let fixed = |columns: &'static [columns::Column]| {
+    let fixed = |columns: &'static [column::Column]| {
         let known = columns.iter().filter(|column| !column.name.is_empty() && (column.is_known)(records));
         known.map(move |column| -> Column<'_> {
             (column.name.to_owned(), Box::new(move |row| (column.exact)(context, row)))
@@ -46,6 +47,20 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
         text += &part?;
     }
     Ok(text)
+}
+
+/// Returns every column that the file may have, in order: its name, what it has, and its key in `report.html`.
+pub fn described_columns() -> Vec<(&'static str, &'static str, Option<&'static str>)> {
+    let describe = |columns: &'static [column::Column]| {
+        let named = columns.iter().filter(|column| !column.name.is_empty());
+        named.map(|column| (column.name, column.about, column.page.as_ref().map(|page| page.key)))
+    };
+    let axis = ("axis.NAME", "the value of each shared axis", Some("NAME"));
+    let counts = "the counts, if any: of the simulator if `backend` is `sim`, else of the hardware; see \
+                  [metrics](metrics.md)";
+    let counter = ("counter.NAME", counts, Some("NAME"));
+    let after_axes = AFTER_AXES.into_iter().flat_map(describe).chain([counter]);
+    describe(CASE).chain([axis]).chain(after_axes).chain(AFTER_COUNTERS.into_iter().flat_map(describe)).collect()
 }
 
 /// Returns the rows of some cases.

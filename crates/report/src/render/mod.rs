@@ -7,6 +7,7 @@
 mod bound;
 mod chart;
 mod claims;
+mod column;
 mod columns;
 pub mod comparison;
 mod counters;
@@ -41,6 +42,7 @@ mod units;
 mod view_model;
 mod wording;
 
+pub use csv::described_columns;
 pub use device::device;
 pub use fidelity::fidelity;
 pub use files::REPORT_FILE;

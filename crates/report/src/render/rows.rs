@@ -1,7 +1,8 @@
 //! The table of one group: one row per case and regime that was run, and one per launch below it if a case has several
 //! different launches.
 
-use super::columns::{CASE, Column, ENERGY, ERROR, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, SAMPLES, TIME, WORK};
+use super::column::Column;
+use super::columns::{CASE, ENERGY, ERROR, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, SAMPLES, TIME, WORK};
 use super::row::{Context, Row};
 use super::table::{self, Cell, Folding, Table, number as number_column};
 use super::units;

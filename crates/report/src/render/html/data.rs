@@ -9,7 +9,8 @@ use super::{Beside, SourceFile};
 use crate::analyse;
 use crate::format;
 use crate::model::{CaseRecord, Records, Value};
-use crate::render::columns::{self, CASE, InPageCell, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TIME, WORK};
+use crate::render::column::{self, InPageCell};
+use crate::render::columns::{CASE, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TIME, WORK};
 use crate::render::row::{Context, Row};
 use crate::render::{bound, units};
 
@@ -115,8 +116,7 @@ pub(super) fn data(records: &Records, beside: &Beside) -> Data {
 fn columns(context: &Context<'_>) -> Vec<Column> {
     let records = context.records;
     let rows: Vec<Row<'_>> = records.cases.iter().map(|record| Row::from_case(records, record)).collect();
-    let fixed =
-        |columns: &'static [columns::Column]| columns.iter().filter_map(|column| filled(column, context, &rows));
+    let fixed = |columns: &'static [column::Column]| columns.iter().filter_map(|column| filled(column, context, &rows));
     let mut columns: Vec<Column> = fixed(CASE).collect();
     for axis in &records.header.axes {
         let value = |row: &Row<'_>| units::axis(&row.record.case, &axis.name).cloned();
@@ -137,7 +137,7 @@ fn columns(context: &Context<'_>) -> Vec<Column> {
 }
 
 /// Returns a column of the page; `None` for one that is not there.
-fn filled(column: &columns::Column, context: &Context<'_>, rows: &[Row<'_>]) -> Option<Column> {
+fn filled(column: &column::Column, context: &Context<'_>, rows: &[Row<'_>]) -> Option<Column> {
     let (table, page) = (column.table.as_ref()?, column.page.as_ref()?);
     Some(match page.cell {
         InPageCell::Text(cell) => texts(page.key, rows, |row| cell(context, row)),
