@@ -33,6 +33,7 @@ mod gpu_loops;
 mod gpu_measure;
 mod gpu_timing;
 mod gpu_vectors;
+mod guides;
 mod kernels;
 mod manual;
 mod own_kernels;

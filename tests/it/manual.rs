@@ -224,6 +224,22 @@ fn every_option_that_the_manual_names_is_one_of_the_program() {
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
+#[test]
+fn the_page_on_waiting_names_spans_of_the_log() {
+    let mut sources = Vec::new();
+    for folder in ["src", "crates"] {
+        files_below(&repository().join(folder), "rs", &mut sources);
+    }
+    let code: String = sources.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let page = page("docs/how-to/find-out-why-a-run-waits.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `")).map(|line| line.split(" |").next().unwrap());
+    let names: Vec<&str> = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        assert!(code.contains(&format!("info_span!(\"{name}\"")), "{name}");
+    }
+}
+
 /// The crates in the table of docs/dependencies.md, in the order of its lines.
 fn documented() -> Vec<String> {
     let page = page("docs/dependencies.md");
@@ -259,12 +275,12 @@ fn the_lines_of_dependencies_are_in_alphabetical_order() {
     assert!(lines.is_sorted(), "{lines:?}");
 }
 
-/// The Markdown files in a folder and the folders below it.
-fn markdown_below(folder: &Path, into: &mut Vec<PathBuf>) {
+/// The files with this extension in a folder and the folders below it.
+fn files_below(folder: &Path, extension: &str, into: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
-            markdown_below(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
+            files_below(&path, extension, into);
+        } else if path.extension().is_some_and(|own| own == extension) {
             into.push(path);
         }
     }
@@ -273,8 +289,8 @@ fn markdown_below(folder: &Path, into: &mut Vec<PathBuf>) {
 /// The pages that a reader starts from, the manual, and the pages of the crates.
 fn pages() -> Vec<PathBuf> {
     let mut pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| repository().join(name)).to_vec();
-    markdown_below(&repository().join("docs"), &mut pages);
-    markdown_below(&repository().join("crates"), &mut pages);
+    files_below(&repository().join("docs"), "md", &mut pages);
+    files_below(&repository().join("crates"), "md", &mut pages);
     pages.sort();
     pages
 }
