@@ -4,7 +4,8 @@ use super::cli::SetupArgs;
 use super::options::network;
 use super::{Console, Exit, Failure};
 use crate::backend::cuda;
-use crate::compile::{self, Cache, Toolkit, Want};
+use crate::compile::{self, Cache, Nvcc, Toolkit, Want};
+use crate::programs::Programs;
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
@@ -15,6 +16,16 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
         .map_err(|e| Failure::environment(e.to_string()))?;
     console.print(&format!("{}: {}\n", toolkit.describe(), toolkit.library.display()))?;
+    if args.all {
+        let network = network(args.offline);
+        let nvcc = Nvcc::ensure(&toolkit, &cache, network, &mut |line| console.say(line))
+            .map_err(|e| Failure::environment(e.to_string()))?;
+        console.print(&format!("{}: {}\n", nvcc.name(), nvcc.path.display()))?;
+        let programs = Programs::of_this_machine();
+        let sanitizer = compile::sanitizer::ensure(want, &programs, &cache, network, &mut |line| console.say(line))
+            .map_err(|e| Failure::environment(e.to_string()))?;
+        console.print(&format!("compute-sanitizer: {}\n", sanitizer.display()))?;
+    }
     Ok(Exit::Success)
 }
 

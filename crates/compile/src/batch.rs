@@ -21,6 +21,7 @@ use super::host_headers;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
+use super::nvcc::NvccOnDemand;
 use super::options::{Target, UnitOptions};
 use super::plugin::PluginBuild;
 use super::ready;
@@ -70,6 +71,8 @@ pub struct CompileOptions {
     pub project: Project,
     /// The compilers besides NVRTC.
     pub installed: Installed,
+    /// nvcc for the sources that NVRTC refuses because of code of the host; `None` refuses them.
+    pub nvcc: Option<NvccOnDemand>,
     /// Set this to stop early. Units not compiled yet fail as interrupted.
     pub stop: Arc<AtomicBool>,
     /// Set, together with `stop`, when the machine lacks something that every unit needs: why.
@@ -90,6 +93,7 @@ impl CompileOptions {
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
             project: Project::everywhere(),
             installed: Installed::default(),
+            nvcc: None,
             stop: Arc::default(),
             fault: Arc::default(),
         })
@@ -247,18 +251,55 @@ impl Batch<'_> {
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
+    /// Compiles a unit with a compiler that is a program.
+    fn compile_with(
+        &self,
+        installed: &Installed,
+        unit: &CompileUnit,
+        identity: &Identity,
+    ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let CompileOptions { limit, stop, .. } = self.options;
+        let (options, target, readable) = (&options_of_program(identity), self.target, &self.readable(identity));
+        let build = KernelBuild { unit, options, target, readable, limit: *limit, stop };
+        let Built { kind, code, lowered, log } = build.run(installed, &expressions(unit))?;
+        let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
+        Ok((code, compiled))
+    }
+
+    /// Compiles a source that NVRTC refuses with nvcc, if the reason may be its code of the host.
+    fn compile_refused(
+        &self,
+        unit: &CompileUnit,
+        identity: &Identity,
+        left_out: &[String],
+        refusal: CompileFailure,
+    ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let has_host_code =
+            identity.includes_host_headers || !left_out.is_empty() || refusal.log.contains(log::HOST_CODE);
+        let Some(nvcc) = self.options.nvcc.as_ref().filter(|_| has_host_code) else { return Err(refusal) };
+        let nvcc = nvcc.find(self.toolkit).map_err(|lack| CompileFailure {
+            summary: format!("{}; nvcc, which compiles code of the host, cannot be used: {lack}", refusal.summary),
+            log: refusal.log.clone(),
+        })?;
+        let installed = Installed { nvcc: Some(nvcc.clone()), ..Installed::default() };
+        // What NVRTC allows in device code by itself.
+        let options = [identity.options.stable.clone(), vec!["--expt-relaxed-constexpr".to_owned()]].concat();
+        let identity =
+            &Identity { options: UnitOptions { stable: options, ..identity.options.clone() }, ..identity.clone() };
+        let unit = CompileUnit { compiler: KernelCompiler::Nvcc, ..unit.clone() };
+        let (code, compiled) = self.compile_with(&installed, &unit, identity)?;
+        let note = format!("compiled by {}, since NVRTC refuses it: {}", nvcc.name(), refusal.summary);
+        let log = [note, compiled.log].join("\n").trim_end().to_owned();
+        Ok((code, Compiled { log, ..compiled }))
+    }
+
     /// Returns the code and its description, without a path yet.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         if let Some(plugin) = &unit.plugin {
             return self.build(unit, plugin, identity);
         }
         if unit.compiler != KernelCompiler::Nvrtc {
-            let CompileOptions { limit, stop, installed, .. } = self.options;
-            let (options, target, readable) = (&options_of_program(identity), self.target, &self.readable(identity));
-            let build = KernelBuild { unit, options, target, readable, limit: *limit, stop };
-            let Built { kind, code, lowered, log } = build.run(installed, &expressions(unit))?;
-            let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
-            return Ok((code, compiled));
+            return self.compile_with(&self.options.installed, unit, identity);
         }
         let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
         let request = self.request(unit, identity, scratch.path())?;
@@ -272,8 +313,10 @@ impl Batch<'_> {
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
-                let hints = self.header_hint(&log) + host_hint(&summary, &request.as_nvcc.left_out).as_str();
-                Err(CompileFailure { summary: summary + hints.as_str(), log })
+                let left_out = &request.as_nvcc.left_out;
+                let hints = self.header_hint(&log) + host_hint(&summary, left_out).as_str();
+                let refusal = CompileFailure { summary: summary + hints.as_str(), log };
+                self.compile_refused(unit, identity, left_out, refusal)
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, log } => {

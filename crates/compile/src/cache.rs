@@ -131,6 +131,11 @@ impl Cache {
         self.root.join("toolkit").join(format!("sanitizer-{}", pinned.build))
     }
 
+    /// Returns the folder of a fetched nvcc.
+    pub fn nvcc_dir(&self, pinned: &Pinned) -> PathBuf {
+        self.root.join("toolkit").join(format!("nvcc-{}", pinned.build))
+    }
+
     fn code_dir(&self) -> PathBuf {
         self.root.join("code").join(format!("v{FORMAT}"))
     }

@@ -22,6 +22,12 @@ pub(super) const SANITIZER: &str = "compute-sanitizer";
 const UNUSED: [&str; 7] =
     ["lib/libnvrtc.alt", "lib/libnvrtc-builtins.alt", "lib/libcudart", "lib/libculibos", "lib/cmake", "bin", "nvvm"];
 
+/// The folders of a package that have programs.
+const PROGRAMS: [&str; 2] = ["bin", "nvvm/bin"];
+
+/// The program nvcc.
+pub(super) const NVCC: &str = "nvcc";
+
 /// Why fetching failed. The toolkit's folder is complete or absent.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant describes it")]
@@ -71,6 +77,7 @@ pub enum FetchError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Compile,
+    CompileHostCode,
     Check,
 }
 
@@ -79,6 +86,7 @@ impl Purpose {
     fn describe(self, set: &Pinned) -> String {
         match self {
             Self::Compile => format!("NVRTC {} and its headers", set.build),
+            Self::CompileHostCode => format!("nvcc {}", set.build),
             Self::Check => format!("compute-sanitizer {}", set.build),
         }
     }
@@ -87,7 +95,8 @@ impl Purpose {
     fn inspect(self, root: &Path) -> Result<(), String> {
         match self {
             Self::Compile => layout::inspect(root).map(drop),
-            Self::Check => find_sanitizer(root).map(drop),
+            Self::CompileHostCode => find_program(root, NVCC).map(drop),
+            Self::Check => find_program(root, SANITIZER).map(drop),
         }
     }
 }
@@ -101,6 +110,11 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
 /// Fetches compute-sanitizer like a compiler.
 pub fn fetch_sanitizer(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     fetch_for(Purpose::Check, set, (cache, &cache.sanitizer_dir(set)), say)
+}
+
+/// Fetches nvcc like a compiler.
+pub fn fetch_nvcc(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
+    fetch_for(Purpose::CompileHostCode, set, (cache, &cache.nvcc_dir(set)), say)
 }
 
 fn fetch_for(
@@ -132,7 +146,7 @@ fn fetch_for(
     install(set, staging.path(), &unpacked, say)?;
     match purpose {
         Purpose::Compile => remove_unused(&unpacked)?,
-        Purpose::Check => make_executable(&unpacked)?,
+        Purpose::CompileHostCode | Purpose::Check => make_executable(&unpacked)?,
     }
     if let Err(reason) = purpose.inspect(&unpacked) {
         return Err(FetchError::Incomplete { place: unpacked, reason });
@@ -277,10 +291,17 @@ fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchEr
     }
 }
 
-/// Not every version's package says that the program can be executed.
+/// Makes every program executable, since not every version's package says that it is.
 fn make_executable(unpacked: &Path) -> Result<(), FetchError> {
-    let Ok(program) = find_sanitizer(unpacked) else { return Ok(()) };
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(|e| io("change", &program, e))
+    for programs in PROGRAMS.iter().flat_map(|folder| packages(unpacked).map(move |package| package.join(folder))) {
+        for program in fs::read_dir(programs).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if program.is_file() {
+                fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
+                    .map_err(|e| io("change", &program, e))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn remove_unused(unpacked: &Path) -> Result<(), FetchError> {
@@ -330,9 +351,13 @@ fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {
     FetchError::Io { action, path: path.to_owned(), source }
 }
 
-/// Finds compute-sanitizer in a folder of unpacked packages.
-pub(super) fn find_sanitizer(root: &Path) -> Result<PathBuf, String> {
-    let packages = fs::read_dir(root.join("nvidia")).into_iter().flatten().flatten();
-    let found = packages.map(|package| package.path().join("bin").join(SANITIZER)).find(|path| path.is_file());
-    found.ok_or_else(|| format!("has no {SANITIZER}"))
+/// Finds a program in a folder of unpacked packages.
+pub(super) fn find_program(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let found = packages(root).map(|package| package.join("bin").join(name)).find(|path| path.is_file());
+    found.ok_or_else(|| format!("has no {name}"))
+}
+
+/// Returns the folders of the packages that were unpacked into a folder.
+fn packages(root: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(root.join("nvidia")).into_iter().flatten().flatten().map(|entry| entry.path())
 }

@@ -35,6 +35,9 @@ pub(super) struct Identity {
     /// False if an include could not be followed. The key is then new each time.
     pub whole: bool,
     pub options: UnitOptions,
+    /// Whether the source, or a file that it includes, includes a header that is neither the project's nor the
+    /// toolkit's: one of a host compiler, or none at all.
+    pub includes_host_headers: bool,
 }
 
 impl Identity {
@@ -102,6 +105,7 @@ impl Identity {
             source_hash: hash_of(&inputs.files),
             options_hash: asked.finish(),
             whole: inputs.whole,
+            includes_host_headers: inputs.files.iter().any(|file| file.content.is_none()),
             options,
         })
     }

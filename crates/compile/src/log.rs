@@ -108,6 +108,9 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
     rest.split_once(": ").map(|(_, message)| (place, message))
 }
 
+/// What NVRTC says of each function and variable that is not for the device.
+pub(super) const HOST_CODE: &str = "not allowed in JIT mode";
+
 /// Returns the missing file of an `#include` in the log of a failed compile.
 pub(super) fn missing_header(log: &str) -> Option<&str> {
     log.split_once("cannot open source file \"")?.1.split('"').next()

@@ -52,6 +52,20 @@ static SANITIZERS: [Pinned; 2] = [
     },
 ];
 
+/// CUDA 12 has no package with nvcc.
+static NVCC: Pinned = Pinned {
+    major: 13,
+    build: "13.0.88",
+    download_mb: 104,
+    installed_mb: 284,
+    requirements: include_str!("pinned/nvcc13.txt"),
+};
+
+/// Returns the nvcc of this build, if there are packages of it.
+pub fn nvcc(build: &str) -> Option<&'static Pinned> {
+    Some(&NVCC).filter(|set| set.build == build)
+}
+
 /// Returns the compute-sanitizer for a CUDA major version, which is one of [`Pinned::for_major`].
 pub fn sanitizer(major: u32) -> &'static Pinned {
     SANITIZERS.iter().find(|set| set.major == major).unwrap_or(&SANITIZERS[1])

@@ -58,8 +58,8 @@ const SEARCHED: [&str; 8] = [
 ];
 
 /// Environment variable with the host compiler of nvcc, which otherwise is the first of these in the search path.
-const HOST_COMPILER_VARIABLE: &str = "NVCC_CCBIN";
-const HOST_COMPILERS: [&str; 2] = ["g++", "gcc"];
+pub(super) const HOST_COMPILER_VARIABLE: &str = "NVCC_CCBIN";
+pub(super) const HOST_COMPILERS: [&str; 2] = ["g++", "gcc"];
 
 /// Confines this thread, and those that it starts, to reading below these places. What is open stays usable. Returns
 /// whether the kernel enforces it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::cache::Cache;
-use super::fetch::{self, FetchError, SANITIZER, find_sanitizer};
+use super::fetch::{self, FetchError, SANITIZER, find_program};
 use super::locate::{Network, ToolkitError, Want};
 use super::pinned;
 use crate::programs::Programs;
@@ -37,14 +37,14 @@ pub fn ensure(
         return Ok(program);
     }
     let set = pinned::sanitizer(want.pinned()?.major);
-    if let Ok(program) = find_sanitizer(&cache.sanitizer_dir(set)) {
+    if let Ok(program) = find_program(&cache.sanitizer_dir(set), SANITIZER) {
         return Ok(program);
     }
     if network == Network::Forbidden {
         return Err(SanitizerError::Offline);
     }
     let place = fetch::fetch_sanitizer(set, cache, say)?;
-    find_sanitizer(&place).map_err(|reason| FetchError::Incomplete { place, reason }.into())
+    find_program(&place, SANITIZER).map_err(|reason| FetchError::Incomplete { place, reason }.into())
 }
 
 #[cfg(test)]

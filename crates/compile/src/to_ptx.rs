@@ -160,9 +160,15 @@ impl KernelBuild<'_> {
         command.arg("-o").arg(place("code.ptx")).arg(place("names.cu"));
         let places = self.readable.iter().cloned().chain([sandbox::installation(&toolkit.path)]).collect();
         let bounds = Bounds { readable: places, folder: folder.path(), limit: self.limit, stop: self.stop };
-        let mut log = program::run(&mut command, &bounds).map_err(readable)?;
+        // Messages and line tables name the source as the manifest does.
+        let (whole, shown) = (absolute(&self.unit.source), self.unit.source.display().to_string());
+        let shorten = |text: &str| text.replace(&whole, &shown);
+        let shortened = |failed: CompileFailure| {
+            readable(CompileFailure { summary: shorten(&failed.summary), log: shorten(&failed.log) })
+        };
+        let mut log = shorten(&program::run(&mut command, &bounds).map_err(shortened)?);
         let text = fs::read_to_string(place("code.ptx")).map_err(|e| failure(format!("{name} wrote no PTX: {e}")))?;
-        let (ptx, mut found) = without_names(&text);
+        let (ptx, mut found) = without_names(&shorten(&text));
         written("code.ptx", &ptx)?;
         let lowered = expressions.iter().enumerate();
         let lowered = lowered.filter_map(|(at, expression)| Some((expression.clone(), found.remove(&at)?))).collect();
@@ -171,7 +177,7 @@ impl KernelBuild<'_> {
             let mut assembler = Command::new(toolkit.root().join("bin").join("ptxas"));
             assembler.args(self.of_assembler(&architecture));
             assembler.arg("-o").arg(place("code.cubin")).arg(place("code.ptx"));
-            log.push_str(&program::run(&mut assembler, &bounds).map_err(readable)?);
+            log.push_str(&program::run(&mut assembler, &bounds).map_err(shortened)?);
         }
         let code = match kind {
             CodeKind::Cubin => {
@@ -225,8 +231,7 @@ impl KernelBuild<'_> {
 /// Returns a file with a variable for each of these expressions, behind the source. A compiler's error about one of
 /// them names the expression.
 fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure> {
-    let source = std::path::absolute(source).unwrap_or_else(|_| source.to_owned());
-    let path = source.display().to_string();
+    let path = absolute(source);
     if path.contains(['"', '\\', '\n']) {
         return Err(failure(format!("the path {path} cannot be included: rename it")));
     }
@@ -238,6 +243,10 @@ fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure
         let _ = writeln!(text, "__device__ __attribute__((used)) void *{VARIABLE}{at} = (void *)({expression});");
     }
     Ok(text)
+}
+
+fn absolute(source: &Path) -> String {
+    std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string()
 }
 
 /// Returns the PTX without the variables, and the name that each of them held.

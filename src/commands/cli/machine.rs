@@ -29,6 +29,9 @@ pub struct SetupArgs {
     /// CUDA major version to download [default: the newest that the driver supports].
     #[arg(long, value_name = "MAJOR")]
     pub cuda: Option<u32>,
+    /// Also download nvcc, which compiles sources that NVRTC refuses, and compute-sanitizer.
+    #[arg(long)]
+    pub all: bool,
     /// Do not download anything; fail if the compiler is missing.
     #[arg(long)]
     pub offline: bool,

@@ -14,7 +14,7 @@ use super::recorder::Recorder;
 use super::worker::Worker;
 use crate::commands::options::{RunOptions, Target as Place};
 use crate::commands::{Console, Failure, templates};
-use crate::compile::{self, Cache, CompileOptions, Installed, Target, Toolkit, Want};
+use crate::compile::{self, Cache, CompileOptions, Installed, Network, NvccOnDemand, Target, Toolkit, Want};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
 use crate::dispatch::pending;
 use crate::dispatch::{Interrupt, Pool, Ready};
@@ -27,6 +27,7 @@ use crate::model::{
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
 use crate::programs::Programs;
+use crate::progress::above_bars;
 use crate::project::Project;
 use crate::revision;
 
@@ -108,7 +109,7 @@ pub fn get_ready(
     let environment = environment(&worker.ready, (&toolkit, &installed), task.counting_method, machine);
     let base_project = task.base.and_then(Base::project);
     let project = base_project.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
-    let compiler = Compiler::new(worker, (toolkit, installed), project)?;
+    let compiler = Compiler::new(worker, (toolkit, installed), project, (options.network, console))?;
 
     let mut groups = resolve(options, manifest, &plan, own.as_ref());
     if let Some(folder) = &options.keep_outputs {
@@ -183,7 +184,7 @@ pub fn compile_ahead(
     let mut plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
     let toolkit = find_toolkit(options, worker, console)?;
     let installed = installed(std::iter::once(&mut plan), &toolkit)?;
-    let compiler = Compiler::new(worker, (toolkit, installed), manifest.project.clone())?;
+    let compiler = Compiler::new(worker, (toolkit, installed), manifest.project.clone(), (options.network, console))?;
     let mut units: Vec<CompileUnit> = Vec::new();
     let mut known = HashSet::new();
     let groups = resolve(options, manifest, &plan, None);
@@ -406,10 +407,19 @@ struct Compiler {
 
 impl Compiler {
     /// Returns the compiler for the worker's device. Fails if the cache cannot be written.
-    fn new(worker: &Worker, (toolkit, installed): (Toolkit, Installed), project: Project) -> Result<Self, Failure> {
+    fn new(
+        worker: &Worker,
+        (toolkit, installed): (Toolkit, Installed),
+        project: Project,
+        (network, console): (Network, &Console),
+    ) -> Result<Self, Failure> {
         let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
-        let mut options = CompileOptions::new(cache).map_err(|e| Failure::environment(e.to_string()))?;
+        let mut options = CompileOptions::new(cache.clone()).map_err(|e| Failure::environment(e.to_string()))?;
         options.installed = installed;
+        let console = Console { ..*console };
+        options.nvcc = Some(NvccOnDemand::new(cache, network, move |line| {
+            above_bars(|| Console { ..console }.say(line));
+        }));
         options.project = project;
         let overlap = may_overlap(&worker.ready, options.jobs);
         if overlap {

@@ -20,6 +20,7 @@ mod as_nvcc;
 mod linked;
 mod programs;
 mod ready;
+mod refused;
 
 const H100: Target = Target::Gpu((9, 0));
 

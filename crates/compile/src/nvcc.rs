@@ -1,0 +1,105 @@
+//! Finds the nvcc that belongs to a toolkit: the one in its folder, or the fetched one of the same build.
+//!
+//! nvcc compiles the sources with code of the host that NVRTC refuses. Both have one build, so that the key of a unit
+//! covers both.
+
+use std::env;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use super::cache::Cache;
+use super::fetch::{self, FetchError, NVCC, find_program};
+use super::locate::Network;
+use super::pinned::{self, Pinned};
+use super::plugin::Nvcc;
+use super::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
+use super::toolkit::{Toolkit, ToolkitSource};
+use crate::programs::Programs;
+
+/// Why a toolkit has no nvcc, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
+pub enum NvccError {
+    #[error("nvcc is not in {place}: install the toolkit's compiler, or set RUNNER_TOOLKIT=pinned to fetch one")]
+    Incomplete { place: String },
+    #[error("there is no package with nvcc of {0}: install a CUDA toolkit and set RUNNER_TOOLKIT to its folder")]
+    NoPackage(String),
+    #[error("nvcc {build} ({mb} MB) is not in the cache, and --offline forbids fetching it: run once without it")]
+    Offline { build: &'static str, mb: u32 },
+    #[error("nvcc needs a C++ compiler, and neither g++ nor gcc is on the search path: install g++")]
+    NoHostCompiler,
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+}
+
+impl Nvcc {
+    /// Returns the nvcc of a toolkit, if it is on this machine.
+    pub fn of_toolkit(toolkit: &Toolkit, cache: &Cache) -> Option<Self> {
+        let path = match &toolkit.source {
+            ToolkitSource::System(root) => root.join("bin").join(NVCC),
+            ToolkitSource::Fetched => find_program(&cache.nvcc_dir(pinned_for(toolkit)?), NVCC).ok()?,
+        };
+        Self::at(path)
+    }
+
+    /// Returns the nvcc of a toolkit. That of a fetched toolkit is fetched, too; `say` receives lines of progress.
+    pub fn ensure(
+        toolkit: &Toolkit,
+        cache: &Cache,
+        network: Network,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Self, NvccError> {
+        let programs = Programs::of_this_machine();
+        if env::var_os(HOST_COMPILER_VARIABLE).is_none()
+            && !HOST_COMPILERS.iter().any(|name| programs.find(name).is_some())
+        {
+            return Err(NvccError::NoHostCompiler);
+        }
+        if let Some(found) = Self::of_toolkit(toolkit, cache) {
+            return Ok(found);
+        }
+        if let ToolkitSource::System(root) = &toolkit.source {
+            return Err(NvccError::Incomplete { place: root.display().to_string() });
+        }
+        let set = pinned_for(toolkit).ok_or_else(|| NvccError::NoPackage(toolkit.describe()))?;
+        if network == Network::Forbidden {
+            return Err(NvccError::Offline { build: set.build, mb: set.download_mb });
+        }
+        let place = fetch::fetch_nvcc(set, cache, say)?;
+        Self::of_toolkit(toolkit, cache)
+            .ok_or_else(|| FetchError::Incomplete { place, reason: "its nvcc does not run".to_owned() }.into())
+    }
+}
+
+/// The nvcc of a toolkit, which is searched for, or fetched, when the first source needs it.
+#[derive(Clone)]
+pub struct NvccOnDemand {
+    cache: Cache,
+    network: Network,
+    say: Arc<dyn Fn(&str) + Send + Sync>,
+    found: Arc<OnceLock<Result<Nvcc, String>>>,
+}
+
+impl NvccOnDemand {
+    /// Searches for nothing yet. `say` receives lines of progress while nvcc is fetched, from any thread.
+    pub fn new(cache: Cache, network: Network, say: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { cache, network, say: Arc::new(say), found: Arc::default() }
+    }
+
+    /// Returns nvcc, or why there is none. Threads that need it meanwhile wait.
+    pub(super) fn find(&self, toolkit: &Toolkit) -> Result<&Nvcc, &str> {
+        let ensure = || Nvcc::ensure(toolkit, &self.cache, self.network, &mut |line| (self.say)(line));
+        let found = self.found.get_or_init(|| ensure().map_err(|error| error.to_string()));
+        found.as_ref().map_err(String::as_str)
+    }
+}
+
+impl fmt::Debug for NvccOnDemand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NvccOnDemand").field("network", &self.network).finish_non_exhaustive()
+    }
+}
+
+fn pinned_for(toolkit: &Toolkit) -> Option<&'static Pinned> {
+    pinned::nvcc(toolkit.info.build.as_deref()?)
+}

@@ -1,0 +1,98 @@
+//! Sources with code of the host that NVRTC refuses, compiled by the nvcc of the same build.
+
+use std::sync::Mutex;
+
+use runner::compile::{Cache, Network, NvccOnDemand, Target, Toolkit, UnitResult, Want, compile_all};
+
+use super::Bench;
+
+/// A kernel that any of the parts below may stand before.
+const KERNEL: &str = "__global__ void k(float *p) { p[threadIdx.x] = threadIdx.x; }\n";
+
+/// Code of the host whose end, or whose use in device code, only a compiler knows.
+const PARTS: [(&str, &str); 7] = [
+    (
+        "a brace in two arms",
+        "void f(float *p) {\n#ifdef TWICE\n  if (p[0] > 2) {\n#else\n  if (p[0] > 1) {\n#endif\n  }\n}\n",
+    ),
+    ("a member that is pure virtual", "struct Clock { virtual ~Clock() {} virtual double now() = 0; };\n"),
+    ("a static member", "struct Sum { static double all; void add(double x) { all += x; } };\ndouble Sum::all = 0;\n"),
+    ("a declaration within a macro", "#define OLD(f) f __attribute__((deprecated))\nOLD(\ndouble old(int kind)\n);\n"),
+    ("an enumeration declared twice", "enum Way { Up, Down };\nextern enum Way way;\n"),
+    (
+        "a container and a clock",
+        "#include <chrono>\n#include <vector>\nstruct Run { std::vector<float> at; std::chrono::seconds took; };\n",
+    ),
+    (
+        "a constexpr function of the host",
+        "#include <algorithm>\n__device__ int most(int a) { return std::max(a, 3); }\n",
+    ),
+];
+
+fn toolkit() -> Toolkit {
+    Toolkit::ensure(Want::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap()
+}
+
+fn compile(bench: &Bench, nvcc: NvccOnDemand, target: Target) -> UnitResult {
+    let mut options = bench.options();
+    options.nvcc = Some(nvcc);
+    let unit = bench.unit("k.cu", &["k"]);
+    compile_all(std::slice::from_ref(&unit), target, &toolkit(), &options, &mut |_, _, _| {}).remove(&unit).unwrap()
+}
+
+fn of_the_user() -> NvccOnDemand {
+    NvccOnDemand::new(Cache::locate().unwrap(), Network::Allowed, |_| {})
+}
+
+#[test]
+fn what_only_nvcc_compiles_is_compiled_by_it() {
+    for (part, text) in PARTS {
+        let bench = Bench::new(&[("k.cu", &format!("{text}{KERNEL}"))]);
+        for target in [Target::Ptx((9, 0)), Target::Gpu((9, 0))] {
+            let compiled = compile(&bench, of_the_user(), target).unwrap_or_else(|why| panic!("{part}: {why:?}"));
+            assert_eq!(compiled.kernels["k"], "_Z1kPf", "{part}");
+            let again = compile(&bench, of_the_user(), target).unwrap();
+            assert!(again.cached, "{part}: compiled again");
+        }
+    }
+}
+
+#[test]
+fn the_log_says_that_nvcc_compiled_a_source_and_why() {
+    let bench = Bench::new(&[("k.cu", &format!("{}{KERNEL}", PARTS[1].1))]);
+    let compiled = compile(&bench, of_the_user(), Target::Ptx((9, 0))).unwrap();
+    assert!(compiled.log.starts_with("compiled by nvcc 13.0.88, since NVRTC refuses it: "), "{}", compiled.log);
+}
+
+#[test]
+fn an_error_in_a_file_with_code_of_the_host_is_that_of_nvcc() {
+    let source =
+        "#include <vector>\nstruct Run { std::vector<float> at; };\n__global__ void k(float *p) { p[0] = q; }\n";
+    let bench = Bench::new(&[("k.cu", source)]);
+    let refused = compile(&bench, of_the_user(), Target::Ptx((9, 0))).unwrap_err();
+    let place = bench.path("k.cu");
+    let expected = format!("{}(3): error: identifier \"q\" is undefined", place.display());
+    assert_eq!(refused.summary, expected);
+}
+
+#[test]
+fn without_nvcc_and_a_network_the_error_says_what_to_do() {
+    let bench = Bench::new(&[("k.cu", &format!("{}{KERNEL}", PARTS[1].1))]);
+    let nvcc = NvccOnDemand::new(Cache::at(bench.path("empty")), Network::Forbidden, |_| {});
+    let refused = compile(&bench, nvcc, Target::Ptx((9, 0))).unwrap_err();
+    let expected = "nvcc, which compiles code of the host, cannot be used: nvcc 13.0.88 (104 MB) is not in the cache, and \
+                    --offline forbids fetching it: run once without it";
+    assert!(refused.summary.ends_with(expected), "{}", refused.summary);
+}
+
+/// A mistake in a kernel must not cost a download.
+#[test]
+fn an_error_in_a_file_of_kernels_alone_does_not_ask_for_nvcc() {
+    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let bench = Bench::new(&[("k.cu", "__global__ void k(float *p) { p[0] = q; }\n")]);
+    let say = |line: &str| SAID.lock().unwrap().push(line.to_owned());
+    let nvcc = NvccOnDemand::new(Cache::at(bench.path("empty")), Network::Allowed, say);
+    let refused = compile(&bench, nvcc, Target::Ptx((9, 0))).unwrap_err();
+    assert!(refused.summary.ends_with("k.cu:1: identifier \"q\" is undefined"), "{}", refused.summary);
+    assert!(SAID.lock().unwrap().is_empty() && !bench.path("empty").exists());
+}
