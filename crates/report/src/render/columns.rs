@@ -541,13 +541,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_of_results_csv_has_a_name_of_its_own_and_is_documented() {
+    fn every_column_of_results_csv_has_a_name_of_its_own() {
         let lists = [CASE, OUTCOME, LAUNCH, TIME, SAMPLES, WORK, OPERATIONS, ROOF, RATIOS, ERROR, ENERGY, NOTES];
-        let documented = include_str!("../../../../docs/reference/formats.md");
         let mut known = BTreeSet::new();
         for name in lists.into_iter().flatten().map(|column| column.name).filter(|name| !name.is_empty()) {
             assert!(known.insert(name), "{name} is there twice");
-            assert!(documented.contains(&format!("`{name}`")), "{name} is not in docs/reference/formats.md");
         }
     }
 }
