@@ -16,7 +16,7 @@ use super::prepare::is_reference;
 use super::printed;
 use super::reference;
 use super::repeat::executed;
-use super::sets::{FIRST, OTHER};
+use super::sets::FIRST;
 use super::stop::{Lost, Stop};
 use super::unwritten::part_of;
 use crate::backend::{Batch, CountReport};
@@ -297,9 +297,8 @@ impl Group<'_> {
 
     /// Starts to work out what functions expect, for every set of inputs, while the device runs.
     pub fn begin_functions(&mut self) {
-        let sets: &[usize] = if self.store.has_two_sets() { &[FIRST, OTHER] } else { &[FIRST] };
-        for set in sets {
-            self.store.sets.current = *set;
+        for set in 0..self.store.sets.count {
+            self.store.sets.current = set;
             for member in self.ready() {
                 let job = self.members[member].job;
                 for check in &job.checks {

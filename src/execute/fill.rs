@@ -7,6 +7,7 @@
 
 use std::f64::consts::TAU;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;
@@ -35,7 +36,7 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
         FillPlan::Like { buffer, fill: other } => {
             return self::fill(&BufferPlan { name: buffer.clone(), ..plan.clone() }, other);
         }
-        FillPlan::Permuted { fill, seed } => return permuted(plan, fill, *seed),
+        FillPlan::Permuted { fill, seed, stretch } => return permuted(plan, fill, *seed, stretch),
         _ => {}
     }
     let mut bytes = zeroed(plan).map_err(named)?;
@@ -43,14 +44,19 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The elements of a fill in another order. Buffers under one seed have orders of their own.
-fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64) -> Result<Vec<u8>, String> {
+/// The elements of a fill, those of a stretch in another order. Buffers under one seed have orders of their own.
+fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u64>) -> Result<Vec<u8>, String> {
     let first = fill(plan, content)?;
     let mut bytes = zeroed(plan).map_err(|problem| format!("buffer `{}`: {problem}", plan.name))?;
     let (key, size) = (Source::new(seed, &plan.name).words()[0], plan.element.size());
     parallel::chunks(&mut bytes, CHUNK * size, &|place, part| {
         for (offset, element) in part.chunks_exact_mut(size).enumerate() {
-            let from = structured::permuted((place * CHUNK + offset) as u64, plan.len, key) as usize * size;
+            let mut index = (place * CHUNK + offset) as u64;
+            if stretch.contains(&index) {
+                let len = stretch.end - stretch.start;
+                index = stretch.start + structured::permuted(index - stretch.start, len, key);
+            }
+            let from = index as usize * size;
             element.copy_from_slice(&first[from..from + size]);
         }
     });
@@ -66,8 +72,12 @@ pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8
 }
 
 /// Whether a chunk costs as much alone as within the whole buffer.
-pub const fn is_made_by_chunks(fill: &FillPlan) -> bool {
-    matches!(fill, FillPlan::Constant(_) | FillPlan::Iota { .. } | FillPlan::Uniform { .. } | FillPlan::Normal { .. })
+pub fn is_made_by_chunks(fill: &FillPlan) -> bool {
+    match fill {
+        FillPlan::Constant(_) | FillPlan::Iota { .. } | FillPlan::Uniform { .. } | FillPlan::Normal { .. } => true,
+        FillPlan::Spliced { fill, .. } => is_made_by_chunks(fill),
+        _ => false,
+    }
 }
 
 /// The bytes of a file, which must be as long as the buffer.
@@ -92,6 +102,10 @@ pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {
 
 /// Makes chunks from the one numbered `first` on.
 fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> Result<(), String> {
+    if let FillPlan::Spliced { fill, seed, stretch } = fill {
+        make(bytes, first, plan, fill)?;
+        return splice(bytes, first, plan, (fill, *seed), stretch);
+    }
     let made = by_type!(
         plan.element,
         integer T => integers::<T>(bytes, first, fill, plan),
@@ -100,8 +114,35 @@ fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> R
     made.map_err(|problem| problem.of(plan.element))
 }
 
+/// Makes the elements of a stretch anew, with another seed.
+fn splice(
+    bytes: &mut [u8],
+    first: usize,
+    plan: &BufferPlan,
+    (fill, seed): (&FillPlan, u64),
+    stretch: &Range<u64>,
+) -> Result<(), String> {
+    let (size, begin) = (plan.element.size(), first * CHUNK);
+    let from = begin.max(stretch.start as usize);
+    let to = (begin + bytes.len() / size).min(stretch.end as usize);
+    if from >= to {
+        return Ok(());
+    }
+    let mut fill = fill.clone();
+    fill.seed_mut().into_iter().for_each(|own| *own = seed);
+    // A chunk is made from its beginning.
+    let number = from / CHUNK;
+    let mut made = room(((to - number * CHUNK) * size) as u64)?;
+    make(&mut made, number, plan, &fill)?;
+    bytes[(from - begin) * size..(to - begin) * size].copy_from_slice(&made[(from - number * CHUNK) * size..]);
+    Ok(())
+}
+
 fn zeroed(plan: &BufferPlan) -> Result<Vec<u8>, String> {
-    let size = plan.bytes().0;
+    room(plan.bytes().0)
+}
+
+fn room(size: u64) -> Result<Vec<u8>, String> {
     let refused = || format!("the host has no memory for its {size} bytes");
     let len = usize::try_from(size).map_err(|_| refused())?;
     // Asked first, so that a length past all memory is an error and not an abort; then taken zeroed, which is free.
@@ -184,8 +225,12 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &
             let elements = Elements::new(structure, *seed, name, plan.len);
             write(bytes, first, |_| |i| T::from_lane(elements.integer(i as u64).cast_signed()));
         }
-        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Part(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {
-        }
+        FillPlan::Npy(_)
+        | FillPlan::Raw(_)
+        | FillPlan::Part(_)
+        | FillPlan::Like { .. }
+        | FillPlan::Permuted { .. }
+        | FillPlan::Spliced { .. } => {}
     }
     Ok(())
 }
@@ -235,8 +280,12 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
             let elements = Elements::new(structure, *seed, name, plan.len);
             write(bytes, first, |_| |i| T::nearest(elements.float(i as u64)));
         }
-        FillPlan::Npy(_) | FillPlan::Raw(_) | FillPlan::Part(_) | FillPlan::Like { .. } | FillPlan::Permuted { .. } => {
-        }
+        FillPlan::Npy(_)
+        | FillPlan::Raw(_)
+        | FillPlan::Part(_)
+        | FillPlan::Like { .. }
+        | FillPlan::Permuted { .. }
+        | FillPlan::Spliced { .. } => {}
     }
     Ok(())
 }

@@ -16,7 +16,6 @@ use super::fill::below;
 use super::group::{Group, Placement, host_allowance};
 use super::launch::Variable;
 use super::rounds::{Changes, Rounds};
-use super::sets::FIRST;
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
@@ -121,7 +120,7 @@ impl Group<'_> {
             let Self { device, members, .. } = self;
             watch.look(*device, tracks, round, |member| !members[member].settled);
         }
-        if self.change_to(FIRST)? == Rounds::Spoiled {
+        if self.check_on_other_inputs(tracks)? == Rounds::Spoiled {
             return Ok(Rounds::Spoiled);
         }
         self.store.free_copies(self.device);
@@ -217,6 +216,7 @@ impl Group<'_> {
             return Ok(Rounds::Sound);
         };
         tracks[own].record(at, timing, start.elapsed().as_secs_f64());
+        tracks[own].set = self.store.sets.current;
         // The baseline and its A/A control accompany the others to the end, and end together.
         let accompanies = |track: &Track| self.job.baseline == Some(track.member);
         let alone = tracks.iter().all(|track| track.done || accompanies(track));

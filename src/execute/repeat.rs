@@ -1,18 +1,18 @@
-//! A second launch of a case before anything is timed, in the state that the first one left.
+//! Further launches of a case before anything is timed, in the state that the first one left.
 //!
 //! A kernel may store a constant that is right for the inputs of the manifest alone, or return early because it finds its
 //! result already there: in its outputs, in a variable, in `scratch`. A span of launches that are timed together never
-//! shows that, since all of them have one result. So the inputs change between the two launches, and nothing else is
-//! prepared; where no input is random, outputs are poisoned instead.
+//! shows that, since all of them have one result. So the inputs change between the launches, and nothing else is
+//! prepared; where no input is random, there are two launches, and outputs are poisoned between them.
 //!
-//! A device that takes times launches every case again. The simulator does where a kernel has variables that may keep
-//! something, and where other inputs cost at most about a second. What they cost is computed from counts, and not taken
-//! from a clock: a case is checked in the same way on every machine.
+//! A device that takes times launches every case again, on each set of inputs. The simulator does where a kernel has
+//! variables that may keep something, and where other inputs cost at most about a second. What they cost is computed
+//! from counts, and not taken from a clock: a case is checked in the same way on every machine.
 
 use super::buffers::{Poison, Slot};
 use super::function::called;
 use super::group::{Group, host_allowance, multiplications};
-use super::sets::{FIRST, OTHER};
+use super::sets::{FIRST, MIXED, OTHER};
 use super::stop::{Lost, Stop};
 use crate::backend::{Batch, CountReport, Prepare, Step};
 use crate::model::{Activity, BodyPlan, CaseJob, Fixed, Mismatch, Note, Outcome, Verdict};
@@ -25,6 +25,9 @@ const MOST_SECONDS: f64 = 1.0;
 const INSTRUCTIONS_PER_SECOND: f64 = 2e7;
 const BYTES_PER_SECOND: f64 = 5e8;
 const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
+
+/// Where a result is wrong, by the set of inputs of the launch.
+const PLACES: [&str; MIXED + 1] = [", in a second launch", ", on a second set of inputs", ", on a third set of inputs"];
 
 /// Warp instructions that a run executed. Counts of a sample of blocks stand for all blocks, of which it ran a part.
 pub fn executed(report: &CountReport) -> Option<f64> {
@@ -53,7 +56,7 @@ impl Group<'_> {
         if self.device.clock().is_none() {
             return Ok(());
         }
-        match self.store.vary(self.device) {
+        match self.store.vary(self.device, MIXED + 1) {
             Err(Stop::Lost(lost)) => Err(self.lost(first, lost)),
             _ => Ok(()),
         }
@@ -85,11 +88,18 @@ impl Group<'_> {
         let (slots, steps) = (body.all_slots(), body.steps.clone());
         let is_timed = self.device.clock().is_some();
         if !is_timed {
-            self.store.vary(self.device)?;
+            self.store.vary(self.device, OTHER + 1)?;
         }
         let varies = slots.iter().any(|slot| self.store.varies(*slot));
         let is_due = is_timed || varies || !self.undeclared_variables(member).is_empty();
-        let found = if is_due { self.launch_again(member, (&slots, &steps), varies) } else { Ok(None) };
+        let sets = if varies { OTHER..self.store.sets.count } else { FIRST..usize::from(is_due) };
+        let mut found = Ok(None);
+        for set in sets {
+            found = self.launch_again(member, (&slots, &steps), set);
+            if !matches!(found, Ok(None)) {
+                break;
+            }
+        }
         self.store.choose(self.device, FIRST)?;
         if !is_timed {
             self.store.unvary(self.device);
@@ -101,9 +111,10 @@ impl Group<'_> {
         &mut self,
         member: usize,
         (slots, steps): (&[Slot], &[Step]),
-        varies: bool,
+        set: usize,
     ) -> Result<Option<Mismatch>, Stop> {
-        if varies && let Some(changed) = self.choose_other()? {
+        let varies = set != FIRST;
+        if varies && let Some(changed) = self.choose_other(set)? {
             return Ok(Some(changed));
         }
         let job = self.members[member].job;
@@ -118,7 +129,7 @@ impl Group<'_> {
         // Not a step of the first check: what this launch prints was printed before, and it has the time of a launch.
         self.active(member, Activity::Rechecking, job.measure.timeout);
         let done = self.device.run(&Batch::once(prepare, steps.to_vec())).map_err(Stop::from);
-        done.map_err(|stop| if varies { on_second_set(stop) } else { stop })?;
+        done.map_err(|stop| on_set(set, stop))?;
         self.active(member, Activity::Rechecking, host_allowance(job));
         self.look_at_variables(member)?;
         if let Some(mut mismatch) = self.mismatch(member)? {
@@ -127,8 +138,7 @@ impl Group<'_> {
             self.device.run(&Batch::once(prepare, steps.to_vec()))?;
             mismatch.what.push_str(match self.mismatch(member)? {
                 None => ", in a launch that finds outputs, variables and scratch as an earlier launch left them",
-                Some(_) if varies => ", on a second set of inputs",
-                Some(_) => ", in a second launch",
+                Some(_) => PLACES[set],
             });
             return Ok(Some(mismatch));
         }
@@ -139,11 +149,11 @@ impl Group<'_> {
         Ok(None)
     }
 
-    /// Chooses the second set of inputs, unless an input was changed, which the other set would hide: which one, then.
-    fn choose_other(&mut self) -> Result<Option<Mismatch>, Stop> {
+    /// Chooses another set of inputs, unless an input was changed, which that set would hide: which one, then.
+    fn choose_other(&mut self, set: usize) -> Result<Option<Mismatch>, Stop> {
         let changed = self.changed_input()?;
         if changed.is_none() {
-            self.store.choose(self.device, OTHER)?;
+            self.store.choose(self.device, set)?;
         }
         Ok(changed)
     }
@@ -164,11 +174,12 @@ impl Group<'_> {
     }
 }
 
-/// Says which inputs a fault of a kernel needs: those of the manifest do not show it.
-fn on_second_set(stop: Stop) -> Stop {
+/// Says which inputs a fault of a kernel needs, if those of the manifest do not show it.
+fn on_set(set: usize, stop: Stop) -> Stop {
     match stop {
-        Stop::Case(Outcome::Trap { message }) => {
-            Stop::Case(Outcome::Trap { message: format!("on a second set of inputs: {message}") })
+        Stop::Case(Outcome::Trap { message }) if set != FIRST => {
+            let place = PLACES[set].trim_start_matches(", ");
+            Stop::Case(Outcome::Trap { message: format!("{place}: {message}") })
         }
         other => other,
     }

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use super::buffers::Poison;
 use super::fill::below;
 use super::group::{DeviceBody, Group, host_allowance};
-use super::sets::{FIRST, OTHER};
 use super::stop::{Lost, Stop};
-use super::track::Track;
+use super::track::{Role, Track};
 use crate::backend::Series;
 use crate::model::{Access, Activity, Outcome, Phase, Regime, Verdict};
 
@@ -51,13 +50,15 @@ impl Changes {
 }
 
 impl Group<'_> {
-    /// Changes the inputs before every second round on average, at random.
+    /// Changes the inputs before every second round on average, at random, to any other set.
     pub fn change_between_rounds(&mut self, changes: &mut Changes) -> Result<Rounds, Lost> {
-        if !self.store.has_two_sets() || !changes.are_affordable() || below(&mut self.secret, 2) == 0 {
+        if !self.store.has_other_sets() || !changes.are_affordable() || below(&mut self.secret, 2) == 0 {
             return Ok(Rounds::Sound);
         }
         let start = Instant::now();
-        let rounds = self.change_to(FIRST + OTHER - self.store.sets.current);
+        let (current, count) = (self.store.sets.current, self.store.sets.count);
+        let steps = 1 + below(&mut self.secret, count as u64 - 1) as usize;
+        let rounds = self.change_to((current + steps) % count);
         changes.made += 1;
         changes.took += start.elapsed();
         rounds
@@ -77,6 +78,46 @@ impl Group<'_> {
         }
         self.spend(phase);
         Ok(rounds)
+    }
+
+    /// Runs each case once more on each set of inputs but that of its last sample, and checks it: what it has stored
+    /// meanwhile is wrong for one of them. Leaves the first set.
+    pub fn check_on_other_inputs(&mut self, tracks: &mut [Track]) -> Result<Rounds, Lost> {
+        let count = self.store.sets.count;
+        for set in (1..=count).map(|next| next % count) {
+            if self.change_to(set)? == Rounds::Spoiled {
+                return Ok(Rounds::Spoiled);
+            }
+            for own in 0..tracks.len() {
+                let Track { member, role, .. } = tracks[own];
+                if role != Role::Variant || tracks[own].set == set || self.members[member].settled {
+                    continue;
+                }
+                let phase = self.spend(Phase::Check);
+                let rounds = self.judge_another_run(tracks, own);
+                self.spend(phase);
+                if rounds? == Rounds::Spoiled {
+                    return Ok(Rounds::Spoiled);
+                }
+            }
+        }
+        Ok(Rounds::Sound)
+    }
+
+    /// Checks a run that is timed as one of a sample, and does not count.
+    fn judge_another_run(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
+        let Track { member, regime, .. } = tracks[own];
+        // Other sets of buffers and a graph would cost more than the check.
+        let timed = if matches!(regime, Regime::Graph | Regime::Rotate) { Regime::Warm } else { regime };
+        let timeout = self.members[member].job.measure.timeout;
+        self.active(member, Activity::Measuring, timeout);
+        let batch = self.timed_batch(member, timed, &Series::default());
+        let sample = self.sample(member, &batch);
+        if self.attempt(member, sample)?.is_none() {
+            return Ok(end(tracks, member));
+        }
+        let place = format!("in timed run 1 after the last sample ({regime})");
+        self.judge_result(tracks, member, &place).map(|(rounds, _)| rounds)
     }
 
     /// Checks the result of the last timed run of a track. Where a sample is several runs, some checks repeat it, run by

@@ -1,6 +1,7 @@
 //! Which set of inputs the buffers of a group hold, and the seeds that no kernel knows.
 
 use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
 
 use crate::model::{BufferPlan, FillPlan, Vary};
 
@@ -8,22 +9,26 @@ use crate::model::{BufferPlan, FillPlan, Vary};
 pub const FIRST: usize = 0;
 /// The set of secret seeds.
 pub const OTHER: usize = 1;
+/// The first set but for a stretch of each buffer, in which it has the elements of the other.
+pub const MIXED: usize = 2;
 
 /// Which set the inputs of a group hold.
 #[derive(Debug)]
 pub struct Sets {
     pub current: usize,
-    /// Whether there is a second set.
-    pub there: bool,
+    /// How many sets there are: those of lower numbers.
+    pub count: usize,
     /// What the seeds of the second set differ by.
     pub secret: u64,
+    /// Where the stretches of the third set are.
+    place: u64,
     /// Whether expected values exist for the first set alone.
     pub expects_first: bool,
 }
 
 impl Default for Sets {
     fn default() -> Self {
-        Self { current: FIRST, there: false, secret: secret(), expects_first: false }
+        Self { current: FIRST, count: 1, secret: secret(), place: secret(), expects_first: false }
     }
 }
 
@@ -31,18 +36,25 @@ impl Sets {
     /// The plan of a buffer's content in a set.
     pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
         let mut plan = plan.clone();
-        if set == FIRST {
-            return plan;
-        }
-        match plan.vary {
-            Some(Vary::Permute) => plan.fill = plan.fill.map(|fill| fill.permuted(self.secret)),
-            None => {
+        let stretch = if set == MIXED { self.stretch(plan.len) } else { 0..plan.len };
+        match (set, plan.vary) {
+            (FIRST, _) => {}
+            (_, Some(Vary::Permute)) => plan.fill = plan.fill.map(|fill| fill.permuted(self.secret, stretch)),
+            (MIXED, None) => plan.fill = plan.fill.map(|fill| fill.spliced(self.secret, stretch)),
+            (_, None) => {
                 if let Some(seed) = plan.fill.as_mut().and_then(FillPlan::seed_mut) {
                     *seed ^= self.secret;
                 }
             }
         }
         plan
+    }
+
+    /// Where the third set has the elements of the second: a half to a sixteenth of them, anywhere.
+    fn stretch(&self, len: u64) -> Range<u64> {
+        let part = (len >> (1 + (self.place >> 1) % 4)).max(len.min(1));
+        let begin = (u128::from(self.place) * u128::from(len - part + 1)) >> 64;
+        begin as u64..begin as u64 + part
     }
 }
 

@@ -5,6 +5,7 @@
 //! it would not get there within these limits. Knows no device.
 
 use super::audit::Audit;
+use super::sets::FIRST;
 use super::throttling::Throttling;
 use crate::backend::{Series, Timing};
 use crate::model::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
@@ -38,6 +39,8 @@ pub struct Track {
     pub unit: Unit,
     pub series: Series,
     pub rounds: Vec<Round>,
+    /// The set of inputs of the last sample.
+    pub set: usize,
     /// Samples that do not count, since the device was throttled.
     pub discarded: Vec<Round>,
     pub throttling: Throttling,
@@ -66,6 +69,7 @@ impl Track {
             unit,
             series,
             rounds: Vec::new(),
+            set: FIRST,
             discarded: Vec::new(),
             throttling: Throttling::default(),
             audit: Audit::default(),

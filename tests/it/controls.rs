@@ -34,6 +34,7 @@ struct Control {
 
 const CHECK: &str = "output against copy(input)";
 const SECOND_SET: Caught = Wrong("output against copy(input), on a second set of inputs");
+const THIRD_SET: Caught = Wrong("output against copy(input), on a third set of inputs");
 const CARRIED: Caught = Wrong(
     "output against copy(input), in a launch that finds outputs, variables and scratch as an earlier launch left",
 );
@@ -46,10 +47,12 @@ const fn control(exploit: &'static str, cuda: Caught, sim: Caught) -> Control {
     Control { exploit, cuda, sim }
 }
 
-const CONTROLS: [Control; 17] = [
+const CONTROLS: [Control; 19] = [
     control("honest", Right("right"), Right("right")),
     control("remembers_in_a_variable", CARRIED, SECOND_SET),
     control("remembers_in_scratch", SECOND_SET, UNWRITTEN),
+    control("remembers_two_results_by_an_element", THIRD_SET, UNWRITTEN),
+    control("remembers_two_results_once_it_is_timed", TIMED, UNWRITTEN),
     control("wrong_in_every_eighth_launch", TIMED, UNWRITTEN),
     control("lazy_after_four_launches", TIMED, UNWRITTEN),
     control("right_only_at_the_end_of_a_span", FIRST, UNWRITTEN),

@@ -197,8 +197,11 @@ fn describe(buffer: &BufferPlan) -> String {
         }
         Some(FillPlan::Npy(path) | FillPlan::Raw(path)) => format!("a file of SHA-256 {:.12}", content(path)),
         Some(
-            fill
-            @ (FillPlan::List(_) | FillPlan::Like { .. } | FillPlan::Structured { .. } | FillPlan::Permuted { .. }),
+            fill @ (FillPlan::List(_)
+            | FillPlan::Like { .. }
+            | FillPlan::Structured { .. }
+            | FillPlan::Permuted { .. }
+            | FillPlan::Spliced { .. }),
         ) => format!("{fill:?}"),
     };
     format!("{}[{}], {fill}", buffer.element, buffer.len)

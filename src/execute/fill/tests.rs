@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::super::typed::by_type;
-use super::{BufferPlan, CHUNK, ElementType, FillPlan, Float, Integer, Typed, Value, below, fill};
+use super::{BufferPlan, CHUNK, ElementType, FillPlan, Float, Integer, Typed, Value, below, chunk, fill};
 use crate::model::Access;
 
 fn plan(name: &str, element: ElementType, len: u64) -> BufferPlan {
@@ -326,8 +326,9 @@ fn a_buffer_like_another_has_its_random_content() {
 fn a_permuted_content_has_the_same_elements_in_an_order_of_its_seed_and_buffer() {
     let len = 3 * CHUNK / 2;
     let iota = FillPlan::Iota { start: Number::from(5).0, step: Number::from(1).0 };
-    let shuffled =
-        |name: &str, seed| numbers(ElementType::I32, &made(name, ElementType::I32, len, &iota.clone().permuted(seed)));
+    let shuffled = |name: &str, seed| {
+        numbers(ElementType::I32, &made(name, ElementType::I32, len, &iota.clone().permuted(seed, 0..len as u64)))
+    };
     let first = of(ElementType::I32, len, &iota);
     let mut permuted = shuffled("x", 3);
     let equal = permuted.iter().zip(&first).filter(|(one, other)| one == other).count();
@@ -336,7 +337,39 @@ fn a_permuted_content_has_the_same_elements_in_an_order_of_its_seed_and_buffer()
     assert!(permuted != shuffled("x", 4) && permuted != shuffled("y", 3));
     // A buffer with the content of another keeps it.
     let like = FillPlan::Like { buffer: "x".to_owned(), fill: Box::new(iota.clone()) };
-    assert_eq!(numbers(ElementType::I32, &made("y", ElementType::I32, len, &like.permuted(3))), permuted);
+    assert_eq!(
+        numbers(ElementType::I32, &made("y", ElementType::I32, len, &like.permuted(3, 0..len as u64))),
+        permuted
+    );
     permuted.sort_by(f64::total_cmp);
     assert_eq!(permuted, first);
+}
+
+#[test]
+fn a_stretch_of_a_content_has_the_elements_of_another_seed_at_their_places() {
+    let (len, secret) = (3 * CHUNK + 100, 0x5EED);
+    let uniform = uniform(0, 100, 5);
+    let normal = FillPlan::Normal { mean: 0.0, deviation: 1.0, seed: 5 };
+    for (element, fill) in [(ElementType::I32, &uniform), (ElementType::F16, &uniform), (ElementType::F64, &normal)] {
+        let mut other = fill.clone();
+        *other.seed_mut().unwrap() ^= secret;
+        let (first, second) = (made("x", element, len, fill), made("x", element, len, &other));
+        for stretch in [0..len, 7..8, 5..CHUNK, CHUNK..2 * CHUNK, CHUNK - 1..2 * CHUNK + 1, len - 1..len, 9..9] {
+            let bytes = [stretch.start, stretch.end].map(|place| place * element.size());
+            let stretch = stretch.start as u64..stretch.end as u64;
+            let spliced = fill.clone().spliced(secret, stretch.clone());
+            let expected = [&first[..bytes[0]], &second[bytes[0]..bytes[1]], &first[bytes[1]..]].concat();
+            assert!(made("x", element, len, &spliced) == expected, "{element} {stretch:?}");
+            // A chunk alone, and the content of a buffer that is like it.
+            let plan = plan("x", element, len as u64);
+            let chunks: Vec<Vec<u8>> = (0..4).map(|number| chunk(&plan, &spliced, number).unwrap()).collect();
+            assert!(chunks.concat() == expected, "{element} {stretch:?}");
+            let like = FillPlan::Like { buffer: "x".to_owned(), fill: Box::new(fill.clone()) };
+            assert!(made("y", element, len, &like.spliced(secret, stretch)) == expected);
+        }
+    }
+    // Rows of a sparse matrix would not fit its columns.
+    let rows = crate::model::Structure::CsrRows(crate::model::Sparse { rows: 10, columns: 10, nonzeros: 20 });
+    let rows = FillPlan::Structured { structure: rows, seed: 5 };
+    assert_eq!(rows.clone().spliced(secret, 2..5), rows);
 }

@@ -28,6 +28,11 @@ struct Rule {
 impl Kernels {
     /// Fills a buffer; false, with the content undefined, where the host must do it.
     pub fn fill(&self, device: &mut dyn Device, plan: &BufferPlan, to: BufferId) -> Result<bool, DeviceError> {
+        if let Some(FillPlan::Spliced { fill, stretch, .. }) = &plan.fill {
+            let whole = BufferPlan { fill: Some((**fill).clone()), ..plan.clone() };
+            let chunks = stretch.start / CHUNK as u64..stretch.end.div_ceil(CHUNK as u64);
+            return Ok(self.fill(device, &whole, to)? && mend(device, plan, to, &chunks.collect::<Vec<_>>())?);
+        }
         let Some(rule) = plan.fill.as_ref().and_then(|fill| rule(plan.element, fill)) else { return Ok(false) };
         if rule.expected_rejections(plan.len) > MOST_REJECTED as f64 / 2.0 {
             return Ok(false);

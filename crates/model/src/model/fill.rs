@@ -1,5 +1,6 @@
 //! Describes the initial content of buffers, with its numbers evaluated.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,18 @@ pub enum FillPlan {
         fill: Box<Self>,
         /// The seed of the order.
         seed: u64,
+        /// The elements that change their places.
+        stretch: Range<u64>,
+    },
+    /// The elements of a random fill, but for a stretch of them, which has another seed. No manifest states it: see
+    /// [`FillPlan::spliced`].
+    Spliced {
+        /// What gives the elements.
+        fill: Box<Self>,
+        /// The seed of those in the stretch.
+        seed: u64,
+        /// The elements that have it.
+        stretch: Range<u64>,
     },
 }
 
@@ -131,7 +144,7 @@ impl FillPlan {
     pub fn seed(&self) -> Option<u64> {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(*seed),
-            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.seed(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } | Self::Spliced { fill, .. } => fill.seed(),
             Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::Part(_) | Self::List(_) => None,
         }
     }
@@ -140,18 +153,43 @@ impl FillPlan {
     pub fn seed_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(seed),
-            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.seed_mut(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } | Self::Spliced { fill, .. } => fill.seed_mut(),
             Self::Constant(_) | Self::Iota { .. } | Self::Npy(_) | Self::Raw(_) | Self::Part(_) | Self::List(_) => None,
         }
     }
 
-    /// Returns a fill of the same elements in an order that a seed determines. Buffers with one content keep one
-    /// content.
+    /// Returns a fill of the same elements, of which those in a stretch are in an order that a seed determines. Buffers
+    /// with one content keep one content.
     #[must_use]
-    pub fn permuted(self, seed: u64) -> Self {
+    pub fn permuted(self, seed: u64, stretch: Range<u64>) -> Self {
         match self {
-            Self::Like { buffer, fill } => Self::Like { buffer, fill: Box::new(fill.permuted(seed)) },
-            fill => Self::Permuted { fill: Box::new(fill), seed },
+            Self::Like { buffer, fill } => Self::Like { buffer, fill: Box::new(fill.permuted(seed, stretch)) },
+            fill => Self::Permuted { fill: Box::new(fill), seed, stretch },
+        }
+    }
+
+    /// Returns the same fill, but for a stretch of elements that are drawn with a seed that differs by `secret`; the
+    /// fill itself where elements depend on each other.
+    #[must_use]
+    pub fn spliced(self, secret: u64, stretch: Range<u64>) -> Self {
+        match (self.is_random_by_element(), self) {
+            (true, Self::Like { buffer, fill }) => Self::Like { buffer, fill: Box::new(fill.spliced(secret, stretch)) },
+            (true, fill) => {
+                Self::Spliced { seed: fill.seed().unwrap_or_default() ^ secret, fill: Box::new(fill), stretch }
+            }
+            (false, fill) => fill,
+        }
+    }
+
+    /// Whether the content is random, and still one of its kind if some elements have another seed.
+    pub fn is_random_by_element(&self) -> bool {
+        match self {
+            Self::Uniform { .. } | Self::Normal { .. } => true,
+            Self::Structured { structure, .. } => {
+                matches!(structure, Structure::Sorted { .. } | Structure::Dominant(_) | Structure::Zipf { .. })
+            }
+            Self::Like { fill, .. } => fill.is_random_by_element(),
+            _ => false,
         }
     }
 
@@ -160,7 +198,7 @@ impl FillPlan {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
             Self::Part(part) => Some(&part.path),
-            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.file(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } | Self::Spliced { fill, .. } => fill.file(),
             _ => None,
         }
     }
@@ -170,7 +208,7 @@ impl FillPlan {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
             Self::Part(part) => Some(&mut part.path),
-            Self::Like { fill, .. } | Self::Permuted { fill, .. } => fill.file_mut(),
+            Self::Like { fill, .. } | Self::Permuted { fill, .. } | Self::Spliced { fill, .. } => fill.file_mut(),
             _ => None,
         }
     }
