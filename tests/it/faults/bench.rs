@@ -3,27 +3,21 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner::backend::cuda::Cuda;
-use runner::backend::{Backend, DeviceError};
 use runner::journal;
 use runner::model::Event;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 use super::left::Left;
+use crate::gpu::first;
 
-/// Set by a run that must not skip: without a device the tests then fail.
-const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
 /// How long a run may take before its test counts it as hung.
 const LIMIT: Duration = Duration::from_mins(3);
 const TICK: Duration = Duration::from_millis(10);
-
-/// Two runs at a time would wait for each other's kernels.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// An empty folder to run in, for as long as no other test has one.
 pub struct Bench {
@@ -33,17 +27,7 @@ pub struct Bench {
 
 /// A place to run in, or `None` with a line that says that there is no device.
 pub fn bench() -> Option<Bench> {
-    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let there = match Cuda::Timed.devices() {
-        Ok(devices) => !devices.is_empty(),
-        Err(DeviceError::Unavailable(_)) => false,
-        Err(error) => panic!("{error}"),
-    };
-    if !there {
-        assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set and there is no CUDA device");
-        println!("skipped: no CUDA device");
-        return None;
-    }
+    let (_, turn) = first::id()?;
     Some(Bench { dir: tempfile::tempdir().unwrap(), _turn: turn })
 }
 

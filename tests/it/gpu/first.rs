@@ -4,11 +4,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use runner::backend::cuda::Cuda;
 use runner::backend::{Backend, Device, DeviceError};
+use runner::model::DeviceId;
 
 /// Set by a run that must not skip: without a device the tests then fail.
 const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
 
-/// Tests that time must not overlap.
+/// Tests that take times or energy must not overlap with any other that uses the device. Two runs at a time would wait
+/// for each other's kernels.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Waits until no other test has a device.
@@ -16,8 +18,8 @@ pub fn turn() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The device for as long as the guard lives, or `None` with a line that says so.
-pub fn device() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
+/// The number of the device for as long as the guard lives, or `None` with a line that says that there is none.
+pub fn id() -> Option<(DeviceId, MutexGuard<'static, ()>)> {
     let turn = turn();
     let id = match Cuda::Timed.devices() {
         Ok(devices) => devices.into_iter().next().map(|(id, _)| id),
@@ -29,5 +31,11 @@ pub fn device() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
         println!("skipped: no CUDA device");
         return None;
     };
+    Some((id, turn))
+}
+
+/// The opened device for as long as the guard lives.
+pub fn device() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
+    let (id, turn) = id()?;
     Some((Cuda::Timed.open(&id).unwrap(), turn))
 }
