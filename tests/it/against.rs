@@ -1,16 +1,11 @@
 //! What `--against` finds and what it does not, on a device whose times have a known noise.
 
-use std::collections::BTreeMap;
-
 use fake_backend::{FakeDevice, FakeKernel, device_info};
 use runner::analyse;
 use runner::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Together, compare_together};
 use runner::execute::run_group;
 use runner::journal::History;
-use runner::model::{
-    BlockPlan, BodyPlan, CaseJob, Claim, CompileUnit, Compiled, Event, GridPlan, LaunchPlan, LaunchSettings,
-    MeasurePlan,
-};
+use runner::model::{BlockPlan, BodyPlan, CaseJob, Claim, Event, GridPlan, LaunchPlan, MeasurePlan};
 
 use crate::report::fixture;
 
@@ -30,21 +25,10 @@ fn deviate(seed: u64, nth: u64) -> f64 {
 }
 
 fn launch(kernel: &str) -> LaunchPlan {
-    let compiled = Compiled {
-        kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
-        ..fake_backend::compiled(kernel)
-    };
     LaunchPlan {
-        label: kernel.to_owned(),
-        unit: CompileUnit::from_kernels("kernels/test.cu", [kernel]),
-        compiled: Some(compiled),
-        kernel: kernel.to_owned(),
         grid: GridPlan::Fixed([4, 1, 1]),
         block: BlockPlan::Fixed([256, 1, 1]),
-        settings: LaunchSettings::default(),
-        cluster: None,
-        persist: None,
-        args: Vec::new(),
+        ..fake_backend::ready_launch("kernels/test.cu", kernel)
     }
 }
 

@@ -13,9 +13,9 @@ use runner::analyse::{self, Call};
 use runner::backend::Device;
 use runner::execute::run_group;
 use runner::model::{
-    Access, Allocation, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind,
-    CompileUnit, Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan,
-    LaunchSettings, MeasurePlan, Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value, WorkAmount,
+    Access, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileUnit,
+    Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
+    Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value,
 };
 
 /// Where samples are kept, and where kept ones are read instead of taking any.
@@ -103,16 +103,11 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
         (1, vec![amount])
     };
     LaunchPlan {
-        label: load.kernel.to_owned(),
-        unit,
         compiled: Some(compiled.clone()),
-        kernel: load.kernel.to_owned(),
         grid: GridPlan::Fixed([grid, 1, 1]),
         block: BlockPlan::Fixed([256, 1, 1]),
-        settings: LaunchSettings::default(),
-        cluster: None,
-        persist: None,
         args,
+        ..fake_backend::launch_plan(unit, load.kernel)
     }
 }
 
@@ -120,38 +115,19 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
 fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> GroupJob {
     let key = GroupKey(vec![("group".to_owned(), Value::Int(i64::from(ordinal)))]);
     let buffer = |name: &str, access, fill| BufferPlan {
-        name: name.to_owned(),
-        element: ElementType::U32,
-        len: load.room * 4,
         fill,
-        access,
-        symbol: None,
-        allocate: Allocation::Once,
-        vary: None,
-        poison: false,
+        ..fake_backend::buffer_plan(name, ElementType::U32, load.room * 4, access)
     };
-    let case = |(nth, amount): (usize, &u64)| CaseJob {
-        case: Case {
+    let case = |(nth, amount): (usize, &u64)| {
+        let case = Case {
             ordinal: u64::from(ordinal) * 100 + nth as u64,
             key: CaseKey { experiment: "aa".to_owned(), variant: format!("v{nth}"), axes: key.0.clone() },
             group: key.clone(),
-        },
-        fingerprint: None,
-        hashes: None,
-        buffers: vec![
-            buffer("from", Access::In, Some(FillPlan::Constant(Value::Int(7)))),
-            buffer("to", Access::Out, None),
-        ],
-        body: BodyPlan::Launches(vec![launch(load, *amount, compiled)]),
-        steps: None,
-        outputs: None,
-        unsanitized: None,
-        sampled: false,
-        thorough: false,
-        checks: vec![],
-        printed: None,
-        work: WorkAmount::default(),
-        measure: measure(),
+        };
+        let body = BodyPlan::Launches(vec![launch(load, *amount, compiled)]);
+        let buffers =
+            vec![buffer("from", Access::In, Some(FillPlan::Constant(Value::Int(7)))), buffer("to", Access::Out, None)];
+        CaseJob { buffers, ..fake_backend::case_job(case, body, measure()) }
     };
     let cases = amounts.iter().enumerate().map(case).collect();
     GroupJob { ordinal, key: key.clone(), cases, baseline: Some(0), seed: u64::from(ordinal) }

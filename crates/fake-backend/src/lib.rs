@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 pub use device::FakeDevice;
 pub use memory::Memory;
-pub use run::{compiled, environment, idle_case, idle_group, one_sample};
+pub use run::{
+    buffer_plan, case_job, compiled, environment, idle_case, idle_group, launch_plan, one_sample, ready_launch,
+};
 
 use runner_backend::{Backend, BufferId, Device, DeviceError, LaunchArg, ModuleId};
 use runner_model::model::{

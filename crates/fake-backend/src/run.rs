@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use runner_model::model::{
-    BodyPlan, Case, CaseJob, CaseKey, CodeKind, CompileKey, Compiled, DeviceInfo, Environment, GroupJob, GroupKey,
-    Machine, MeasurePlan, Regime, ToolkitInfo, WorkAmount,
+    Access, Allocation, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileKey, CompileUnit,
+    Compiled, DeviceInfo, ElementType, Environment, GridPlan, GroupJob, GroupKey, LaunchPlan, LaunchSettings, Machine,
+    MeasurePlan, Regime, ToolkitInfo, WorkAmount,
 };
 
 fn toolkit() -> ToolkitInfo {
@@ -60,14 +61,14 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     }
 }
 
-/// Returns a case that copies nothing and checks nothing, for tests without kernels; `timeout` in seconds.
-pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
+/// Returns a case without buffers and checks, in its plainest form.
+pub fn case_job(case: Case, body: BodyPlan, measure: MeasurePlan) -> CaseJob {
     CaseJob {
         case,
         fingerprint: None,
         hashes: None,
         buffers: Vec::new(),
-        body: BodyPlan::Memcpy(Vec::new()),
+        body,
         steps: None,
         outputs: None,
         unsanitized: None,
@@ -76,8 +77,51 @@ pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
         checks: Vec::new(),
         printed: None,
         work: WorkAmount::default(),
-        measure: one_sample(Regime::Cold, timeout),
+        measure,
     }
+}
+
+/// Returns a buffer without content that is allocated once.
+pub fn buffer_plan(name: &str, element: ElementType, len: u64, access: Access) -> BufferPlan {
+    BufferPlan {
+        name: name.to_owned(),
+        element,
+        len,
+        fill: None,
+        access,
+        symbol: None,
+        allocate: Allocation::Once,
+        vary: None,
+        poison: false,
+    }
+}
+
+/// Returns a launch without arguments, of one block of one thread, of a kernel that is not compiled.
+pub fn launch_plan(unit: CompileUnit, kernel: &str) -> LaunchPlan {
+    LaunchPlan {
+        label: kernel.to_owned(),
+        unit,
+        compiled: None,
+        kernel: kernel.to_owned(),
+        grid: GridPlan::Fixed([1, 1, 1]),
+        block: BlockPlan::Fixed([1, 1, 1]),
+        settings: LaunchSettings::default(),
+        cluster: None,
+        persist: None,
+        args: Vec::new(),
+    }
+}
+
+/// Returns a launch of a kernel that is compiled, whose mangled name is its name.
+pub fn ready_launch(source: &str, kernel: &str) -> LaunchPlan {
+    let kernels = BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]);
+    let compiled = Some(Compiled { kernels, ..compiled(kernel) });
+    LaunchPlan { compiled, ..launch_plan(CompileUnit::from_kernels(source, [kernel]), kernel) }
+}
+
+/// Returns a case that copies nothing and checks nothing, for tests without kernels; `timeout` in seconds.
+pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
+    case_job(case, BodyPlan::Memcpy(Vec::new()), one_sample(Regime::Cold, timeout))
 }
 
 /// Returns a group with one idle case per variant, numbered from a hundred times the group's `ordinal`; the first is

@@ -9,17 +9,7 @@ use super::{BufferPlan, CHUNK, ElementType, FillPlan, Float, Integer, Typed, Val
 use crate::model::Access;
 
 fn plan(name: &str, element: ElementType, len: u64) -> BufferPlan {
-    BufferPlan {
-        name: name.to_owned(),
-        element,
-        len,
-        fill: None,
-        access: Access::In,
-        symbol: None,
-        allocate: crate::model::Allocation::Once,
-        vary: None,
-        poison: false,
-    }
+    fake_backend::buffer_plan(name, element, len, Access::In)
 }
 
 fn made(name: &str, element: ElementType, len: usize, content: &FillPlan) -> Vec<u8> {

@@ -29,17 +29,7 @@ fn holding(device: &mut dyn Device, bytes: &[u8]) -> BufferId {
 }
 
 fn plan(element: ElementType, len: u64, fill: FillPlan) -> BufferPlan {
-    BufferPlan {
-        name: "x".to_owned(),
-        element,
-        len,
-        fill: Some(fill),
-        access: Access::In,
-        symbol: None,
-        allocate: crate::model::Allocation::Once,
-        vary: None,
-        poison: false,
-    }
+    BufferPlan { fill: Some(fill), ..fake_backend::buffer_plan("x", element, len, Access::In) }
 }
 
 /// What the device makes of a fill; `None` where it leaves it to the host.

@@ -1,15 +1,12 @@
 //! A group of copies and sums on the fake device, and what it said.
 
-use std::collections::BTreeMap;
-
 use crate::backend::DeviceError;
 use crate::execute::{Lost, run_group_beside_others};
 use crate::host_lock::HostLock;
 use crate::model::{
-    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, CompileUnit,
-    Compiled, ElementType, Event, ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, LaunchSettings,
-    MeasurePlan, Measurement, Mismatch, Note, Outcome, RefExpr, RefFunction, Regime, Tolerance, Value, Verdict,
-    WholeTolerance, WorkAmount,
+    Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ElementType, Event,
+    ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan, Measurement, Mismatch, Note, Outcome,
+    RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WholeTolerance,
 };
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
@@ -106,17 +103,7 @@ pub fn right(call: &mut Call<'_>) -> Result<(), DeviceError> {
 pub fn buffer(name: &str, element: ElementType, len: u64, access: Access) -> BufferPlan {
     let fill = matches!(access, Access::In | Access::InOut)
         .then_some(FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) });
-    BufferPlan {
-        name: name.to_owned(),
-        element,
-        len,
-        fill,
-        access,
-        symbol: None,
-        allocate: Allocation::Once,
-        vary: None,
-        poison: false,
-    }
+    BufferPlan { fill, ..fake_backend::buffer_plan(name, element, len, access) }
 }
 
 pub fn call(function: RefFunction, buffer: &str) -> RefExpr {
@@ -150,46 +137,22 @@ pub fn measure() -> MeasurePlan {
 }
 
 pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
-    let unit = CompileUnit::from_kernels("kernels/test.cu", [kernel]);
-    let compiled = Compiled {
-        kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
-        ..fake_backend::compiled(kernel)
-    };
     LaunchPlan {
-        label: kernel.to_owned(),
-        unit,
-        compiled: Some(compiled),
-        kernel: kernel.to_owned(),
         grid: GridPlan::Fixed([4, 1, 1]),
         block: BlockPlan::Fixed([256, 1, 1]),
-        settings: LaunchSettings::default(),
-        cluster: None,
-        persist: None,
         args: buffers.iter().map(|name| ArgPlan::Buffer((*name).to_owned())).collect(),
+        ..fake_backend::ready_launch("kernels/test.cu", kernel)
     }
 }
 
 /// The variant `name` copies `input` to `out` by the kernel of the same name.
 pub fn case(name: &str, element: ElementType) -> CaseJob {
+    let key = CaseKey { experiment: "test".to_owned(), variant: name.to_owned(), axes: vec![] };
+    let body = BodyPlan::Launches(vec![launch(name, &["input", "out"])]);
     CaseJob {
-        case: Case {
-            ordinal: 0,
-            key: CaseKey { experiment: "test".to_owned(), variant: name.to_owned(), axes: vec![] },
-            group: GroupKey(vec![]),
-        },
-        fingerprint: None,
-        hashes: None,
         buffers: vec![buffer("input", element, N, Access::In), buffer("out", element, N, Access::Out)],
-        body: BodyPlan::Launches(vec![launch(name, &["input", "out"])]),
-        steps: None,
-        outputs: None,
-        unsanitized: None,
-        sampled: false,
-        thorough: false,
         checks: vec![copies(element)],
-        printed: None,
-        work: WorkAmount::default(),
-        measure: measure(),
+        ..fake_backend::case_job(Case { ordinal: 0, key, group: GroupKey(vec![]) }, body, measure())
     }
 }
 

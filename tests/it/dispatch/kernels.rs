@@ -1,6 +1,5 @@
 //! Kernels that misbehave, run by the real execution of groups on the fake device, in a worker and in this process.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,14 +7,13 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use fake_backend::{Call, FakeDevice, FakeKernel, compiled, device_info};
+use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 use runner::backend::DeviceError;
 use runner::dispatch::{Interrupt, RunEnd, inline, worker};
 use runner::execute;
 use runner::model::{
-    Access, Allocation, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, CompileUnit, Compiled, ElementType, Event,
-    ExpectPlan, FillPlan, GridPlan, GroupJob, LaunchPlan, LaunchSettings, Outcome, RefExpr, RefFunction, Tolerance,
-    Value, WholeTolerance,
+    Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, ElementType, Event, ExpectPlan, FillPlan, GroupJob,
+    LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value, WholeTolerance,
 };
 
 use super::scripted::{self, LIMIT, as_worker, spec_of};
@@ -89,34 +87,14 @@ fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
 
 fn buffer(name: &str, access: Access) -> BufferPlan {
     let fill = (access == Access::In).then_some(FillPlan::Iota { start: Value::Int(1), step: Value::Int(1) });
-    BufferPlan {
-        name: name.into(),
-        element: ElementType::I32,
-        len: 8,
-        fill,
-        access,
-        symbol: None,
-        allocate: Allocation::Once,
-        vary: None,
-        poison: false,
-    }
+    BufferPlan { fill, ..fake_backend::buffer_plan(name, ElementType::I32, 8, access) }
 }
 
 fn launch(kernel: &str) -> LaunchPlan {
     LaunchPlan {
-        label: kernel.into(),
-        unit: CompileUnit::from_kernels("kernels/faults.cu", [kernel]),
-        compiled: Some(Compiled {
-            kernels: BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]),
-            ..compiled(kernel)
-        }),
-        kernel: kernel.into(),
-        grid: GridPlan::Fixed([1, 1, 1]),
         block: BlockPlan::Fixed([8, 1, 1]),
-        settings: LaunchSettings::default(),
-        cluster: None,
-        persist: None,
         args: vec![ArgPlan::Buffer("input".into()), ArgPlan::Buffer("out".into())],
+        ..fake_backend::ready_launch("kernels/faults.cu", kernel)
     }
 }
 
