@@ -3,63 +3,76 @@
 //! The cases share their memory, so the damage does not show which of them caused it. Each runs once more, alone, on
 //! restored memory; a case that does it again is wrong. If none does, all of them fail: a pass would be a guess.
 
-use super::group::Group;
+use super::bench::Bench;
+use super::cases::{Cases, ReadyCase};
+use super::intact::{find_changed_input, find_trespass, restore_inputs};
+use super::series::timed_run;
 use super::stop::{Lost, Stop};
-use crate::model::{Activity, Mismatch, Outcome, Verdict};
+use crate::model::{Activity, Mismatch, Outcome};
 
-impl Group<'_> {
-    /// The device's cases that are not settled.
-    pub fn running_cases(&self) -> Vec<usize> {
-        (0..self.members.len()).filter(|i| self.members[*i].device_body().is_some()).collect()
+/// Why the rounds do not go on.
+pub enum Halt {
+    /// A case corrupted the data of another and is settled: the measurements are void.
+    Spoiled,
+    Lost(Lost),
+}
+
+impl From<Lost> for Halt {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
     }
+}
 
-    /// Settles the cases that caused `found`, at least one, and restores the inputs. `last` is the case whose launch
-    /// directly preceded the check that found it.
-    pub fn attribute(&mut self, found: &Mismatch, last: Option<usize>) -> Result<(), Lost> {
-        let suspects = self.running_cases();
-        let mut at_fault = Vec::new();
-        for member in &suspects {
-            if let Some(mismatch) = self.repeat_alone(*member)? {
-                at_fault.push((*member, mismatch));
-            }
-        }
-        if at_fault.is_empty() {
-            at_fault = match last {
-                Some(member) => vec![(member, found.clone())],
-                None => suspects.iter().map(|member| (*member, shared(found))).collect(),
-            };
-        }
-        for (member, mismatch) in at_fault {
-            if !self.members[member].settled {
-                self.settle(member, Outcome::Wrong { mismatch });
-            }
-        }
-        Ok(())
+/// Checks the shared inputs; if one was changed, settles the case that did it.
+pub fn look_at_inputs(cases: &mut Cases<'_, '_>) -> Result<(), Halt> {
+    let Some(first) = cases.on_device().first().copied() else { return Ok(()) };
+    match cases.step(first, |bench, _| find_changed_input(bench))?.flatten() {
+        Some(found) => Err(attribute(cases, &found, None)),
+        None => Ok(()),
     }
+}
 
-    /// Runs a case once more on restored inputs; what it then changes that it must not.
-    fn repeat_alone(&mut self, member: usize) -> Result<Option<Mismatch>, Lost> {
-        self.active(member, Activity::Rechecking, self.members[member].job.measure.timeout);
-        let done = self.run_alone(member);
-        let found = self.attempt(member, done)?.flatten();
-        if found.is_some() {
-            let restored = self.restore_inputs();
-            self.attempt(member, restored)?;
+/// Settles the cases that caused `found`, at least one, and restores the inputs. `last` is the case whose launch
+/// directly preceded the check that found it.
+pub fn attribute(cases: &mut Cases<'_, '_>, found: &Mismatch, last: Option<usize>) -> Halt {
+    let suspects = cases.on_device();
+    let mut at_fault = Vec::new();
+    for place in &suspects {
+        match repeat_alone(cases, *place) {
+            Ok(mismatch) => at_fault.extend(mismatch.map(|mismatch| (*place, mismatch))),
+            Err(lost) => return Halt::Lost(lost),
         }
-        Ok(found)
     }
-
-    fn run_alone(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
-        self.restore_inputs()?;
-        let batch = self.batch(member, 1);
-        self.device.run(&batch)?;
-        if let Some(mismatch) = self.trespass(member)? {
-            return Ok(Some(mismatch));
+    if at_fault.is_empty() {
+        at_fault = match last {
+            Some(place) => vec![(place, found.clone())],
+            None => suspects.iter().map(|place| (*place, shared(found))).collect(),
+        };
+    }
+    for (place, mismatch) in at_fault {
+        if cases.get(place).is_some() {
+            cases.settle(place, Outcome::Wrong { mismatch });
         }
-        Ok(match self.changed_inputs()? {
-            Verdict::Mismatch(mismatch) => Some(mismatch),
-            _ => None,
-        })
+    }
+    Halt::Spoiled
+}
+
+/// Runs a case once more on restored inputs; what it then changes that it must not.
+fn repeat_alone(cases: &mut Cases<'_, '_>, place: usize) -> Result<Option<Mismatch>, Lost> {
+    let found = cases.step(place, run_alone)?.flatten();
+    if found.is_some() {
+        cases.step(place, |bench, _| restore_inputs(bench))?;
+    }
+    Ok(found)
+}
+
+fn run_alone<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>) -> Result<Option<Mismatch>, Stop> {
+    bench.announce(case.job, Activity::Rechecking, case.job.measure.timeout);
+    restore_inputs(bench)?;
+    bench.device.run(&timed_run(bench, case, 1))?;
+    match find_trespass(bench, case)? {
+        Some(mismatch) => Ok(Some(mismatch)),
+        None => find_changed_input(bench),
     }
 }
 

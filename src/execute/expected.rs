@@ -32,6 +32,18 @@ pub struct Expected {
     parts: Vec<(FilePart, ElementType, Operand)>,
     functions: Vec<FunctionResult>,
     outputs: Vec<(Slot, Arc<Vec<u8>>)>,
+    kept: Vec<Kept>,
+}
+
+/// What a case made of an expression, with which other cases are compared.
+#[derive(Debug)]
+struct Kept {
+    /// The place of the case in the group.
+    place: usize,
+    /// The set of inputs that it was made from.
+    set: usize,
+    expression: RefExpr,
+    value: Operand,
 }
 
 /// The value of a function over inputs, or the thread that works it out.
@@ -246,6 +258,22 @@ impl Expected {
         }
         self.outputs.push((slot, Arc::clone(&bytes)));
         Ok(Operand::Bytes { element: buffer.plan.element, bytes })
+    }
+
+    /// Keeps what the case at a place made of an expression, from a set of inputs.
+    pub fn keep(&mut self, place: usize, set: usize, expression: RefExpr, value: Operand) {
+        self.kept.push(Kept { place, set, expression, value });
+    }
+
+    /// What the case at a place made of an expression, from a set of inputs.
+    pub fn kept(&self, place: usize, set: usize, expression: &RefExpr) -> Option<Operand> {
+        let is_kept = |kept: &&Kept| (kept.place, kept.set) == (place, set) && kept.expression == *expression;
+        self.kept.iter().find(is_kept).map(|kept| kept.value.clone())
+    }
+
+    /// Drops what the case at a place made from a set of inputs.
+    pub fn forget(&mut self, place: usize, set: usize) {
+        self.kept.retain(|kept| (kept.place, kept.set) != (place, set));
     }
 
     /// Frees the host memory of all other buffers.

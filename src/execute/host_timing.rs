@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::group::{Body, Group};
+use super::cases::{Body, Cases};
 use super::host::HostBody;
 use super::track::Track;
 use crate::backend::{Series, Timing};
@@ -28,59 +28,63 @@ struct Timed {
 /// The thread that times the functions of a group.
 pub struct HostTiming {
     thread: JoinHandle<Vec<Timed>>,
-    /// The members that it times.
-    members: Vec<usize>,
+    /// The places of the cases that it times.
+    places: Vec<usize>,
     /// Counts the samples, and each look at a host that is not free.
     beats: Arc<AtomicUsize>,
 }
 
-impl Group<'_> {
-    /// Starts to time every function of the host that is right.
-    pub fn begin_host(&mut self) -> HostTiming {
+impl HostTiming {
+    /// Starts to time every function of the host.
+    pub fn begin(cases: &mut Cases<'_, '_>) -> Self {
         let mut timed = Vec::new();
-        for member in 0..self.members.len() {
-            let state = &mut self.members[member];
-            if let Some(Body::Host(body)) = state.body.take_if(|body| matches!(body, Body::Host(_))) {
-                let plan = state.job.measure.clone();
-                let regime = plan.regimes.first().copied().unwrap_or(Regime::Cold);
-                let mut track = Track::new(member, regime, Unit::HostNanoseconds, Series::default());
-                track.done = !state.is_right();
-                timed.push(Timed { plan, body, track });
+        for case in cases.iter_mut() {
+            match std::mem::replace(&mut case.body, Body::Timed) {
+                Body::Host(body) => {
+                    let plan = case.job.measure.clone();
+                    let regime = plan.regimes.first().copied().unwrap_or(Regime::Cold);
+                    let track = Track::new(case.place, regime, Unit::HostNanoseconds, Series::default());
+                    timed.push(Timed { plan, body, track });
+                }
+                other => case.body = other,
             }
         }
-        let members = timed.iter().map(|timed| timed.track.member).collect();
+        let places = timed.iter().map(|timed| timed.track.place).collect();
         let beats = Arc::new(AtomicUsize::new(0));
-        let (host, own) = (self.host.clone(), Arc::clone(&beats));
+        let (host, own) = (cases.bench.host.clone(), Arc::clone(&beats));
         let thread = thread::spawn(move || {
             for timed in &mut timed {
                 timed.run(&host, &own);
             }
             timed
         });
-        HostTiming { thread, members, beats }
+        Self { thread, places, beats }
     }
 
     /// Waits for the samples, and puts the functions back with the result of their last run.
-    pub fn end_host(&mut self, timing: HostTiming) -> Vec<Track> {
-        let HostTiming { thread, members, beats } = timing;
+    pub fn end(self, cases: &mut Cases<'_, '_>) -> Vec<Track> {
+        let Self { thread, places, beats } = self;
         let mut seen = None;
         while !thread.is_finished() {
             let beat = beats.load(Ordering::Relaxed);
             if seen != Some(beat)
-                && let Some(member) = members.first()
+                && let Some(job) = places.first().map(|place| &cases.bench.job.cases[*place])
             {
                 // The limit is that of one sample.
-                self.active(*member, Activity::Measuring, self.members[*member].job.measure.timeout);
+                cases.bench.announce(job, Activity::Measuring, job.measure.timeout);
             }
             seen = Some(beat);
             thread::sleep(POLL);
         }
         let timed = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let put_back = |Timed { body, track, .. }: Timed| {
-            self.members[track.member].body = Some(Body::Host(body));
-            track
-        };
-        timed.into_iter().map(put_back).filter(|track| !track.rounds.is_empty()).collect()
+        let mut tracks = Vec::new();
+        for Timed { body, track, .. } in timed {
+            if let Some(case) = cases.iter_mut().find(|case| case.place == track.place) {
+                case.body = Body::Host(body);
+            }
+            tracks.push(track);
+        }
+        tracks
     }
 }
 

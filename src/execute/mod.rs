@@ -6,12 +6,13 @@
 //! measurement.
 
 mod accuracy;
-mod alone;
 mod attribution;
 mod audit;
+mod bench;
 mod bins;
 mod buffers;
 mod call;
+mod cases;
 mod check;
 mod compare;
 mod cpp;
@@ -19,10 +20,11 @@ mod energy;
 mod expected;
 mod fill;
 mod function;
-mod group;
 mod host;
 mod host_timing;
 mod inputs;
+mod intact;
+mod judge;
 mod kernels;
 mod launch;
 mod marks;
@@ -34,6 +36,7 @@ mod partial;
 mod prepare;
 mod printed;
 mod python;
+mod recheck;
 mod reference;
 mod repeat;
 mod rounds;
@@ -47,6 +50,7 @@ mod throttling;
 mod track;
 mod typed;
 mod unwritten;
+mod values;
 mod variables;
 mod watch;
 mod whole;
@@ -55,8 +59,11 @@ pub use stop::Lost;
 
 use crate::backend::Device;
 use crate::host_lock::HostLock;
-use crate::model::{Event, GroupJob};
-use group::Group;
+use crate::model::{Event, GroupJob, Phase};
+use bench::Bench;
+use check::Checked;
+use measure::Measured;
+use prepare::Prepared;
 
 /// Runs the cases of a group, interleaved.
 ///
@@ -83,11 +90,36 @@ pub fn run_group_beside_others(
     emit: &mut dyn FnMut(Event),
 ) -> Result<(), Lost> {
     emit(Event::GroupStarted { ordinal: job.ordinal, key: job.key.clone(), cases: job.cases.len() as u32 });
-    let mut group = Group::new(device, job, host.clone(), emit);
-    let done = group.run();
-    group.close(done.is_err());
+    let mut bench = Bench::new(device, job, host.clone(), emit);
+    let done = run_all(&mut bench);
+    bench.close(done.is_err());
     done?;
     emit(Event::GroupFinished { ordinal: job.ordinal, key: job.key.clone() });
+    Ok(())
+}
+
+/// Runs the cases with each other, then those that were deferred one after the other, first those that others are
+/// compared with.
+fn run_all(bench: &mut Bench<'_>) -> Result<(), Lost> {
+    let together: Vec<usize> = (0..bench.job.cases.len()).collect();
+    run_cases(bench, &together)?;
+    bench.is_alone = true;
+    let mut deferred = std::mem::take(&mut bench.deferred);
+    deferred.sort_by_key(|place| (bench.checks_against(&bench.job.cases[*place]).is_empty(), *place));
+    for place in deferred {
+        bench.clear();
+        bench.passed.retain(|passed| *passed != place);
+        bench.spend(Phase::Transfer);
+        run_cases(bench, &[place])?;
+    }
+    Ok(())
+}
+
+/// Runs the cases at these places of the group, from preparation to the outcomes.
+fn run_cases(bench: &mut Bench<'_>, places: &[usize]) -> Result<(), Lost> {
+    let prepared = Prepared::prepare(bench, places)?;
+    let checked = Checked::check(prepared)?;
+    Measured::measure(checked)?.report();
     Ok(())
 }
 

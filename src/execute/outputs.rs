@@ -3,46 +3,39 @@
 
 use std::path::Path;
 
-use super::buffers::Slot;
-use super::group::{Body, Group};
+use super::bench::Bench;
+use super::cases::ReadyCase;
 use super::operand::{Lanes, Operand, PIECE};
 use super::stop::Stop;
+use super::values::{expectation, read_actual};
 use crate::atomic;
 use crate::model::ElementType;
 use crate::npy;
 
-impl Group<'_> {
-    /// Writes the outputs of the last run of a case to the folder that its job names, if it names one.
-    pub fn keep_outputs(&mut self, member: usize, printed: &str) -> Result<(), Stop> {
-        let job = self.members[member].job;
-        let Some(folder) = &job.outputs else { return Ok(()) };
-        atomic::create_folder(folder).map_err(|error| error.to_string())?;
-        if !printed.is_empty() {
-            write(&folder.join("printed.txt"), printed.as_bytes())?;
-        }
-        let slots: Vec<(String, Slot)> = match &self.members[member].body {
-            Some(Body::Device(body)) => body.slots.clone(),
-            _ => Vec::new(),
-        };
-        let (steps, iterations) = (job.steps.as_ref(), self.device.iterations());
-        for (name, _) in &slots {
-            let meant = steps.map_or(name.as_str(), |steps| steps.buffer_after(name, iterations));
-            let Some((_, slot)) = slots.iter().find(|(known, _)| known == meant) else { continue };
-            let Some(buffer) = self.store.get(*slot) else { continue };
-            let (id, element) = (buffer.id, buffer.plan.element);
-            let mut bytes = vec![0; self.device.size(id)];
-            self.device.download(id, 0, &mut bytes)?;
-            write(&folder.join(format!("{name}.npy")), &npy::file(element, &bytes))?;
-        }
-        for (number, check) in job.checks.iter().enumerate() {
-            let Ok(Some(expected)) = self.expectation(member, check) else { continue };
-            let actual = self.actual(member, check)?;
-            for (side, value) in [("actual", actual), ("expected", expected)] {
-                write(&folder.join(format!("check{number}.{side}.npy")), &file_of(&value))?;
-            }
-        }
-        Ok(())
+/// Writes the outputs of the last run of a case to the folder that its job names, if it names one.
+pub fn keep_outputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>, printed: &str) -> Result<(), Stop> {
+    let job = case.job;
+    let Some(folder) = &job.outputs else { return Ok(()) };
+    atomic::create_folder(folder).map_err(|error| error.to_string())?;
+    if !printed.is_empty() {
+        write(&folder.join("printed.txt"), printed.as_bytes())?;
     }
+    for (name, _) in case.device_body().into_iter().flat_map(|body| &body.slots) {
+        let Some(slot) = case.slot_after(bench, name) else { continue };
+        let Some(buffer) = bench.store.get(slot) else { continue };
+        let (id, element) = (buffer.id, buffer.plan.element);
+        let mut bytes = vec![0; bench.device.size(id)];
+        bench.device.download(id, 0, &mut bytes)?;
+        write(&folder.join(format!("{name}.npy")), &npy::file(element, &bytes))?;
+    }
+    for (number, check) in job.checks.iter().enumerate() {
+        let Ok(Some(expected)) = expectation(bench, case, check) else { continue };
+        let actual = read_actual(bench, case, check)?;
+        for (side, value) in [("actual", actual), ("expected", expected)] {
+            write(&folder.join(format!("check{number}.{side}.npy")), &file_of(&value))?;
+        }
+    }
+    Ok(())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {

@@ -6,14 +6,16 @@
 
 use std::ops::Range;
 
+use super::bench::Bench;
 use super::buffers::Poison;
+use super::cases::ReadyCase;
 use super::compare::{Difference, compare};
 use super::expected::Expected;
-use super::group::Group;
 use super::operand::Operand;
 use super::parallel;
 use super::stop::Stop;
-use super::unwritten::{Unwritten, part_of};
+use super::unwritten::{Unwritten, find_unwritten_among, part_of};
+use super::values::{expectation, read_actual};
 use super::whole;
 use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
 
@@ -26,12 +28,20 @@ pub struct Sides {
     pub expected: Operand,
     /// Where the compared elements are in the checked array; `None` if it is compared as a whole.
     pub elements: Option<Vec<usize>>,
+    /// How many elements the checked array has.
+    of: u64,
 }
 
 impl Sides {
+    /// How much is compared; `None` if it is everything.
+    pub fn note(&self, check: &CheckPlan) -> Option<Note> {
+        let elements = self.elements.as_ref()?.len() as u64;
+        Some(Note::Judged { check: check.text.clone(), elements, of: self.of })
+    }
+
     /// What is wrong; `None` if everything is right. Elements that are known to be unwritten are wrong.
     pub fn mismatch(&self, check: &CheckPlan, unwritten: Option<&Unwritten>) -> Result<Option<Mismatch>, Stop> {
-        let Self { actual, expected, elements } = self;
+        let Self { actual, expected, elements, .. } = self;
         let missing = match unwritten.map(|found| (found, found.compared())) {
             Some((found, None)) => return Ok(Some(found.mismatch(check))),
             Some((_, Some(missing))) => missing,
@@ -63,54 +73,50 @@ fn is_poison(actual: &Operand, difference: &Difference) -> bool {
     has(Poison::Checked) || has(Poison::Timed)
 }
 
-impl Group<'_> {
-    /// What a check compares; `None` if it expects what the case itself computes.
-    pub fn sides(&mut self, member: usize, check: &CheckPlan) -> Result<Option<Sides>, Stop> {
-        if !self.members[member].is_partial {
-            let Some(expected) = self.expectation(member, check)? else { return Ok(None) };
-            return Ok(Some(Sides { actual: self.actual(member, check)?, expected, elements: None }));
-        }
-        let (actual, elements) = self.changed_elements(member, check)?;
-        if elements.is_empty() {
-            let message =
-                format!("check `{}`: the blocks that ran, a sample, have changed no element of it", check.text);
-            return Err(Stop::launch_error(message));
-        }
-        let job = self.members[member].job;
-        let expected = match &check.expect {
-            ExpectPlan::Reference(expression) => Expected::reference_at(&mut self.store, job, expression, &elements)?,
-            _ => match self.expectation(member, check)? {
-                Some(whole) => whole.select(&elements)?,
-                None => return Ok(None),
-            },
-        };
-        let (of, elements_compared) = (actual.len().unwrap_or(1) as u64, elements.len() as u64);
-        let note = Note::Judged { check: check.text.clone(), elements: elements_compared, of };
-        self.members[member].judged.push(note);
-        Ok(Some(Sides { actual: actual.select(&elements)?, expected, elements: Some(elements) }))
+/// What a check compares; `None` if it expects what the case itself computes.
+pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Sides>, Stop> {
+    if !case.is_partial {
+        let Some(expected) = expectation(bench, case, check)? else { return Ok(None) };
+        let actual = read_actual(bench, case, check)?;
+        let of = actual.len().unwrap_or(1) as u64;
+        return Ok(Some(Sides { actual, expected, elements: None, of }));
     }
+    let (actual, elements) = read_changed(bench, case, check)?;
+    if elements.is_empty() {
+        let message = format!("check `{}`: the blocks that ran, a sample, have changed no element of it", check.text);
+        return Err(Stop::launch_error(message));
+    }
+    let expected = match &check.expect {
+        ExpectPlan::Reference(expression) => Expected::reference_at(&mut bench.store, case.job, expression, &elements)?,
+        _ => match expectation(bench, case, check)? {
+            Some(whole) => whole.select(&elements)?,
+            None => return Ok(None),
+        },
+    };
+    let of = actual.len().unwrap_or(1) as u64;
+    Ok(Some(Sides { actual: actual.select(&elements)?, expected, elements: Some(elements), of }))
+}
 
-    /// The checked array, and its elements that are not as before the launch.
-    fn changed_elements(&mut self, member: usize, check: &CheckPlan) -> Result<(Operand, Vec<usize>), Stop> {
-        let cannot = || Stop::unresolved(format!("check `{}`: a sample of blocks gives no such value", check.text));
-        let (name, from) = part_of(&check.actual).ok_or_else(cannot)?;
-        let slot = self.members[member].device_body().and_then(|body| body.slot(name)).ok_or_else(cannot)?;
-        let plan = self.store.get(slot).map(|buffer| buffer.plan.clone()).ok_or_else(cannot)?;
-        let actual = self.actual(member, check)?;
-        let Operand::Bytes { element, bytes: now } = &actual else { return Err(cannot()) };
-        let read = from.start..from.start + now.len() / element.size();
-        let elements = match self.unwritten_among(member, name, read)? {
-            _ if plan.access != Access::Out => {
-                let first = self.store.input(&plan)?;
-                let first = first.get(from.start * element.size()..).unwrap_or_default();
-                differing(now, first, *element)
-            }
-            Some(unwritten) => written(&unwritten.elements, &unwritten.read),
-            // Without the sanitizer, only the poison shows what was written.
-            None => differing(now, &vec![Poison::Checked.byte(*element); now.len()], *element),
-        };
-        Ok((actual, elements))
-    }
+/// The checked array, and its elements that are not as before the launch.
+fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<(Operand, Vec<usize>), Stop> {
+    let cannot = || Stop::unresolved(format!("check `{}`: a sample of blocks gives no such value", check.text));
+    let (name, from) = part_of(&check.actual).ok_or_else(cannot)?;
+    let slot = case.device_body().and_then(|body| body.slot(name)).ok_or_else(cannot)?;
+    let plan = bench.store.get(slot).map(|buffer| buffer.plan.clone()).ok_or_else(cannot)?;
+    let actual = read_actual(bench, case, check)?;
+    let Operand::Bytes { element, bytes: now } = &actual else { return Err(cannot()) };
+    let read = from.start..from.start + now.len() / element.size();
+    let elements = match find_unwritten_among(bench, case, name, read)? {
+        _ if plan.access != Access::Out => {
+            let first = bench.store.input(&plan)?;
+            let first = first.get(from.start * element.size()..).unwrap_or_default();
+            differing(now, first, *element)
+        }
+        Some(unwritten) => written(&unwritten.elements, &unwritten.read),
+        // Without the sanitizer, only the poison shows what was written.
+        None => differing(now, &vec![Poison::Checked.byte(*element); now.len()], *element),
+    };
+    Ok((actual, elements))
 }
 
 /// The elements of a range that are in none of some others, counted from its start.

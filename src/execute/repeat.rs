@@ -9,13 +9,18 @@
 //! variables that may keep something, and where other inputs cost at most about a second. What they cost is computed
 //! from counts, and not taken from a clock: a case is checked in the same way on every machine.
 
-use super::buffers::{Poison, Slot};
+use super::bench::{Bench, host_allowance, multiplications};
+use super::buffers::Poison;
+use super::cases::ReadyCase;
 use super::function::called;
-use super::group::{Group, host_allowance, multiplications};
+use super::intact::find_changed_input;
+use super::judge::judge;
 use super::sets::{FIRST, MIXED, OTHER};
-use super::stop::{Lost, Stop};
-use crate::backend::{Batch, CountReport, Prepare, Step};
-use crate::model::{Activity, BodyPlan, CaseJob, Fixed, Mismatch, Note, Outcome, Verdict};
+use super::stop::Stop;
+use super::values::keep_for_others;
+use super::variables::{look_at_variables, preparation, undeclared_variables};
+use crate::backend::{Batch, CountReport, Prepare};
+use crate::model::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome};
 
 /// The most that the second set of inputs may cost on the simulator, seconds, unless `--thorough` is given.
 const MOST_SECONDS: f64 = 1.0;
@@ -30,7 +35,7 @@ const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
 const PLACES: [&str; MIXED + 1] = [", in a second launch", ", on a second set of inputs", ", on a third set of inputs"];
 
 /// Warp instructions that a run executed. Counts of a sample of blocks stand for all blocks, of which it ran a part.
-pub fn executed(report: &CountReport) -> Option<f64> {
+pub fn count_instructions(report: &CountReport) -> Option<f64> {
     let share = report.run.notes.iter().find_map(|note| match note {
         Note::Sampled { ran, of } => Some(*ran as f64 / *of as f64),
         _ => None,
@@ -48,130 +53,89 @@ pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
     seconds <= MOST_SECONDS && job.checks.iter().all(|check| called(&check.expect).is_none())
 }
 
-impl Group<'_> {
-    /// Makes the second set of inputs on a device that takes times. On others it is made for the second launch alone, so
-    /// that addresses in the messages of later cases do not depend on it.
-    pub fn vary_inputs(&mut self) -> Result<(), Lost> {
-        let Some(first) = self.running_cases().first().copied() else { return Ok(()) };
-        if self.device.clock().is_none() {
-            return Ok(());
-        }
-        match self.store.vary(self.device, MIXED + 1) {
-            Err(Stop::Lost(lost)) => Err(self.lost(first, lost)),
-            _ => Ok(()),
-        }
+/// Whether a case is launched again: all that are timed, and otherwise those that are launched for their
+/// variables or for other inputs. A profiler measures one launch. A sample of blocks does not write all
+/// that a later launch may find in a variable.
+fn is_repeated(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> bool {
+    let job = case.job;
+    if !matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_)) || bench.is_profiled() {
+        return false;
     }
+    if bench.device.clock().is_some() {
+        return true;
+    }
+    let keeps_variables = !undeclared_variables(bench, case).is_empty();
+    let may_vary = job.thorough || case.instructions.is_some_and(|count| is_cheap(job, count));
+    if job.sampled { may_vary && !keeps_variables } else { may_vary || keeps_variables }
+}
 
-    /// Whether a case is launched a second time: all that are timed, and otherwise those that are launched for their
-    /// variables or for a second set of inputs. A profiler measures one launch. A sample of blocks does not write all
-    /// that a later launch may find in a variable.
-    fn is_repeated(&mut self, member: usize) -> bool {
-        let job = self.members[member].job;
-        if !matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_)) || self.is_profiled() {
-            return false;
-        }
-        if self.device.clock().is_some() {
-            return true;
-        }
-        let keeps_variables = !self.undeclared_variables(member).is_empty();
-        let may_vary = job.thorough || self.members[member].instructions.is_some_and(|count| is_cheap(job, count));
-        if job.sampled { may_vary && !keeps_variables } else { may_vary || keeps_variables }
+/// Launches a case that has passed its check again, and says what is wrong with the result. Leaves the first set of
+/// inputs.
+pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Option<Mismatch>, Stop> {
+    if !is_repeated(bench, case) {
+        return Ok(None);
     }
+    let is_timed = bench.device.clock().is_some();
+    if !is_timed {
+        bench.store.vary(bench.device, OTHER + 1)?;
+    }
+    let varies = case.slots().into_iter().any(|slot| bench.store.varies(slot));
+    let is_due = is_timed || varies || !undeclared_variables(bench, case).is_empty();
+    let sets = if varies { OTHER..bench.store.sets.count } else { FIRST..usize::from(is_due) };
+    let mut found = Ok(None);
+    for set in sets {
+        found = launch_again(bench, case, set);
+        if !matches!(found, Ok(None)) {
+            break;
+        }
+    }
+    bench.store.choose(bench.device, FIRST)?;
+    if !is_timed {
+        bench.store.unvary(bench.device);
+    }
+    found
+}
 
-    /// Launches a case that has passed its check a second time, and says what is wrong with the result. Leaves the first
-    /// set of inputs.
-    pub fn repeat(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
-        if !self.is_repeated(member) {
-            return Ok(None);
+fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> Result<Option<Mismatch>, Stop> {
+    let varies = set != FIRST;
+    if varies {
+        // Another set would hide a change of this one.
+        let changed = find_changed_input(bench)?;
+        if changed.is_some() {
+            return Ok(changed);
         }
-        let Some(body) = self.members[member].device_body() else { return Ok(None) };
-        let (slots, steps) = (body.all_slots(), body.steps.clone());
-        let is_timed = self.device.clock().is_some();
-        if !is_timed {
-            self.store.vary(self.device, OTHER + 1)?;
-        }
-        let varies = slots.iter().any(|slot| self.store.varies(*slot));
-        let is_due = is_timed || varies || !self.undeclared_variables(member).is_empty();
-        let sets = if varies { OTHER..self.store.sets.count } else { FIRST..usize::from(is_due) };
-        let mut found = Ok(None);
-        for set in sets {
-            found = self.launch_again(member, (&slots, &steps), set);
-            if !matches!(found, Ok(None)) {
-                break;
-            }
-        }
-        self.store.choose(self.device, FIRST)?;
-        if !is_timed {
-            self.store.unvary(self.device);
-        }
-        found
+        bench.store.choose(bench.device, set)?;
     }
-
-    fn launch_again(
-        &mut self,
-        member: usize,
-        (slots, steps): (&[Slot], &[Step]),
-        set: usize,
-    ) -> Result<Option<Mismatch>, Stop> {
-        let varies = set != FIRST;
-        if varies && let Some(changed) = self.choose_other(set)? {
-            return Ok(Some(changed));
-        }
-        let job = self.members[member].job;
-        let prepare: Vec<Prepare> = if job.sampled {
-            // What its blocks write is told from what they leave, as after the first launch.
-            self.store.prepare(slots, Poison::Checked)
-        } else if varies {
-            slots.iter().filter_map(|slot| self.store.restoration(*slot)).collect()
-        } else {
-            self.store.prepare(slots, Poison::Timed)
-        };
-        // Not a step of the first check: what this launch prints was printed before, and it has the time of a launch.
-        self.active(member, Activity::Rechecking, job.measure.timeout);
-        let done = self.device.run(&Batch::once(prepare, steps.to_vec())).map_err(Stop::from);
-        done.map_err(|stop| on_set(set, stop))?;
-        self.active(member, Activity::Rechecking, host_allowance(job));
-        self.look_at_variables(member)?;
-        if let Some(mut mismatch) = self.mismatch(member)? {
-            let poison = if job.sampled { Poison::Checked } else { Poison::Timed };
-            let prepare = self.preparation(member, poison);
-            self.device.run(&Batch::once(prepare, steps.to_vec()))?;
-            mismatch.what.push_str(match self.mismatch(member)? {
-                None => ", in a launch that finds outputs, variables and scratch as an earlier launch left them",
-                Some(_) => PLACES[set],
-            });
-            return Ok(Some(mismatch));
-        }
-        if varies {
-            self.keep_for_others(member)?;
-            return self.changed_input();
-        }
-        Ok(None)
+    let (job, slots) = (case.job, case.slots());
+    let prepare: Vec<Prepare> = if job.sampled {
+        // What its blocks write is told from what they leave, as after the first launch.
+        bench.store.prepare(&slots, Poison::Checked)
+    } else if varies {
+        slots.iter().filter_map(|slot| bench.store.restoration(*slot)).collect()
+    } else {
+        bench.store.prepare(&slots, Poison::Timed)
+    };
+    // Not a step of the first check: what this launch prints was printed before, and it has the time of a launch.
+    bench.announce(job, Activity::Rechecking, job.measure.timeout);
+    let done = bench.device.run(&Batch::once(prepare, case.steps().to_vec())).map_err(Stop::from);
+    done.map_err(|stop| on_set(set, stop))?;
+    bench.announce(job, Activity::Rechecking, host_allowance(job));
+    look_at_variables(bench, case)?;
+    if let Some(mut mismatch) = judge(bench, case)?.mismatch() {
+        let poison = if job.sampled { Poison::Checked } else { Poison::Timed };
+        let prepare = preparation(bench, case, poison);
+        bench.device.run(&Batch::once(prepare, case.steps().to_vec()))?;
+        mismatch.what.push_str(match judge(bench, case)?.mismatch() {
+            None => ", in a launch that finds outputs, variables and scratch as an earlier launch left them",
+            Some(_) => PLACES[set],
+        });
+        return Ok(Some(mismatch));
     }
-
-    /// Chooses another set of inputs, unless an input was changed, which that set would hide: which one, then.
-    fn choose_other(&mut self, set: usize) -> Result<Option<Mismatch>, Stop> {
-        let changed = self.changed_input()?;
-        if changed.is_none() {
-            self.store.choose(self.device, set)?;
-        }
-        Ok(changed)
+    if varies {
+        keep_for_others(bench, case)?;
+        return find_changed_input(bench);
     }
-
-    /// Why the inputs of a case are the same in all of its timed launches; `None` if they change, or there are none.
-    pub fn fixed_inputs(&mut self, member: usize) -> Option<Fixed> {
-        self.device.clock()?;
-        let slots = self.members[member].device_body()?.all_slots();
-        self.store.fixed(&slots)
-    }
-
-    fn changed_input(&mut self) -> Result<Option<Mismatch>, Stop> {
-        Ok(mismatch_of(self.changed_inputs()?))
-    }
-
-    fn mismatch(&mut self, member: usize) -> Result<Option<Mismatch>, Stop> {
-        Ok(mismatch_of(self.judge(member)?))
-    }
+    Ok(None)
 }
 
 /// Says which inputs a fault of a kernel needs, if those of the manifest do not show it.
@@ -183,8 +147,4 @@ fn on_set(set: usize, stop: Stop) -> Stop {
         }
         other => other,
     }
-}
-
-fn mismatch_of(verdict: Verdict) -> Option<Mismatch> {
-    if let Verdict::Mismatch(mismatch) = verdict { Some(mismatch) } else { None }
 }

@@ -1,226 +1,161 @@
-//! What happens between the samples of the rounds, outside of every timed span: inputs change, and results are checked.
+//! Times the right cases in one regime, in interleaved rounds, each in a random order from a seed.
+//!
+//! Drift (clocks, temperature) affects all variants alike, and samples of one round may be divided by each other. A
+//! variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its A/A control go
+//! on to the end, so that every round has them. The control is the baseline under another name: its difference from the
+//! baseline is noise.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::buffers::Poison;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::attribution::Halt;
+use super::bench::Bench;
+use super::cases::{Cases, ReadyCase};
 use super::fill::below;
-use super::group::{DeviceBody, Group, host_allowance};
+use super::recheck::{Changes, change_between_rounds, check_last, check_on_other_inputs, check_sample};
+use super::series::{lengthen, make_sets, take_sample, timed_batch, timed_run};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
+use super::watch::Watch;
 use crate::backend::Series;
-use crate::model::{Access, Activity, Outcome, Phase, Regime, Verdict};
+use crate::model::{Activity, MeasurePlan, Regime};
 
-/// Changes of the inputs take at most one part in so many of the time of the rounds, after the first few.
-const RARITY: u32 = 30;
-
-/// Most runs of a sample that are checked one by one.
-const MOST_RUNS: u32 = 32;
-
-/// Places of an output that are poisoned between two runs, and the bytes of each.
-const PLACES: usize = 4;
-const PIECE: usize = 64;
-
-/// Changes of the inputs that the rounds of a regime may have, however long they take.
-const LEAST: u32 = 3;
-
-/// Whether the rounds may go on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Rounds {
-    Sound,
-    /// A case corrupted the data of another and is settled: the measurements are void.
-    Spoiled,
-}
-
-/// The changes of the inputs in the rounds of a regime.
-#[derive(Debug)]
-pub struct Changes {
-    began: Instant,
-    made: u32,
-    took: Duration,
-}
-
-impl Changes {
-    pub fn new() -> Self {
-        Self { began: Instant::now(), made: 0, took: Duration::ZERO }
+/// The samples of every case of the device that asks for a regime.
+pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Halt> {
+    let mut tracks = warm_up_all(cases, regime)?;
+    if regime == Regime::Cold {
+        Track::take_as_many_runs(&mut tracks);
     }
-
-    fn are_affordable(&self) -> bool {
-        self.made < LEAST || self.took * RARITY < self.began.elapsed()
-    }
-}
-
-impl Group<'_> {
-    /// Changes the inputs before every second round on average, at random, to any other set.
-    pub fn change_between_rounds(&mut self, changes: &mut Changes) -> Result<Rounds, Lost> {
-        if !self.store.has_other_sets() || !changes.are_affordable() || below(&mut self.secret, 2) == 0 {
-            return Ok(Rounds::Sound);
+    let baseline = cases.bench.job.baseline;
+    add_control(&mut tracks, baseline);
+    let mut rng = ChaCha8Rng::seed_from_u64(cases.bench.job.seed);
+    rng.set_stream(regime as u64);
+    let mut watch = Watch::new();
+    let mut changes = Changes::new();
+    for round in 0.. {
+        let mut order: Vec<usize> = (0..tracks.len()).filter(|i| !tracks[*i].done).collect();
+        if order.is_empty() {
+            break;
         }
+        if round > 0 {
+            change_between_rounds(cases, &mut changes)?;
+        }
+        shuffle(&mut order, &mut rng);
+        for (nth, own) in (0..).zip(order) {
+            // The control may have ended with the baseline in this round.
+            if !tracks[own].done {
+                extend_track(cases, &mut tracks, own, (round, nth))?;
+            }
+        }
+        let running = cases.places();
+        watch.look(cases.bench.device, &mut tracks, round, |place| running.contains(&place));
+    }
+    check_on_other_inputs(cases, &tracks)?;
+    cases.bench.store.free_copies(cases.bench.device);
+    Ok(tracks)
+}
+
+fn warm_up_all(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Lost> {
+    let mut tracks = Vec::new();
+    for place in cases.on_device() {
+        let series = cases.step(place, |bench, case| {
+            let is_asked = case.job.measure.regimes.contains(&regime);
+            if is_asked { warm_up(bench, case, regime).map(Some) } else { Ok(None) }
+        })?;
+        tracks.extend(series.flatten().map(|series| Track::new(place, regime, regime.unit(), series)));
+    }
+    Ok(tracks)
+}
+
+/// Runs untimed, and finds how long a sample has to be.
+fn warm_up<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, regime: Regime) -> Result<Series, Stop> {
+    let plan = &case.job.measure;
+    bench.announce(case.job, Activity::Measuring, plan.timeout);
+    let mut series = make_sets(bench, case, regime)?;
+    if plan.warmup > 0 {
+        bench.device.run(&timed_run(bench, case, plan.warmup))?;
+    }
+    let is_lengthened = match regime {
+        Regime::Cold => bench.device.clock().is_some_and(|clock| clock.tick().is_some()),
+        Regime::Warm | Regime::Graph | Regime::Rotate => true,
+        Regime::Host => false,
+    };
+    if is_lengthened {
+        let batch = timed_batch(bench, case, regime, &series);
+        let timing = take_sample(bench, case, &batch)?;
+        lengthen(bench, case, regime, &mut series, timing.whole);
+    }
+    Ok(series)
+}
+
+/// Adds the A/A control if anything is compared with the baseline.
+fn add_control(tracks: &mut Vec<Track>, baseline: Option<usize>) {
+    let baseline = tracks.iter().find(|track| baseline == Some(track.place));
+    if let Some(control) = baseline.filter(|_| tracks.len() > 1).map(Track::control) {
+        tracks.push(control);
+    }
+}
+
+/// Takes one sample of one case, and checks what it left if it is drawn for that, or the last. `at` is the round, and
+/// the place in its order.
+fn extend_track(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize, at: (u32, u32)) -> Result<(), Halt> {
+    let (place, regime) = (tracks[own].place, tracks[own].regime);
+    let sample = cases.step(place, |bench, case| {
+        bench.announce(case.job, Activity::Measuring, case.job.measure.timeout);
+        let batch = timed_batch(bench, case, regime, &tracks[own].series);
         let start = Instant::now();
-        let (current, count) = (self.store.sets.current, self.store.sets.count);
-        let steps = 1 + below(&mut self.secret, count as u64 - 1) as usize;
-        let rounds = self.change_to((current + steps) % count);
-        changes.made += 1;
-        changes.took += start.elapsed();
-        rounds
+        Ok((take_sample(bench, case, &batch)?, start.elapsed().as_secs_f64()))
+    })?;
+    if let Some((timing, took)) = sample {
+        tracks[own].record(at, timing, took);
+        tracks[own].set = cases.bench.store.sets.current;
+        check_new_sample(cases, tracks, own)?;
     }
-
-    /// Chooses a set of inputs, after a look at the present one.
-    pub fn change_to(&mut self, set: usize) -> Result<Rounds, Lost> {
-        let Some(any) = self.running_cases().first().copied() else { return Ok(Rounds::Sound) };
-        if self.store.sets.current == set {
-            return Ok(Rounds::Sound);
-        }
-        let phase = self.spend(Phase::Check);
-        let rounds = self.look_at_inputs()?;
-        if rounds == Rounds::Sound {
-            let chosen = self.store.choose(self.device, set);
-            self.attempt(any, chosen)?;
-        }
-        self.spend(phase);
-        Ok(rounds)
+    if cases.get(place).is_none() {
+        end(tracks, place);
     }
+    Ok(())
+}
 
-    /// Runs each case once more on each set of inputs but that of its last sample, and checks it: what it has stored
-    /// meanwhile is wrong for one of them. Leaves the first set.
-    pub fn check_on_other_inputs(&mut self, tracks: &mut [Track]) -> Result<Rounds, Lost> {
-        let count = self.store.sets.count;
-        for set in (1..=count).map(|next| next % count) {
-            if self.change_to(set)? == Rounds::Spoiled {
-                return Ok(Rounds::Spoiled);
-            }
-            for own in 0..tracks.len() {
-                let Track { member, role, .. } = tracks[own];
-                if role != Role::Variant || tracks[own].set == set || self.members[member].settled {
-                    continue;
-                }
-                let phase = self.spend(Phase::Check);
-                let rounds = self.judge_another_run(tracks, own);
-                self.spend(phase);
-                if rounds? == Rounds::Spoiled {
-                    return Ok(Rounds::Spoiled);
-                }
-            }
-        }
-        Ok(Rounds::Sound)
+fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize) -> Result<(), Halt> {
+    let Track { place, role, .. } = tracks[own];
+    let (baseline, plan) = (cases.bench.job.baseline, &cases.bench.job.cases[place].measure);
+    // The baseline and its A/A control accompany the others to the end, and end together.
+    let accompanies = |track: &Track| baseline == Some(track.place);
+    let alone = tracks.iter().all(|track| track.done || accompanies(track));
+    let may_stop = role == Role::Variant && (alone || !accompanies(&tracks[own]));
+    if may_stop && is_enough(tracks, own, baseline, plan) {
+        tracks[own].close();
+        end(tracks, place);
+        return check_last(cases, place);
     }
-
-    /// Checks a run that is timed as one of a sample, and does not count.
-    fn judge_another_run(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
-        let Track { member, regime, .. } = tracks[own];
-        // Other sets of buffers and a graph would cost more than the check.
-        let timed = if matches!(regime, Regime::Graph | Regime::Rotate) { Regime::Warm } else { regime };
-        let timeout = self.members[member].job.measure.timeout;
-        self.active(member, Activity::Measuring, timeout);
-        let batch = self.timed_batch(member, timed, &Series::default());
-        let sample = self.sample(member, &batch);
-        if self.attempt(member, sample)?.is_none() {
-            return Ok(end(tracks, member));
-        }
-        let place = format!("in timed run 1 after the last sample ({regime})");
-        self.judge_result(tracks, member, &place).map(|(rounds, _)| rounds)
+    let track = &mut tracks[own];
+    let sampled = track.seconds();
+    if track.audit.is_due(track.rounds.len(), sampled, plan.min_samples as usize, &mut cases.bench.secret) {
+        check_sample(cases, track)?;
     }
+    Ok(())
+}
 
-    /// Checks the result of the last timed run of a track. Where a sample is several runs, some checks repeat it, run by
-    /// run or up to any run, so that its last one is not the only one that is checked.
-    pub fn check_sample(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
-        let start = Instant::now();
-        let phase = self.spend(Phase::Check);
-        let checked = self.judge_sample(tracks, own);
-        self.spend(phase);
-        let track = &mut tracks[own];
-        track.audit.record(start.elapsed().as_secs_f64(), track.seconds(), &mut self.secret);
-        checked
-    }
+/// The tracks of a case take no more samples.
+fn end(tracks: &mut [Track], place: usize) {
+    tracks.iter_mut().filter(|track| track.place == place).for_each(|track| track.done = true);
+}
 
-    fn judge_sample(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
-        let Track { member, regime, .. } = tracks[own];
-        let mut place = format!("in timed sample {} ({regime})", tracks[own].rounds.len());
-        let series = &tracks[own].series;
-        let is_several = series.launches > 1 && series.others.is_empty();
-        let choice = below(&mut self.secret, 3);
-        if is_several && (choice == 0 || tracks[own].audit.is_thorough(tracks[own].rounds.len())) {
-            return self.judge_runs(tracks, own);
-        }
-        if is_several && choice == 1 {
-            let runs = 1 + below(&mut self.secret, u64::from(series.launches)) as u32;
-            // A graph of its own for every number of runs would cost more than the check.
-            let regime = if regime == Regime::Graph { Regime::Warm } else { regime };
-            let batch = self.timed_batch(member, regime, &Series { launches: runs, ..series.clone() });
-            let sample = self.sample(member, &batch);
-            if self.attempt(member, sample)?.is_none() {
-                return Ok(end(tracks, member));
-            }
-            place = format!("in timed run {runs} of a sample ({regime})");
-        }
-        self.judge_result(tracks, member, &place).map(|(rounds, _)| rounds)
-    }
-
-    /// Repeats the runs of a sample, untimed, and checks each. Cold ones are prepared one by one; those of the other
-    /// regimes follow each other as in their span, but for a few places of the outputs, which are poisoned again: a kernel
-    /// that returns because a part of its output is right leaves them as they are.
-    fn judge_runs(&mut self, tracks: &mut [Track], own: usize) -> Result<Rounds, Lost> {
-        let Track { member, regime, .. } = tracks[own];
-        for run in 1..=tracks[own].series.launches.min(MOST_RUNS) {
-            let mut batch = self.batch(member, 1);
-            let follows = regime != Regime::Cold && run > 1;
-            if follows {
-                batch.prepare.clear();
-            }
-            let timeout = self.members[member].job.measure.timeout;
-            self.active(member, Activity::Measuring, timeout);
-            let poisoned = if follows { self.poison_places(member) } else { Ok(()) };
-            let done = poisoned.and_then(|()| self.device.run(&batch).map_err(Stop::from));
-            if self.attempt(member, done)?.is_none() {
-                return Ok(end(tracks, member));
-            }
-            let place = format!("in timed run {run} of a sample ({regime})");
-            let (rounds, is_right) = self.judge_result(tracks, member, &place)?;
-            if !is_right {
-                return Ok(rounds);
-            }
-        }
-        Ok(Rounds::Sound)
-    }
-
-    /// Poisons a few places of each output, at random.
-    fn poison_places(&mut self, member: usize) -> Result<(), Stop> {
-        let slots = self.members[member].device_body().map(DeviceBody::all_slots).unwrap_or_default();
-        for buffer in slots.iter().filter_map(|slot| self.store.get(*slot)) {
-            let size = self.device.size(buffer.id);
-            if buffer.plan.access != Access::Out || size == 0 {
-                continue;
-            }
-            let poison = [Poison::Timed.byte(buffer.plan.element); PIECE];
-            for _ in 0..PLACES {
-                let offset = PIECE * below(&mut self.secret, size.div_ceil(PIECE) as u64) as usize;
-                self.device.upload(buffer.id, offset, &poison[..PIECE.min(size - offset)])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks what the last run left, and whether it is right.
-    fn judge_result(&mut self, tracks: &mut [Track], member: usize, place: &str) -> Result<(Rounds, bool), Lost> {
-        self.active(member, Activity::Rechecking, host_allowance(self.members[member].job));
-        let verdict = self.compare_results(member);
-        match self.attempt(member, verdict)? {
-            Some(Verdict::Mismatch(mut mismatch)) => {
-                // A changed input makes wrong results of right kernels.
-                if self.look_at_inputs()? == Rounds::Spoiled {
-                    return Ok((Rounds::Spoiled, false));
-                }
-                mismatch.what = format!("{}, {place}", mismatch.what);
-                self.settle(member, Outcome::Wrong { mismatch });
-                Ok((end(tracks, member), false))
-            }
-            Some(_) => Ok((Rounds::Sound, true)),
-            None => Ok((end(tracks, member), false)),
-        }
+/// Whether a track needs no more samples, for its own sake and for its ratio to the baseline's.
+fn is_enough(tracks: &mut [Track], own: usize, baseline: Option<usize>, plan: &MeasurePlan) -> bool {
+    let base = tracks.iter().position(|track| baseline == Some(track.place) && track.role == Role::Variant);
+    match base.and_then(|base| tracks.get_disjoint_mut([base, own]).ok()) {
+        Some([base, own]) => own.is_enough(plan, Some(&base.rounds)),
+        None => tracks[own].is_enough(plan, None),
     }
 }
 
-/// The tracks of a member that is settled take no more samples.
-fn end(tracks: &mut [Track], member: usize) -> Rounds {
-    tracks.iter_mut().filter(|track| track.member == member).for_each(|track| track.done = true);
-    Rounds::Sound
+/// Fisher and Yates.
+fn shuffle(order: &mut [usize], rng: &mut ChaCha8Rng) {
+    for last in (1..order.len()).rev() {
+        order.swap(last, below(rng, last as u64 + 1) as usize);
+    }
 }

@@ -11,12 +11,14 @@
 //! each run of a span has a copy, restored before the span; memory bounds how many there are. Only the first set is
 //! checked: the others are copies of it, run by the same launches. Variables of a module cannot be copied and stay one.
 
-use super::buffers::Slot;
-use super::group::{DeviceBody, Group};
+use super::bench::Bench;
+use super::buffers::{Poison, Slot};
+use super::cases::ReadyCase;
 use super::stop::Stop;
+use super::variables::preparation;
 use crate::backend::{
-    Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Series, Step, TimedBatch, nodes,
-    operations,
+    Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Samples, Series, Step, TimedBatch,
+    Timing, nodes, operations,
 };
 use crate::model::{Access, Persist, Regime};
 
@@ -35,119 +37,119 @@ const MOST_SETS: usize = 32;
 /// The sets take half of the memory that is free at most.
 const SHARE_OF_FREE: u64 = 2;
 
-impl Group<'_> {
-    /// The sets of buffers for the samples of a regime, still with one run per sample.
-    pub fn sets(&mut self, member: usize, regime: Regime) -> Result<Series, Stop> {
-        let Some(body) = self.members[member].device_body() else { return Ok(Series::default()) };
-        let (slots, steps) = (body.all_slots(), body.steps.clone());
-        let wanted = self.sets_wanted(&slots, regime);
-        let copied: Vec<Slot> = slots.into_iter().filter(|slot| self.is_copied(*slot, regime)).collect();
-        let mut others = Vec::new();
-        while others.len() + 1 < wanted {
-            match self.another_set(&copied, others.len()) {
-                Ok(pairs) => others.push(steps.iter().map(|step| moved(step, &pairs)).collect()),
-                Err(DeviceError::OutOfMemory { .. }) => break,
-                Err(other) => return Err(other.into()),
-            }
+/// The work of a case as it is timed, to be run `repeat` times.
+pub fn timed_run(bench: &Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch {
+    Batch { repeat, ..Batch::once(preparation(bench, case, Poison::Timed), case.steps().to_vec()) }
+}
+
+/// The sets of buffers for the samples of a regime, still with one run per sample.
+pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) -> Result<Series, Stop> {
+    let slots = case.slots();
+    let wanted = sets_wanted(bench, &slots, regime);
+    let copied: Vec<Slot> = slots.into_iter().filter(|slot| is_copied(bench, *slot, regime)).collect();
+    let mut others = Vec::new();
+    while others.len() + 1 < wanted {
+        match copy_set(bench, &copied, others.len()) {
+            Ok(pairs) => others.push(case.steps().iter().map(|step| move_step(step, &pairs)).collect()),
+            Err(DeviceError::OutOfMemory { .. }) => break,
+            Err(other) => return Err(other.into()),
         }
-        Ok(Series { others, ..Series::default() })
     }
+    Ok(Series { others, ..Series::default() })
+}
 
-    fn sets_wanted(&self, slots: &[Slot], regime: Regime) -> usize {
-        let bytes = |slot: &Slot| self.store.get(*slot).map_or(0, |buffer| buffer.plan.bytes().0);
-        let working_set: u64 = slots.iter().map(bytes).sum();
-        let wanted = match regime {
-            Regime::Warm | Regime::Graph if self.consumes(slots) => MOST_SETS,
-            Regime::Cold | Regime::Warm | Regime::Graph | Regime::Host => 1,
-            Regime::Rotate => {
-                let l2 = self.device.info().l2_bytes;
-                (2 * l2).div_ceil(working_set.max(1)).clamp(1, MOST_SETS as u64) as usize
-            }
-        };
-        let copied: u64 = slots.iter().filter(|slot| self.is_copied(**slot, regime)).map(bytes).sum();
-        let free = self.device.memory_free().unwrap_or(0) / SHARE_OF_FREE;
-        wanted.min(1 + (free / copied.max(1)).min(MOST_SETS as u64) as usize)
-    }
-
-    /// Whether a run changes what the next one needs.
-    fn consumes(&self, slots: &[Slot]) -> bool {
-        let changes = |slot: &Slot| self.store.get(*slot).is_some_and(|b| b.plan.access == Access::InOut);
-        slots.iter().any(changes)
-    }
-
-    fn is_copied(&self, slot: Slot, regime: Regime) -> bool {
-        let fits = |access| regime == Regime::Rotate || access == Access::InOut;
-        self.store.get(slot).is_some_and(|buffer| !buffer.is_symbol() && fits(buffer.plan.access))
-    }
-
-    /// The buffers of another set beside those of the first.
-    fn another_set(&mut self, slots: &[Slot], nth: usize) -> Result<Vec<(BufferId, BufferId)>, DeviceError> {
-        let mut pairs = Vec::new();
-        for slot in slots {
-            let Some(id) = self.store.get(*slot).map(|buffer| buffer.id) else { continue };
-            pairs.push((id, self.store.copy(self.device, *slot, nth)?));
+fn sets_wanted(bench: &Bench<'_>, slots: &[Slot], regime: Regime) -> usize {
+    let bytes = |slot: &Slot| bench.store.get(*slot).map_or(0, |buffer| buffer.plan.bytes().0);
+    let working_set: u64 = slots.iter().map(bytes).sum();
+    let wanted = match regime {
+        Regime::Warm | Regime::Graph if consumes(bench, slots) => MOST_SETS,
+        Regime::Cold | Regime::Warm | Regime::Graph | Regime::Host => 1,
+        Regime::Rotate => {
+            let l2 = bench.device.info().l2_bytes;
+            (2 * l2).div_ceil(working_set.max(1)).clamp(1, MOST_SETS as u64) as usize
         }
-        Ok(pairs)
-    }
+    };
+    let copied: u64 = slots.iter().filter(|slot| is_copied(bench, **slot, regime)).map(bytes).sum();
+    let free = bench.device.memory_free().unwrap_or(0) / SHARE_OF_FREE;
+    wanted.min(1 + (free / copied.max(1)).min(MOST_SETS as u64) as usize)
+}
 
-    /// How many runs make a sample, now that one run is known to take `nanoseconds`.
-    pub fn lengthen(&mut self, member: usize, regime: Regime, series: &mut Series, nanoseconds: f64) {
-        let Some(body) = self.members[member].device_body() else { return };
-        let consumes = self.consumes(&body.all_slots());
-        let sets = 1 + series.others.len();
-        let own = if regime == Regime::Graph { nodes(&body.steps) } else { operations(&body.steps) };
-        let most = (MOST_STEPS / own.max(1)).max(1);
-        if regime == Regime::Cold {
-            let allowed = SHARE_OF_TICK * self.members[member].job.measure.precision * nanoseconds;
-            let Some(clock) = self.device.clock() else { return };
-            let wanted = clock.tick().map_or(1.0, |tick| (tick / allowed).ceil()) as u32;
-            let cycle = if nanoseconds < SHORT { clock.cycle() } else { 1 };
-            series.launches = wanted.clamp(1, MOST_COLD).next_multiple_of(cycle);
-            return;
-        }
-        let lead = match regime {
-            // A set that is consumed serves once.
-            Regime::Rotate if consumes => 0,
-            Regime::Rotate => sets.min(most / 2),
-            _ if consumes && sets == 1 => 0,
-            _ => 1,
-        };
-        let fill = (SPAN / nanoseconds.max(1.0)).ceil().min(most as f64) as usize;
-        let launches = if !consumes {
-            fill.min(most - lead)
-        } else if regime == Regime::Rotate {
-            sets
-        } else {
-            sets - lead
-        };
-        (series.launches, series.lead) = (launches.max(1) as u32, lead as u32);
-    }
+/// Whether a run changes what the next one needs.
+fn consumes(bench: &Bench<'_>, slots: &[Slot]) -> bool {
+    let changes = |slot: &Slot| bench.store.get(*slot).is_some_and(|b| b.plan.access == Access::InOut);
+    slots.iter().any(changes)
+}
 
-    /// One sample of a case.
-    pub fn timed_batch(&self, member: usize, regime: Regime, series: &Series) -> TimedBatch {
-        let Batch { mut prepare, steps, .. } = self.batch(member, 1);
-        let slots = self.members[member].device_body().map(DeviceBody::all_slots).unwrap_or_default();
-        let mut series = series.clone();
-        if !series.others.is_empty() {
-            prepare.extend(slots.iter().flat_map(|slot| self.store.prepare_copies(*slot, series.others.len())));
-        }
-        // The report has one line for each entry of the manifest, and an entry may run many times.
-        series.whole_only = self.members[member].job.steps.is_some();
-        if regime == Regime::Host {
-            series.fresh = slots.iter().filter_map(|slot| self.store.allocated_each_run(*slot)).collect();
-        }
-        TimedBatch { prepare, steps, regime, series, samples: 1 }
-    }
+fn is_copied(bench: &Bench<'_>, slot: Slot, regime: Regime) -> bool {
+    let fits = |access| regime == Regime::Rotate || access == Access::InOut;
+    bench.store.get(slot).is_some_and(|buffer| !buffer.is_symbol() && fits(buffer.plan.access))
+}
 
-    /// Bytes of the buffers that a run works on.
-    pub fn working_set(&self, member: usize) -> u64 {
-        let slots = self.members[member].device_body().map(DeviceBody::all_slots).unwrap_or_default();
-        slots.iter().filter_map(|slot| self.store.get(*slot)).map(|buffer| buffer.plan.bytes().0).sum()
+/// The buffers of another set beside those of the first.
+fn copy_set(bench: &mut Bench<'_>, slots: &[Slot], nth: usize) -> Result<Vec<(BufferId, BufferId)>, DeviceError> {
+    let mut pairs = Vec::new();
+    for slot in slots {
+        let Some(id) = bench.store.get(*slot).map(|buffer| buffer.id) else { continue };
+        pairs.push((id, bench.store.copy(bench.device, *slot, nth)?));
     }
+    Ok(pairs)
+}
+
+/// How many runs make a sample, now that one run is known to take `nanoseconds`.
+pub fn lengthen(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, series: &mut Series, nanoseconds: f64) {
+    let consumes = consumes(bench, &case.slots());
+    let sets = 1 + series.others.len();
+    let own = if regime == Regime::Graph { nodes(case.steps()) } else { operations(case.steps()) };
+    let most = (MOST_STEPS / own.max(1)).max(1);
+    if regime == Regime::Cold {
+        let allowed = SHARE_OF_TICK * case.job.measure.precision * nanoseconds;
+        let Some(clock) = bench.device.clock() else { return };
+        let wanted = clock.tick().map_or(1.0, |tick| (tick / allowed).ceil()) as u32;
+        let cycle = if nanoseconds < SHORT { clock.cycle() } else { 1 };
+        series.launches = wanted.clamp(1, MOST_COLD).next_multiple_of(cycle);
+        return;
+    }
+    let lead = match regime {
+        // A set that is consumed serves once.
+        Regime::Rotate if consumes => 0,
+        Regime::Rotate => sets.min(most / 2),
+        _ if consumes && sets == 1 => 0,
+        _ => 1,
+    };
+    let fill = (SPAN / nanoseconds.max(1.0)).ceil().min(most as f64) as usize;
+    let launches = if !consumes {
+        fill.min(most - lead)
+    } else if regime == Regime::Rotate {
+        sets
+    } else {
+        sets - lead
+    };
+    (series.launches, series.lead) = (launches.max(1) as u32, lead as u32);
+}
+
+/// One sample of a case.
+pub fn timed_batch(bench: &Bench<'_>, case: &ReadyCase<'_>, regime: Regime, series: &Series) -> TimedBatch {
+    let Batch { mut prepare, steps, .. } = timed_run(bench, case, 1);
+    let slots = case.slots();
+    let mut series = series.clone();
+    if !series.others.is_empty() {
+        prepare.extend(slots.iter().flat_map(|slot| bench.store.prepare_copies(*slot, series.others.len())));
+    }
+    // The report has one line for each entry of the manifest, and an entry may run many times.
+    series.whole_only = case.job.steps.is_some();
+    if regime == Regime::Host {
+        series.fresh = slots.iter().filter_map(|slot| bench.store.allocated_each_run(*slot)).collect();
+    }
+    TimedBatch { prepare, steps, regime, series, samples: 1 }
+}
+
+/// Bytes of the buffers that a run works on.
+pub fn working_set(bench: &Bench<'_>, case: &ReadyCase<'_>) -> u64 {
+    case.slots().into_iter().filter_map(|slot| bench.store.get(slot)).map(|buffer| buffer.plan.bytes().0).sum()
 }
 
 /// The same step on other buffers.
-fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
+fn move_step(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     let other = |id: BufferId| pairs.iter().find(|(from, _)| *from == id).map_or(id, |(_, to)| *to);
     let argument = |argument: &LaunchArg| match argument {
         LaunchArg::Buffer(id) => LaunchArg::Buffer(other(*id)),
@@ -165,11 +167,32 @@ fn moved(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
             let iteration = |iteration: &Iteration| {
                 let mut until = iteration.until.clone();
                 until.reads.iter_mut().for_each(|read| read.buffer = other(read.buffer));
-                Iteration { steps: iteration.steps.iter().map(|step| moved(step, pairs)).collect(), until }
+                Iteration { steps: iteration.steps.iter().map(|step| move_step(step, pairs)).collect(), until }
             };
             let iterations = inner.iterations.iter().map(iteration).collect();
             Step::Loop(Box::new(Loop { iterations, at_most: inner.at_most }))
         }
         Step::Call(call) => Step::Call(HostCall { args: call.args.iter().map(argument).collect(), ..call.clone() }),
+    }
+}
+
+/// Takes one sample; reports the device's notes.
+pub fn take_sample(bench: &mut Bench<'_>, case: &ReadyCase<'_>, batch: &TimedBatch) -> Result<Timing, Stop> {
+    let Some(clock) = bench.device.clock() else { return Err(Stop::launch_error("the device has no clock")) };
+    let Samples { times, notes, .. } = clock.time(batch)?;
+    for note in notes {
+        bench.note(case.job, note);
+    }
+    find_sound(times)
+}
+
+/// The one sample of a timed batch. A time that is not a number of nanoseconds is none.
+fn find_sound(samples: Vec<Timing>) -> Result<Timing, Stop> {
+    let sample = samples.into_iter().next();
+    let sample = sample.ok_or_else(|| Stop::launch_error("the device timed nothing"))?;
+    if sample.whole.is_finite() && sample.whole >= 0.0 {
+        Ok(sample)
+    } else {
+        Err(Stop::launch_error(format!("the device's clock reads {} ns", sample.whole)))
     }
 }

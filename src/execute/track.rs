@@ -33,7 +33,8 @@ pub enum Role {
 
 /// The samples of one case in one regime.
 pub struct Track {
-    pub member: usize,
+    /// The place of the case in the group.
+    pub place: usize,
     pub role: Role,
     pub regime: Regime,
     pub unit: Unit,
@@ -61,9 +62,9 @@ pub struct Track {
 }
 
 impl Track {
-    pub fn new(member: usize, regime: Regime, unit: Unit, series: Series) -> Self {
+    pub fn new(place: usize, regime: Regime, unit: Unit, series: Series) -> Self {
         Self {
-            member,
+            place,
             role: Role::Variant,
             regime,
             unit,
@@ -93,13 +94,13 @@ impl Track {
     }
 
     pub fn control(&self) -> Self {
-        Self { role: Role::Control, ..Self::new(self.member, self.regime, self.unit, self.series.clone()) }
+        Self { role: Role::Control, ..Self::new(self.place, self.regime, self.unit, self.series.clone()) }
     }
 
     /// Takes in a sample and how long it took to take, seconds.
-    pub fn record(&mut self, (round, place): (u32, u32), timing: Timing, took: f64) {
+    pub fn record(&mut self, (round, order): (u32, u32), timing: Timing, took: f64) {
         self.spent += (timing.whole * f64::from(self.series.launches)).max(took * 1e9);
-        self.rounds.push(Round { round, place, whole: timing.whole, each: timing.each });
+        self.rounds.push(Round { round, place: order, whole: timing.whole, each: timing.each });
     }
 
     /// Whether no more samples are needed; `base` are the baseline's, where this is compared with it.

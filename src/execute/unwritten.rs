@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
+use super::bench::Bench;
+use super::cases::ReadyCase;
 use super::compare::Difference;
-use super::group::Group;
 use super::stop::Stop;
 use crate::model::{CheckPlan, ElementType, Mismatch, RefExpr, RefFunction};
 
@@ -53,36 +54,36 @@ impl Unwritten {
     }
 }
 
-impl Group<'_> {
-    /// What a check of a case reads of a buffer that no launch has written, of the first such buffer; `None` if there is
-    /// nothing of the kind, or the device does not know.
-    pub fn unwritten(&self, member: usize, check: &CheckPlan) -> Result<Option<Unwritten>, Stop> {
-        let mut read = Vec::new();
-        collect(&check.actual, &mut read);
-        let is_compared = part_of(&check.actual).is_some();
-        for (name, among) in read {
-            let Some(found) = self.unwritten_among(member, name, among)? else { return Ok(None) };
-            if !found.elements.is_empty() {
-                return Ok(Some(Unwritten { is_compared, ..found }));
-            }
+/// What a check of a case reads of a buffer that no launch has written, of the first such buffer; `None` if there is
+/// nothing of the kind, or the device does not know.
+pub fn find_unwritten(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Unwritten>, Stop> {
+    let mut read = Vec::new();
+    collect(&check.actual, &mut read);
+    let is_compared = part_of(&check.actual).is_some();
+    for (name, among) in read {
+        let Some(found) = find_unwritten_among(bench, case, name, among)? else { return Ok(None) };
+        if !found.elements.is_empty() {
+            return Ok(Some(Unwritten { is_compared, ..found }));
         }
-        Ok(None)
     }
+    Ok(None)
+}
 
-    /// The elements of a stretch of a buffer of a case that no launch has written; `None` if the device does not know.
-    pub fn unwritten_among(&self, member: usize, name: &str, among: Range<usize>) -> Result<Option<Unwritten>, Stop> {
-        let steps = self.members[member].job.steps.as_ref();
-        let meant = steps.map_or(name, |steps| steps.buffer_after(name, self.device.iterations()));
-        let slot = self.members[member].device_body().and_then(|body| body.slot(meant));
-        let Some(buffer) = slot.and_then(|slot| self.store.get(slot)) else { return Ok(None) };
-        let len = buffer.plan.len as usize;
-        let read = among.start.min(len)..among.end.min(len);
-        let known = self.device.unwritten(buffer.id)?;
-        Ok(known.map(|bytes| {
-            let elements = elements_of(&bytes, buffer.plan.element, &read);
-            Unwritten { buffer: name.to_owned(), elements, read, is_compared: false }
-        }))
-    }
+/// The elements of a stretch of a buffer of a case that no launch has written; `None` if the device does not know.
+pub fn find_unwritten_among(
+    bench: &Bench<'_>,
+    case: &ReadyCase<'_>,
+    name: &str,
+    among: Range<usize>,
+) -> Result<Option<Unwritten>, Stop> {
+    let Some(buffer) = case.slot_after(bench, name).and_then(|slot| bench.store.get(slot)) else { return Ok(None) };
+    let len = buffer.plan.len as usize;
+    let read = among.start.min(len)..among.end.min(len);
+    let known = bench.device.unwritten(buffer.id)?;
+    Ok(known.map(|bytes| {
+        let elements = elements_of(&bytes, buffer.plan.element, &read);
+        Unwritten { buffer: name.to_owned(), elements, read, is_compared: false }
+    }))
 }
 
 /// The elements of a range of which a byte is among these.

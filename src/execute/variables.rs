@@ -4,43 +4,51 @@
 //! kernel writes, and restoring these would take longer than a short kernel and change its times. So they are compared
 //! with what they held when the module was loaded, once the case has been timed.
 
-use super::group::Group;
+use super::bench::Bench;
+use super::buffers::Poison;
+use super::cases::ReadyCase;
+use super::launch::Variable;
 use super::stop::Stop;
-use crate::backend::{BufferId, Device, ModuleId};
+use crate::backend::{BufferId, Device, ModuleId, Prepare};
 
 /// Bytes that are compared at a time.
 const PIECE: usize = 1 << 20;
 
-impl Group<'_> {
-    /// Finds the variables that launches have written since the module was loaded. True if one of them was thought to
-    /// be left alone: samples without restoring it are void.
-    pub fn look_at_variables(&mut self, member: usize) -> Result<bool, Stop> {
-        let mut is_late = false;
-        for (module, name, id, pristine, was_written) in self.variables_left_alone(member) {
-            let is_written = differ(self.device, id, pristine)?;
-            is_late |= is_written && was_written == Some(false);
-            self.modules.note_written(module, &name, is_written);
-        }
-        Ok(is_late)
-    }
+/// Operations that bring the memory of a case into its state before a launch: its buffers, and the variables of its
+/// modules that the manifest does not name and launches write.
+pub fn preparation(bench: &Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
+    let mut prepare = bench.store.prepare(&case.slots(), poison);
+    let restored = |(_, variable): (ModuleId, &Variable)| {
+        variable.pristine.filter(|_| variable.is_restored()).map(|from| Prepare::Copy { from, to: variable.id })
+    };
+    prepare.extend(undeclared_variables(bench, case).into_iter().filter_map(restored));
+    prepare
+}
 
-    /// The variables of a case's modules that are not known to be written, each with its memory, a copy of what it held,
-    /// and what is known.
-    fn variables_left_alone(&self, member: usize) -> Vec<(ModuleId, String, BufferId, BufferId, Option<bool>)> {
-        let Some(body) = self.members[member].device_body() else { return Vec::new() };
-        let slots = body.all_slots();
-        let mut found = Vec::new();
-        for module in &body.modules {
-            for variable in self.modules.variables(*module) {
-                let is_open =
-                    variable.written != Some(true) && !self.store.has_variable(&slots, *module, &variable.name);
-                if let (true, Some(pristine)) = (is_open, variable.pristine) {
-                    found.push((*module, variable.name.clone(), variable.id, pristine, variable.written));
-                }
-            }
-        }
-        found
+/// The variables of a case's modules that the manifest does not name.
+pub fn undeclared_variables<'v>(bench: &'v Bench<'_>, case: &ReadyCase<'_>) -> Vec<(ModuleId, &'v Variable)> {
+    let slots = case.slots();
+    let modules = case.device_body().map_or(&[][..], |body| &body.modules);
+    let variables =
+        modules.iter().flat_map(|module| bench.modules.variables(*module).iter().map(|variable| (*module, variable)));
+    variables.filter(|(module, variable)| !bench.store.has_variable(&slots, *module, &variable.name)).collect()
+}
+
+/// Finds the variables that launches have written since the module was loaded. True if one of them was thought to
+/// be left alone: samples without restoring it are void.
+pub fn look_at_variables(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool, Stop> {
+    let open = undeclared_variables(bench, case).into_iter().filter_map(|(module, variable)| {
+        let pristine = variable.pristine.filter(|_| variable.written != Some(true))?;
+        Some((module, variable.name.clone(), variable.id, pristine, variable.written == Some(false)))
+    });
+    let open: Vec<_> = open.collect();
+    let mut is_late = false;
+    for (module, name, id, pristine, was_left_alone) in open {
+        let is_written = differ(bench.device, id, pristine)?;
+        is_late |= is_written && was_left_alone;
+        bench.modules.note_written(module, &name, is_written);
     }
+    Ok(is_late)
 }
 
 fn differ(device: &mut dyn Device, a: BufferId, b: BufferId) -> Result<bool, Stop> {

@@ -35,7 +35,7 @@ impl Watch {
     }
 
     /// Reads the state after `round`, if it is time or the measurement has ended. Tracks that lose samples continue if
-    /// `may_reopen` returns true for their member.
+    /// `may_reopen` returns true for the place of their case.
     pub fn look(
         &mut self,
         device: &mut dyn Device,
@@ -65,7 +65,7 @@ impl Watch {
             if reasons.is_empty() {
                 continue;
             }
-            if lasts || !may_reopen(track.member) {
+            if lasts || !may_reopen(track.place) {
                 track.throttling.keep(from, &track.rounds, &reasons);
             } else {
                 track.discard(from, &reasons);

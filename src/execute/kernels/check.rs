@@ -6,9 +6,11 @@
 
 use super::{Kernels, code, double, number, word};
 use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
-use crate::execute::group::Group;
+use crate::execute::bench::Bench;
+use crate::execute::cases::ReadyCase;
 use crate::execute::operand::{Lanes, Number, Operand};
 use crate::execute::stop::Stop;
+use crate::execute::values::expectation;
 use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
 
 /// Uploaded expected values take at most one part in so many of the free memory.
@@ -136,59 +138,60 @@ impl Kernels {
     }
 }
 
-impl Group<'_> {
-    /// Whether the device finds that all of what a check compares is right.
-    pub fn surely_passes(&mut self, member: usize, check: &CheckPlan) -> Result<bool, Stop> {
-        if self.members[member].is_partial {
-            return Ok(false);
-        }
-        let Some((got, element, len)) = self.output(member, &check.actual) else { return Ok(false) };
-        let Some(wanted) = self.wanted(member, check, len)? else { return Ok(false) };
-        let Some(kernels) = &self.store.kernels else { return Ok(false) };
-        Ok(kernels.passes(self.device, (got, element, len), &wanted, &check.tolerance)?)
+/// Whether the device finds that all of what a check compares is right.
+pub fn surely_passes(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<bool, Stop> {
+    if case.is_partial {
+        return Ok(false);
     }
+    let Some((got, element, len)) = find_output(bench, case, &check.actual) else { return Ok(false) };
+    let Some(wanted) = upload_wanted(bench, case, check, len)? else { return Ok(false) };
+    let Some(kernels) = &bench.store.kernels else { return Ok(false) };
+    Ok(kernels.passes(bench.device, (got, element, len), &wanted, &check.tolerance)?)
+}
 
-    /// The output that a check compares as it is.
-    fn output(&self, member: usize, actual: &RefExpr) -> Option<(BufferId, ElementType, u64)> {
-        self.store.kernels.as_ref()?;
-        let name = name_of(actual)?;
-        let steps = self.members[member].job.steps.as_ref();
-        let meant = steps.map_or(name, |steps| steps.buffer_after(name, self.device.iterations()));
-        let slot = self.members[member].device_body()?.slot(meant)?;
-        let buffer = self.store.get(slot).filter(|buffer| buffer.plan.access != Access::In && buffer.plan.len > 0)?;
-        Some((buffer.id, buffer.plan.element, buffer.plan.len))
+/// The output that a check compares as it is.
+fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Option<(BufferId, ElementType, u64)> {
+    bench.store.kernels.as_ref()?;
+    let name = name_of(actual)?;
+    let slot = case.slot_after(bench, name)?;
+    let buffer = bench.store.get(slot).filter(|buffer| buffer.plan.access != Access::In && buffer.plan.len > 0)?;
+    Some((buffer.id, buffer.plan.element, buffer.plan.len))
+}
+
+/// What a check expects, on the device; `None` where it is not there, or of another length.
+fn upload_wanted(
+    bench: &mut Bench<'_>,
+    case: &ReadyCase<'_>,
+    check: &CheckPlan,
+    len: u64,
+) -> Result<Option<Wanted>, Stop> {
+    if let ExpectPlan::Reference(expression) = &check.expect
+        && let Some(wanted) = find_wanted(bench, case, expression, len)
+    {
+        return Ok(Some(wanted));
     }
-
-    /// What a check expects, on the device; `None` where it is not there, or of another length.
-    fn wanted(&mut self, member: usize, check: &CheckPlan, len: u64) -> Result<Option<Wanted>, Stop> {
-        if let ExpectPlan::Reference(expression) = &check.expect
-            && let Some(wanted) = self.wanted_in_place(member, expression, len)
-        {
-            return Ok(Some(wanted));
-        }
-        let Some(operand) = self.expectation(member, check)? else { return Ok(None) };
-        if operand.len().is_some_and(|of| of as u64 != len) {
-            return Ok(None);
-        }
-        let Some(kernels) = &mut self.store.kernels else { return Ok(None) };
-        Ok(kernels.upload_expected(self.device, &operand)?)
+    let Some(operand) = expectation(bench, case, check)? else { return Ok(None) };
+    if operand.len().is_some_and(|of| of as u64 != len) {
+        return Ok(None);
     }
+    let Some(kernels) = &mut bench.store.kernels else { return Ok(None) };
+    Ok(kernels.upload_expected(bench.device, &operand)?)
+}
 
-    /// An expectation of arrays that the case has on the device.
-    fn wanted_in_place(&self, member: usize, expression: &RefExpr, len: u64) -> Option<Wanted> {
-        let first = |expression: &RefExpr| {
-            let slot = self.members[member].device_body()?.slot(name_of(expression)?)?;
-            let buffer = self.store.get(slot).filter(|buffer| buffer.plan.len == len)?;
-            Some((buffer.plan.element, self.store.first_content(slot)?))
-        };
-        match expression {
-            RefExpr::Call { function: RefFunction::Add, buffers, .. } => {
-                let [left, right] = buffers.as_slice() else { return None };
-                let ((element, left), (other, right)) = (first(left)?, first(right)?);
-                (element == other).then_some(Wanted::Sum(element, left, right))
-            }
-            _ => first(expression).map(|(element, id)| Wanted::Array(element, id)),
+/// An expectation of arrays that the case has on the device.
+fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, len: u64) -> Option<Wanted> {
+    let first = |expression: &RefExpr| {
+        let slot = case.device_body()?.slot(name_of(expression)?)?;
+        let buffer = bench.store.get(slot).filter(|buffer| buffer.plan.len == len)?;
+        Some((buffer.plan.element, bench.store.first_content(slot)?))
+    };
+    match expression {
+        RefExpr::Call { function: RefFunction::Add, buffers, .. } => {
+            let [left, right] = buffers.as_slice() else { return None };
+            let ((element, left), (other, right)) = (first(left)?, first(right)?);
+            (element == other).then_some(Wanted::Sum(element, left, right))
         }
+        _ => first(expression).map(|(element, id)| Wanted::Array(element, id)),
     }
 }
 

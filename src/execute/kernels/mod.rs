@@ -5,7 +5,7 @@
 //! and describes the mismatch. So reports are the same with and without them. Used neither on devices that do not run
 //! PTX nor on those without a clock: a simulated device is slower than the host.
 
-mod check;
+pub mod check;
 mod fill;
 mod hidden;
 
