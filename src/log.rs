@@ -71,9 +71,13 @@ pub fn forward(worker: u32, line: &str) -> bool {
 }
 
 fn write_line(text: &str) {
-    let line = format!("{:9.3} s  {}\n", START.elapsed().as_secs_f64(), visible(text));
-    // A log that cannot be written ends no run.
-    progress::above_bars(|| drop(io::stderr().write_all(line.as_bytes())));
+    progress::above_bars(|| {
+        // The time is read while no other thread writes, so that times ascend.
+        let mut out = io::stderr().lock();
+        let line = format!("{:9.3} s  {}\n", START.elapsed().as_secs_f64(), visible(text));
+        // A log that cannot be written ends no run.
+        drop(out.write_all(line.as_bytes()));
+    });
 }
 
 fn write_marked(text: &str) {

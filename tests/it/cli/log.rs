@@ -139,7 +139,8 @@ fn the_log_of_a_worker_that_dies_is_not_its_last_output() {
         }
     }
     assert_eq!(runner.wait().unwrap().code(), Some(1));
-    let [failure] = &failures[..] else { panic!("{failures:#?}") };
-    assert!(failure.starts_with("crashed       twice[n=256, block=64]: the worker was killed by SIGKILL"), "{failure}");
-    assert!(!failure.contains("its last output"), "{failure}");
+    // Its other case may be running as well.
+    let killed = "crashed       twice[n=256, block=64]: the worker was killed by SIGKILL";
+    assert!(failures.iter().any(|failure| failure.starts_with(killed)), "{failures:#?}");
+    assert!(!failures.concat().contains("its last output"), "{failures:#?}");
 }
