@@ -3,7 +3,7 @@
 //! A terminal shows what fits: the first columns of a wide table, the first rows of a long one. What is left out is
 //! named, with the file that has it. Text for other outputs is not shortened, since their width is unknown.
 
-use comfy_table::{Attribute, Cell as TermCell, CellAlignment, Table as TermTable, presets};
+use comfy_table::{Cell as TermCell, CellAlignment, Table as TermTable, presets};
 
 use super::claims::{ClaimLine, Claims};
 use super::counters::Counted;
@@ -41,6 +41,10 @@ const INDENT: &str = "  ";
 
 /// The outcome of cases that an interrupted run left out.
 const NOT_RUN: &str = "not run";
+
+/// Marks around bold text while a table is laid out: they take no column, and `visible` lets no text contain them.
+const BOLD: char = '\u{200e}';
+const PLAIN: char = '\u{200f}';
 
 /// How text is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +153,7 @@ pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String
     let shown = columns_within(&whole, screen.width);
     let (columns, others) = table.columns.split_at(shown.min(table.columns.len()));
     let fitting = if others.is_empty() { whole } else { drawn(columns, table, screen.styled) };
-    let mut lines: Vec<String> = fitting.lines().map(|line| line.trim_end().to_owned()).collect();
+    let mut lines: Vec<String> = fitting.lines().map(|line| with_escapes(line.trim_end())).collect();
     if table.rows.len() > MOST_ROWS {
         lines.push(format!(" … and {} rows more in {elsewhere}", table.rows.len() - MOST_ROWS));
     }
@@ -158,20 +162,23 @@ pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String
     lines
 }
 
+/// Replaces the marks of bold text by what switches it on and off.
+fn with_escapes(line: &str) -> String {
+    line.replace(BOLD, "\u{1b}[1m").replace(PLAIN, "\u{1b}[0m")
+}
+
 /// Returns the first rows of a table, in its first columns.
 fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     let mut drawn = TermTable::new();
     drawn.load_style(presets::NOTHING);
-    if styled {
-        drawn.enforce_styling();
-    } else {
-        drawn.force_no_tty();
-    }
-    let bold = |cell: TermCell, strong: bool| if strong && styled { cell.add_attribute(Attribute::Bold) } else { cell };
-    drawn.set_header(columns.iter().map(|c| bold(TermCell::new(visible(&c.title)), true)));
+    let bold = |text: &str, strong: bool| match (visible(text), strong && styled) {
+        (text, true) => TermCell::new(format!("{BOLD}{text}{PLAIN}")),
+        (text, false) => TermCell::new(text),
+    };
+    drawn.set_header(columns.iter().map(|column| bold(&column.title, true)));
     for row in table.rows.iter().take(MOST_ROWS) {
         let cells = row.iter().take(columns.len());
-        drawn.add_row(cells.map(|Cell { text, is_strong, .. }| bold(TermCell::new(visible(text)), *is_strong)));
+        drawn.add_row(cells.map(|Cell { text, is_strong, .. }| bold(text, *is_strong)));
     }
     for (i, column) in columns.iter().enumerate() {
         if let Some(drawn) = drawn.column_mut(i)
