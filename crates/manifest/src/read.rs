@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -117,6 +119,14 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// Reads a word that names a value, or reports another one.
+    pub fn word<T: DeserializeOwned>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
+        let DeValue::String(text) = value.get_ref() else { return self.wrong_type(value, expected) };
+        let word: StrDeserializer<'_, serde::de::value::Error> = text.as_ref().into_deserializer();
+        let rule = || format!("must be {expected}, not \"{text}\"");
+        T::deserialize(word).ok().or_else(|| self.wrong_value(value.span(), &rule()))
+    }
+
     /// Reports a value out of bounds; always `None`.
     pub fn wrong_value<T>(&mut self, span: Span, rule: &str) -> Option<T> {
         let message = format!("{} {rule}", self.subject());
@@ -151,6 +161,37 @@ pub trait Read: Sized + Clone {
     /// Reads the value, or reports why it cannot.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
 }
+
+/// Reads a type whose values are words, the names that it also has in other files.
+macro_rules! read_word {
+    ($type:ty, $expected:expr) => {
+        impl Read for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+                reader.word(value, Self::EXPECTED)
+            }
+        }
+    };
+}
+pub(crate) use read_word;
+
+/// Reads an enumeration whose variant depends on the kind of the value.
+macro_rules! read_by_kind {
+    ($type:ty, $expected:expr; $( $($kind:ident)|+ => $variant:ident ),+) => {
+        impl Read for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+                match value.get_ref() {
+                    $( $(DeValue::$kind(_))|+ => Read::read(value, reader).map(Self::$variant), )+
+                    _ => reader.wrong_type(value, Self::EXPECTED),
+                }
+            }
+        }
+    };
+}
+pub(crate) use read_by_kind;
 
 /// A type that can be a field of a [`table!`].
 pub trait Slot: Default + Clone {
@@ -411,6 +452,14 @@ impl<T: Read> Read for At<T> {
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         T::read(value, reader).map(|inner| Self { value: inner, span: value.span() })
+    }
+}
+
+impl<T: Read> Read for Box<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        T::read(value, reader).map(Self::new)
     }
 }
 

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{Expr, Ref, Text};
 use crate::model::{Access, Allocation, ElementType, Vary};
-use crate::read::{At, Must, Read, Reader, table};
+use crate::read::{At, Must, Read, Reader, read_by_kind, read_word, table};
 
 table! {
     /// One buffer of device memory.
@@ -56,57 +56,11 @@ fn element_pattern() -> String {
     format!("\\{{|^\\s*({names}|{})\\s*$", ElementType::VECTORS)
 }
 
-impl Read for Allocation {
-    const EXPECTED: &'static str = "\"once\", \"each_run\" or \"each_run_async\"";
+read_word!(Allocation, "\"once\", \"each_run\" or \"each_run_async\"");
 
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
-        match text.as_ref() {
-            "once" => Some(Self::Once),
-            "each_run" => Some(Self::EachRun),
-            "each_run_async" => Some(Self::EachRunAsync),
-            other => {
-                let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
-                reader.wrong_value(value.span(), &rule)
-            }
-        }
-    }
-}
+read_word!(Vary, "\"permute\"");
 
-impl Read for Vary {
-    const EXPECTED: &'static str = "\"permute\"";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
-        match text.as_ref() {
-            "permute" => Some(Self::Permute),
-            other => {
-                let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
-                reader.wrong_value(value.span(), &rule)
-            }
-        }
-    }
-}
-
-impl Read for Access {
-    const EXPECTED: &'static str = "\"in\", \"out\", \"inout\" or \"scratch\"";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::String(text) => match text.as_ref() {
-                "in" => Some(Self::In),
-                "out" => Some(Self::Out),
-                "inout" => Some(Self::InOut),
-                "scratch" => Some(Self::Scratch),
-                other => {
-                    let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
-                    reader.wrong_value(value.span(), &rule)
-                }
-            },
-            _ => reader.wrong_type(value, Self::EXPECTED),
-        }
-    }
-}
+read_word!(Access, "\"in\", \"out\", \"inout\" or \"scratch\"");
 
 /// A constant (a number or an expression), `"iota"`, a list of all elements, or a table that says how the content is
 /// generated.
@@ -196,20 +150,10 @@ fn one_way_to_fill() -> serde_json::Value {
 /// `[start, step]`.
 pub type RawIota = [Expr; 2];
 
-impl Read for RawFill {
-    const EXPECTED: &'static str =
-        "a number, an expression, \"iota\", a list of all elements, or a table such as { uniform = [0, 1] }";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Table(_) => RawFillTable::read(value, reader).map(Box::new).map(Self::Table),
-            DeValue::Array(_) => Vec::read(value, reader).map(Self::List),
-            DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
-                Expr::read(value, reader).map(Self::Constant)
-            }
-            _ => reader.wrong_type(value, Self::EXPECTED),
-        }
-    }
+read_by_kind! {
+    RawFill,
+    "a number, an expression, \"iota\", a list of all elements, or a table such as { uniform = [0, 1] }";
+    Table => Table, Array => List, String | Integer | Float => Constant
 }
 
 table! {
@@ -249,16 +193,9 @@ table! {
     }
 }
 
-impl Read for RawPrinted {
-    const EXPECTED: &'static str = "a list of lines, or { file = \"…\" }";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Array(_) => Vec::read(value, reader).map(Self::Lines),
-            DeValue::Table(_) => RawPrintedFile::read(value, reader).map(Self::File),
-            _ => reader.wrong_type(value, Self::EXPECTED),
-        }
-    }
+read_by_kind! {
+    RawPrinted, "a list of lines, or { file = \"…\" }";
+    Array => Lines, Table => File
 }
 
 /// Where the expected value comes from.
@@ -302,21 +239,11 @@ table! {
     }
 }
 
-impl Read for RawExpect {
-    const EXPECTED: &'static str = "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw \
-                                    = \"…\" }, { safetensors = \"…\", tensor = \"…\" }, { python = \"…\" } or { cpp = \
-                                    \"…\" }";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Table(_) => RawExpectTable::read(value, reader).map(Box::new).map(Self::Table),
-            DeValue::Array(_) => Vec::read(value, reader).map(Self::List),
-            DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
-                Ref::read(value, reader).map(Self::Reference)
-            }
-            _ => reader.wrong_type(value, Self::EXPECTED),
-        }
-    }
+read_by_kind! {
+    RawExpect,
+    "an expression, a list of all elements, { variant = \"…\" }, { npy = \"…\" }, { raw = \"…\" }, { safetensors = \
+     \"…\", tensor = \"…\" }, { python = \"…\" } or { cpp = \"…\" }";
+    Table => Table, Array => List, String | Integer | Float => Reference
 }
 
 table! {

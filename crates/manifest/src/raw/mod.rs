@@ -25,7 +25,7 @@ pub use variant::{
 
 use crate::model::{KernelCompiler, Regime, Span};
 
-use super::read::{At, Must, Named, Read, Reader, table};
+use super::read::{At, Must, Named, Read, Reader, read_by_kind, table};
 
 table! {
     /// An experiment: which implementation of a GPU kernel is faster, by how much, and is its result correct?
@@ -93,16 +93,9 @@ pub enum RawBaseline {
     Table(At<Named<At<Literal>>>),
 }
 
-impl Read for RawBaseline {
-    const EXPECTED: &'static str = "a variant's name, or a table of it and values of compared axes";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::String(_) => At::read(value, reader).map(Self::Name),
-            DeValue::Table(_) => At::read(value, reader).map(Self::Table),
-            _ => reader.wrong_type(value, Self::EXPECTED),
-        }
-    }
+read_by_kind! {
+    RawBaseline, "a variant's name, or a table of it and values of compared axes";
+    String => Name, Table => Table
 }
 
 /// A list of values, or how to generate one.
@@ -142,16 +135,9 @@ table! {
     }
 }
 
-impl Read for RawAxis {
-    const EXPECTED: &'static str = "a list of values, or a table with `pow2`, `range`, `int` or `npy`";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Array(_) => Vec::read(value, reader).map(Self::List),
-            DeValue::Table(_) => RawAxisTable::read(value, reader).map(Self::Made),
-            _ => reader.wrong_type(value, Self::EXPECTED),
-        }
-    }
+read_by_kind! {
+    RawAxis, "a list of values, or a table with `pow2`, `range`, `int` or `npy`";
+    Array => List, Table => Made
 }
 
 table! {
@@ -263,16 +249,9 @@ pub enum RawPrecision {
     Percent(String),
 }
 
-impl Read for RawPrecision {
-    const EXPECTED: &'static str = "a percentage in a string such as \"0.5%\", or a fraction";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::String(_) => String::read(value, reader).map(Self::Percent),
-            DeValue::Integer(_) | DeValue::Float(_) => f64::read(value, reader).map(Self::Fraction),
-            _ => reader.wrong_type(value, Self::EXPECTED),
-        }
-    }
+read_by_kind! {
+    RawPrecision, "a percentage in a string such as \"0.5%\", or a fraction";
+    String => Percent, Integer | Float => Fraction
 }
 
 /// One value, or a list of values.

@@ -1,6 +1,7 @@
 //! Keys of variants and launches.
 
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::experiment::{Expression, LaunchSpec, LoopSpec};
 use crate::model::{Failure, KernelCompiler, SanitizerClass};
-use crate::read::{At, Inline, Must, Named, Read, Reader, Table as _, table};
+use crate::read::{At, Inline, Must, Named, Read, Reader, Table as _, read_word, table};
 
 table! {
     /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues
@@ -156,17 +157,7 @@ impl Read for RawOff {
     }
 }
 
-impl Read for SanitizerClass {
-    const EXPECTED: &'static str = "\"race\", \"uninitialised\", \"asynchronous\" or \"shuffle\"";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
-        Self::ALL.into_iter().find(|class| class.name() == text.as_ref()).or_else(|| {
-            let rule = format!("must be {}, not \"{text}\"", Self::EXPECTED);
-            reader.wrong_value(value.span(), &rule)
-        })
-    }
-}
+read_word!(SanitizerClass, "\"race\", \"uninitialised\", \"asynchronous\" or \"shuffle\"");
 
 table! {
     /// How the simulator runs a variant; a GPU always runs it whole.
@@ -177,8 +168,8 @@ table! {
 }
 
 /// The blocks of a launch that the simulator runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
-#[schemars(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum RawBlocks {
     /// All of them.
     All,
@@ -186,21 +177,7 @@ pub enum RawBlocks {
     Sample,
 }
 
-impl Read for RawBlocks {
-    const EXPECTED: &'static str = "\"sample\" or \"all\"";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
-        match text.as_ref() {
-            "all" => Some(Self::All),
-            "sample" => Some(Self::Sample),
-            other => {
-                let rule = format!("must be {}, not \"{other}\"", Self::EXPECTED);
-                reader.wrong_value(value.span(), &rule)
-            }
-        }
-    }
-}
+read_word!(RawBlocks, "\"sample\" or \"all\"");
 
 table! {
     /// One step of a sequence: a launch, a loop over steps, or an operation on buffers.
@@ -285,30 +262,12 @@ table! {
     }
 }
 
-impl Read for KernelCompiler {
-    const EXPECTED: &'static str = "\"nvrtc\", \"nvcc\" or \"clang\"";
+read_word!(KernelCompiler, "\"nvrtc\", \"nvcc\" or \"clang\"");
 
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
-        Self::ALL.into_iter().find(|compiler| compiler.name() == text.as_ref()).or_else(|| {
-            let rule = format!("must be {}, not \"{text}\"", Self::EXPECTED);
-            reader.wrong_value(value.span(), &rule)
-        })
-    }
-}
-
-impl Read for Failure {
-    const EXPECTED: &'static str =
-        "\"wrong\", \"invalid\", \"compile_error\", \"launch_error\", \"crashed\", \"timed_out\" or \"trap\"";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let DeValue::String(text) = value.get_ref() else { return reader.wrong_type(value, Self::EXPECTED) };
-        Self::ALL.into_iter().find(|failure| failure.name() == text.as_ref()).or_else(|| {
-            let rule = format!("must be {}, not \"{text}\"", Self::EXPECTED);
-            reader.wrong_value(value.span(), &rule)
-        })
-    }
-}
+read_word!(
+    Failure,
+    "\"wrong\", \"invalid\", \"compile_error\", \"launch_error\", \"crashed\", \"timed_out\" or \"trap\""
+);
 
 /// A list of one to three expressions, or `"occupancy"`.
 #[derive(Debug, Clone, JsonSchema)]

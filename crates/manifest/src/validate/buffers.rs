@@ -10,7 +10,7 @@ use crate::files::reason;
 use crate::model::{Access, Diagnostic, ElementType, Span, Value};
 use crate::npy;
 use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest, Text};
-use crate::read::{At, Named, missing};
+use crate::read::{At, Named, Table as _, missing};
 use crate::regular;
 
 /// The seed that is used if none is given.
@@ -131,7 +131,8 @@ fn iota(word: &Expression) -> FillSpec {
 }
 
 fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span) -> Option<FillSpec> {
-    let given = given(table);
+    let mut given: Vec<&str> = table.given().into_iter().map(|(key, _)| key).collect();
+    given.retain(|key| FILLS.iter().any(|(fill, _)| fill == key));
     if given.len() != 1 {
         if !ctx.faulty(span) {
             let names: Vec<String> = FILLS.iter().map(|(key, _)| format!("`{key}`")).collect();
@@ -149,12 +150,9 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     if let Some(seed) = &table.seed
         && FILLS.contains(&(given[0], false))
     {
-        let message = format!("the fill of `{buffer}` takes no `seed`: nothing in it is random");
-        let message = if given[0] == "csr_columns" || given[0] == "like" {
-            format!("the fill of `{buffer}` takes no `seed`: it has that of the other buffer")
-        } else {
-            message
-        };
+        let is_of_other = matches!(given[0], "csr_columns" | "like");
+        let why = if is_of_other { "it has that of the other buffer" } else { "nothing in it is random" };
+        let message = format!("the fill of `{buffer}` takes no `seed`: {why}");
         ctx.fault(Diagnostic::at(seed.span.clone(), message));
     }
     let seed = table.seed.as_ref().map_or(SEED, |seed| seed.value);
@@ -212,28 +210,6 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
         return Some(FillSpec::Tensor(TensorSpec { file: raw_file(ctx, file), tensor: tensor.clone() }));
     }
     table.raw.as_ref().map(|file| FillSpec::Raw(raw_file(ctx, file)))
-}
-
-/// Returns the keys that a table has, `seed` apart.
-fn given(table: &RawFillTable) -> Vec<&'static str> {
-    let is_given = [
-        table.iota.is_some(),
-        table.uniform.is_some(),
-        table.normal.is_some(),
-        table.sorted.is_some(),
-        table.permutation.is_some(),
-        table.one_hot.is_some(),
-        table.identity.is_some(),
-        table.diagonally_dominant.is_some(),
-        table.zipf.is_some(),
-        table.csr_rows.is_some(),
-        table.csr_columns.is_some(),
-        table.like.is_some(),
-        table.npy.is_some(),
-        table.raw.is_some(),
-        table.safetensors.is_some(),
-    ];
-    FILLS.iter().zip(is_given).filter(|(_, given)| *given).map(|((key, _), _)| *key).collect()
 }
 
 /// The hint for a file that is not found.

@@ -12,7 +12,7 @@ use crate::experiment::{
 use crate::expr::template::Style;
 use crate::model::{Access, Diagnostic, Span};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
-use crate::read::{At, missing};
+use crate::read::{At, Table as _, missing};
 
 /// Returns the shared checks, for the variants without checks of their own.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
@@ -179,9 +179,8 @@ fn of_table(
     (declared, variants): (&Declared, &[&DeclaredVariant]),
 ) -> Option<Expectation> {
     let RawExpectTable { variant, npy, raw, safetensors, tensor, python, cpp } = table;
-    let files = [npy.is_some(), raw.is_some(), safetensors.is_some()];
-    let sources = [variant.is_some(), python.is_some(), cpp.is_some()].into_iter().chain(files);
-    if sources.filter(|given| *given).count() != 1 || tensor.is_some() != safetensors.is_some() {
+    let sources = table.given().into_iter().filter(|(key, _)| *key != "tensor");
+    if sources.count() != 1 || tensor.is_some() != safetensors.is_some() {
         if !ctx.faulty(span) {
             let message = "`expect` needs exactly one of `variant`, `npy`, `raw`, `python`, `cpp`, and `safetensors` \
                            with `tensor`";

@@ -27,13 +27,8 @@ fn step(
     launches: &mut Vec<LaunchSpec>,
 ) -> Option<StepSpec> {
     let fields = &entry.value;
-    let kinds = [
-        fields.r#loop.as_ref().map(|_| "loop"),
-        fields.swap.as_ref().map(|_| "swap"),
-        fields.copy.as_ref().map(|_| "copy"),
-        fields.memset.as_ref().map(|_| "memset"),
-    ];
-    let given: Vec<&str> = kinds.into_iter().flatten().collect();
+    let given = fields.given().into_iter().map(|(key, _)| key);
+    let given: Vec<&str> = given.filter(|key| matches!(*key, "loop" | "swap" | "copy" | "memset")).collect();
     if given.len() > 1 {
         let message = format!("a step has one of `{}`, not all of them", given.join("`, `"));
         ctx.fault(Diagnostic::at(entry.span.clone(), message).hint("write one step for each"));
