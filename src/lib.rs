@@ -13,18 +13,15 @@ pub mod dispatch;
 mod log;
 mod progress;
 
-pub mod execute;
-
-pub mod machine;
-
 pub use runner_backend as backend;
 pub use runner_base::{atomic, host_lock, programs, revision, stats};
 pub use runner_compile as compile;
+pub use runner_execute::{execute, machine};
 pub use runner_manifest as manifest;
 pub use runner_model::{experiment, expr, model, project};
 pub use runner_plan as plan;
 pub use runner_report::{analyse, journal, render};
 
 use runner_base::stdout;
-use runner_model::{cpp, diagnostics, format, npy, regular};
+use runner_model::{diagnostics, format, npy, regular};
 use runner_report::stored;

@@ -15,6 +15,10 @@ const FLOORS: Floors = &[
     ("dispatch", &["execute", "machine", "backend", "log", "plan", "journal", "stdout", "model"]),
     ("log", &["format", "progress"]),
     ("progress", &["format", "model"]),
+];
+
+/// The same for the crate that runs cases on a device.
+const EXECUTE_FLOORS: Floors = &[
     ("execute", &["atomic", "backend", "cpp", "expr", "host_lock", "npy", "programs", "regular", "stats", "model"]),
     ("machine", &["atomic", "backend", "stats", "model"]),
 ];
@@ -103,6 +107,7 @@ const CRATES: &[&str] = &[
     "crates/backend/src",
     "crates/base/src",
     "crates/compile/src",
+    "crates/execute/src",
     "crates/manifest/src",
     "crates/model/src",
     "crates/plan/src",
@@ -114,6 +119,7 @@ const CRATES: &[&str] = &[
 const LAYERED: &[(&str, Floors)] = &[
     ("src", FLOORS),
     ("crates/base/src", BASE_FLOORS),
+    ("crates/execute/src", EXECUTE_FLOORS),
     ("crates/model/src", MODEL_FLOORS),
     ("crates/report/src", REPORT_FLOORS),
     ("crates/simt/src", SIMULATOR_FLOORS),

@@ -18,7 +18,7 @@ const HEADER: [(&str, &str); 2] = [(".version 9.0", ".version 6.3"), (".target s
 
 #[test]
 fn the_committed_ptx_is_made_from_the_source() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/execute/kernels");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/execute/src/execute/kernels");
     let made = ptx(folder.join("kernels.cu"));
     snapshot::assert_is(&made, &folder.join("kernels.ptx"));
 }

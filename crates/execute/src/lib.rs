@@ -1,0 +1,8 @@
+//! Runs the cases of a group on a device, and measures devices themselves.
+
+pub mod execute;
+pub mod machine;
+
+use runner_backend as backend;
+use runner_base::{atomic, host_lock, programs, stats};
+use runner_model::{cpp, expr, model, npy, regular};
