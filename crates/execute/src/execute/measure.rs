@@ -95,9 +95,8 @@ fn measure_all(cases: &mut Cases<'_, '_>) -> Result<Vec<Track>, Halt> {
     let host = timing.end(cases);
     let mut tracks = measured?;
     for track in host {
-        let place = track.place;
+        check_last(cases, &track)?;
         tracks.push(track);
-        check_last(cases, place)?;
     }
     Ok(tracks)
 }

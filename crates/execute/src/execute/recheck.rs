@@ -106,17 +106,18 @@ fn judge_another_run(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Hal
     judge_result(cases, place, &format!(", in timed run 1 after the last sample ({regime})")).map(drop)
 }
 
-/// Checks the results of the last timed launch.
-pub fn check_last(cases: &mut Cases<'_, '_>, place: usize) -> Result<(), Halt> {
-    let job = &cases.bench.job.cases[place];
+/// Checks the results of the last timed launch of a track.
+pub fn check_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+    let job = &cases.bench.job.cases[track.place];
     cases.bench.announce(job, Activity::Rechecking, host_allowance(job));
     let phase = cases.bench.spend(Phase::Check);
-    let checked = judge_last(cases, place);
+    let checked = judge_last(cases, track);
     cases.bench.spend(phase);
     checked
 }
 
-fn judge_last(cases: &mut Cases<'_, '_>, place: usize) -> Result<(), Halt> {
+fn judge_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+    let place = track.place;
     if let Some(found) = cases.step(place, |bench, case| find_trespass(bench, case))?.flatten() {
         return Err(attribute(cases, &found, Some(place)));
     }
@@ -124,7 +125,12 @@ fn judge_last(cases: &mut Cases<'_, '_>, place: usize) -> Result<(), Halt> {
         // It is restored from now on; the times so far may be those of launches that found a result in it.
         return Err(Halt::Spoiled);
     }
-    judge_result(cases, place, "").map(drop)
+    judge_result(cases, place, &name_last_sample(track)).map(drop)
+}
+
+/// Which sample the last one of a track is, for a message.
+fn name_last_sample(track: &Track) -> String {
+    format!(", in timed sample {} ({})", track.rounds.len(), track.regime)
 }
 
 /// Checks the result of the last timed run of a track. Where a sample is several runs, some checks repeat it, run by
@@ -140,7 +146,7 @@ pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut Track) -> Result<(), 
 
 fn judge_sample(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     let Track { place, regime, series, .. } = track;
-    let mut at = format!(", in timed sample {} ({regime})", track.rounds.len());
+    let mut at = name_last_sample(track);
     let is_several = series.launches > 1 && series.others.is_empty();
     let choice = below(&mut cases.bench.secret, 3);
     if is_several && (choice == 0 || track.audit.is_thorough(track.rounds.len())) {
@@ -200,9 +206,7 @@ fn poison_places(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop
 /// Checks what the last run left; false if the case has ended. `at` says in a message which run it was.
 fn judge_result(cases: &mut Cases<'_, '_>, place: usize, at: &str) -> Result<bool, Halt> {
     let judgement = cases.step(place, |bench, case| {
-        if !at.is_empty() {
-            bench.announce(case.job, Activity::Rechecking, host_allowance(case.job));
-        }
+        bench.announce(case.job, Activity::Rechecking, host_allowance(case.job));
         judge_results(bench, case)
     })?;
     let Some(judgement) = judgement else { return Ok(false) };

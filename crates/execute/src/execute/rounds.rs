@@ -129,7 +129,7 @@ fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize)
     if may_stop && is_enough(tracks, own, baseline, plan) {
         tracks[own].close();
         end(tracks, place);
-        return check_last(cases, place);
+        return check_last(cases, &tracks[own]);
     }
     let track = &mut tracks[own];
     let sampled = track.seconds();

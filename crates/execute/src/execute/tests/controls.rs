@@ -165,7 +165,7 @@ fn right_the_first_time_and_wrong_on_the_last_timed_launch_is_wrong() {
         if call.nth == 12 { call.write(1, 4 * 7, &[0; 4]) } else { Ok(()) }
     });
     assert_eq!(said.verdict("it"), Some(&Verdict::Pass));
-    assert_eq!(place(&said.mismatch("it")), ("out", 7, 1, N));
+    assert_eq!(place(&said.mismatch("it")), ("out, in timed sample 10 (cold)", 7, 1, N));
     assert_eq!(said.device.launched().len(), 13);
 }
 
