@@ -10,6 +10,7 @@ mod cuda_source;
 pub mod draft;
 mod element;
 mod files;
+mod kernel_body;
 mod load;
 mod raw;
 mod read;

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::cuda_source::{
     LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head, is_name, tokens, without_directives,
 };
+use super::kernel_body::KernelBody;
 use crate::includes::{Scanner, SearchPath};
 
 /// The declaration of a `__global__` function.
@@ -19,6 +20,8 @@ pub struct Signature {
     pub template: Vec<TemplateParameter>,
     /// The parameters in their order.
     pub parameters: Vec<Parameter>,
+    /// What the kernel does with them; `None` for a declaration without a body.
+    pub body: Option<KernelBody>,
     /// Whether the file itself defines it, and no file that it includes.
     pub own: bool,
 }
@@ -61,8 +64,11 @@ pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
         let Some(content) = &file.content else { continue };
         for signature in scan(&content.text, place == 0) {
             // A declaration and its definition are one kernel.
-            if !found.iter().any(|known| known.name == signature.name && known.template == signature.template) {
-                found.push(signature);
+            let is_same = |known: &&mut Signature| known.name == signature.name && known.template == signature.template;
+            match found.iter_mut().find(is_same) {
+                Some(known) if known.body.is_none() => known.body = signature.body,
+                Some(_) => {}
+                None => found.push(signature),
             }
         }
     }
@@ -113,12 +119,33 @@ fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     let begin = tokens[before..at].iter().rposition(|token| matches!(*token, ";" | "}" | "{"));
     let begin = begin.map_or(before, |end| before + end + 1);
     let parameters = split(&tokens[name + 2..close]).into_iter().map(parameter);
+    let parameters: Vec<Parameter> =
+        parameters.filter(|parameter| parameter.base != "void" || parameter.pointers > 0).collect();
+    let names: Vec<&str> = parameters.iter().filter_map(|parameter| parameter.name.as_deref()).collect();
     Some(Signature {
         name: tokens[name].to_owned(),
         template: template(&tokens[begin..at]),
-        parameters: parameters.filter(|parameter| parameter.base != "void" || parameter.pointers > 0).collect(),
+        body: body(&tokens[close + 1..]).map(|body| KernelBody::read(body, &names)),
+        parameters,
         own,
     })
+}
+
+/// Returns the tokens between the braces that open after the parameters of a kernel, up to the next kernel where they
+/// are not closed; `None` for a declaration.
+fn body<'t, 'a>(after: &'t [&'a str]) -> Option<&'t [&'a str]> {
+    let after = after.strip_prefix(&["{"])?;
+    let mut depth = 1_usize;
+    let ends = |token: &&str| {
+        match *token {
+            "{" => depth += 1,
+            "}" => depth -= 1,
+            _ => {}
+        }
+        depth == 0 || *token == "__global__"
+    };
+    let end = after.iter().position(ends);
+    Some(&after[..end.unwrap_or(after.len())])
 }
 
 /// Returns the parameters of the template header that begins here.

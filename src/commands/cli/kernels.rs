@@ -14,11 +14,13 @@ pub struct KernelArgs {
     /// kernel of the file].
     #[arg(long, short = 'k', value_name = "KERNEL")]
     pub kernel: Vec<String>,
-    /// Elements of every buffer and value of integer parameters; several with commas, as in `2**20,2**24` [default:
-    /// 2**24, or 2**16 on the simulator].
+    /// Elements of every buffer and value of integer parameters; several with commas, as in `2**20,2**24`. Where threads
+    /// or blocks have two dimensions, buffers have n * n elements [default: 2**24, or 2**16 on the simulator; 2**12 and
+    /// 2**8 for n * n].
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub n: Vec<String>,
-    /// Threads per block, as in `256` or `32,8`: once for all kernels, or repeated for each [default: 256].
+    /// Threads per block, as in `256` or `32,8`: once for all kernels, or repeated for each [default: 256, or 16,16
+    /// where threads have two dimensions].
     #[arg(long, value_name = "THREADS")]
     pub block: Vec<String>,
     /// Blocks, as in `ceil_div(n, 4 * block)`: once for all kernels, or repeated for each [default: as many as
@@ -40,8 +42,9 @@ fn fraction(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Pointers to const become inputs of n random elements, other pointers outputs of n elements, integers n, and floats 1. \
-The outputs of every kernel are compared with those of the first.")]
+Pointers to const become inputs of n random elements, and so do pointers that the kernel only reads. Other pointers \
+become outputs of n elements; where the kernel reads them first, as in y[i] += x[i], they also have a content before. \
+Integers become n, and floats 1. The outputs of every kernel are compared with those of the first.")]
 pub struct TryArgs {
     /// CUDA C++ file, or kernels of several: `a.cu:old b.cu:new`.
     #[arg(required = true, value_name = "FILE[:KERNEL]")]

@@ -150,3 +150,40 @@ fn experiments_are_listed_with_their_variants_and_axes() {
     fs::write(folder.path().join("experiments/broken.toml"), "[experiment]\n").unwrap();
     expect(&folder, &["list"], 2, &["broken.toml", "scale           2"]);
 }
+
+const UPDATES: &str = "\
+__global__ void plain(int n, float a, float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }
+__global__ void twice(int n, float a, float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2 * a * x[i] + y[i]; }
+__global__ void adds(int n, float a, float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) atomicAdd(&y[i], a * x[i]); }
+__device__ void add(float *y, float x) { atomicAdd(y, x); }
+__global__ void passes_on(int n, float a, float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) add(y + i, a * x[i]); }
+__global__ void transpose(const float *in, float *out, int rows, int columns)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < columns && y < rows) out[x * rows + y] = in[y * columns + x];
+}
+";
+
+/// Tries kernels of `k.cu`.
+fn attempt<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [&TRY[..], &["k.cu"], arguments].concat()
+}
+
+#[test]
+fn a_kernel_that_updates_a_buffer_is_compared_with_what_the_buffer_held() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.cu"), UPDATES).unwrap();
+    let right = ["x = f32[n], input, uniform", "y = f32[n], input and output, uniform", "2 of 2 cases"];
+    expect(&folder, &attempt(&["-k", "plain", "-k", "adds"]), 0, &right);
+    expect(&folder, &attempt(&["-k", "plain", "-k", "twice"]), 1, &["1024 of 1024 elements are wrong"]);
+    // The pointer is passed on, so the text does not show that it is updated.
+    let refused = ["read of 4 bytes", "(buffer `y` + 0), which was never written", "--arg y=inout"];
+    expect(&folder, &attempt(&["-k", "passes_on"]), 1, &refused);
+    expect(&folder, &attempt(&["-k", "plain", "-k", "passes_on", "--arg", "y=inout"]), 0, &["2 of 2 cases"]);
+    let square = ["out = f32[n * n], output", "1 of 1 cases run"];
+    expect(&folder, &["try", "--backend", "sim", "--n", "50", "k.cu", "-k", "transpose"], 0, &square);
+}

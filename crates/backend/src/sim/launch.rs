@@ -30,7 +30,8 @@ impl SimDevice {
         let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
             LaunchError::Refused(error) => host_error(error),
             LaunchError::Trap(trap) => {
-                let (message, printed) = (trap.to_string(), trap.printed);
+                let message = format!("{trap}{}", remedy(&trap));
+                let printed = trap.printed;
                 match trap.kind {
                     TrapKind::Deadline(limit) => DeviceError::TimedOut { limit, message, printed },
                     TrapKind::Communication => DeviceError::Driver { call: "simulate", message },
@@ -74,6 +75,18 @@ fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: 
             DeviceError::TimedOut { limit, message: say(message), printed: after(printed, &own) }
         }
         other => other,
+    }
+}
+
+/// Returns what to do about a read of a buffer that was never written; empty for other faults.
+fn remedy(trap: &simt::Trap) -> String {
+    let site = trap.site.as_ref().filter(|_| trap.kind == TrapKind::Uninitialised);
+    match site.and_then(|site| site.allocation.strip_prefix("buffer `")?.strip_suffix('`')) {
+        Some(name) => format!(
+            "; if it is to begin with a content, make it `access = \"inout\"` with a `fill` (`runner try`: \
+             --arg {name}=inout), or else write it first"
+        ),
+        None => String::new(),
     }
 }
 

@@ -16,6 +16,7 @@ use super::printed;
 use super::repeat::{count_instructions, repeat};
 use super::sets::{FIRST, MIXED};
 use super::stop::{Lost, Stop};
+use super::unfounded::find_unfounded;
 use super::values::{begin_functions, keep_for_others};
 use super::variables::preparation;
 use crate::backend::{Batch, CountReport};
@@ -198,7 +199,8 @@ fn check_one<'a>(
     }
     if is_right(&verdict) {
         keep_for_others(bench, case)?;
-        if let Some(mismatch) = repeat(bench, case)? {
+        let unfounded = find_unfounded(bench, case, &verdict)?;
+        if let Some(mismatch) = unfounded.map_or_else(|| repeat(bench, case), |found| Ok(Some(found)))? {
             return Ok(Verdict::Mismatch(mismatch));
         }
         // A device without a clock has no timed launches.

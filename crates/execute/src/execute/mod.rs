@@ -49,6 +49,7 @@ mod structured;
 mod throttling;
 mod track;
 mod typed;
+mod unfounded;
 mod unwritten;
 mod values;
 mod variables;

@@ -12,6 +12,7 @@ use super::judge::judge_results;
 use super::series::{take_sample, timed_batch, timed_run};
 use super::stop::Stop;
 use super::track::{Role, Track};
+use super::unfounded::advise;
 use super::variables::look_at_variables;
 use crate::backend::Series;
 use crate::model::{Access, Activity, Outcome, Phase, Regime};
@@ -214,6 +215,11 @@ fn judge_result(cases: &mut Cases<'_, '_>, place: usize, at: &str) -> Result<boo
     // A changed input makes wrong results of right kernels.
     look_at_inputs(cases)?;
     mismatch.what.push_str(at);
+    match cases.try_step(place, |bench, case| advise(bench, case)) {
+        Ok(advice) => mismatch.what.push_str(advice),
+        Err(Stop::Lost(lost)) => return Err(cases.lose(place, lost).into()),
+        Err(Stop::Case(_)) => {}
+    }
     cases.settle(place, Outcome::Wrong { mismatch });
     Ok(false)
 }

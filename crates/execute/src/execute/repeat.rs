@@ -17,6 +17,7 @@ use super::intact::find_changed_input;
 use super::judge::judge;
 use super::sets::{FIRST, MIXED, OTHER};
 use super::stop::Stop;
+use super::unfounded::advise;
 use super::values::keep_for_others;
 use super::variables::{look_at_variables, preparation, undeclared_variables};
 use crate::backend::{Batch, CountReport, Prepare};
@@ -125,10 +126,15 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
         let poison = if job.sampled { Poison::Checked } else { Poison::Timed };
         let prepare = preparation(bench, case, poison);
         bench.device.run(&Batch::once(prepare, case.steps().to_vec()))?;
-        mismatch.what.push_str(match judge(bench, case)?.mismatch() {
-            None => ", in a launch that finds outputs, variables and scratch as an earlier launch left them",
-            Some(_) => PLACES[set],
-        });
+        if judge(bench, case)?.mismatch().is_none() {
+            let carried = ", in a launch that finds outputs, variables and scratch as an earlier launch left them";
+            mismatch.what.push_str(carried);
+            return Ok(Some(mismatch));
+        }
+        mismatch.what.push_str(PLACES[set]);
+        if bench.device.clock().is_some() {
+            mismatch.what.push_str(advise(bench, case)?);
+        }
         return Ok(Some(mismatch));
     }
     if varies {

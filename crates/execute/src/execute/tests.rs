@@ -12,6 +12,7 @@ mod measuring;
 mod metering;
 mod plugins;
 mod printing;
+mod reading_outputs;
 mod regimes;
 mod repeating;
 mod rig;

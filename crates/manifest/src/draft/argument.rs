@@ -2,6 +2,7 @@
 
 use super::{Request, Wanted};
 use crate::element::{element, is_vector};
+use crate::kernel_body::Access;
 use crate::model::ElementType;
 use crate::signature::Parameter;
 
@@ -166,12 +167,37 @@ pub fn place(
         What::Number { value: wish.value.clone().unwrap_or_else(|| default.to_owned()) }
     } else {
         What::Buffer {
-            role: wish.role.unwrap_or(if is_input { Role::In } else { Role::Out }),
-            len: wish.value.clone().unwrap_or_else(|| "n".to_owned()),
+            role: wish.role.unwrap_or_else(|| if is_input { Role::In } else { role(request, position) }),
+            len: wish.value.clone().unwrap_or_else(|| default_len(request).to_owned()),
             fill: wish.fill.clone().unwrap_or_else(|| default_fill(element)),
         }
     };
     Ok(Place { name, element, what })
+}
+
+/// Returns what the buffer of a pointer that is not const is for, by what the bodies of the kernels do with it.
+fn role(request: &Request, position: usize) -> Role {
+    let access = |wanted: &Wanted| {
+        let name = wanted.signature.parameters.get(position)?.name.as_deref()?;
+        Some(wanted.signature.body.as_ref()?.access(name))
+    };
+    let accesses: Vec<Access> = request.kernels.iter().map(|wanted| access(wanted).unwrap_or_default()).collect();
+    match accesses.iter().filter(|access| **access == Access::Read).count() {
+        _ if accesses.contains(&Access::Updated) => Role::InOut,
+        0 => Role::Out,
+        count if count == accesses.len() => Role::In,
+        _ => Role::InOut,
+    }
+}
+
+/// Returns the length of buffers: where the threads of a kernel have two dimensions, `n` is that of each.
+fn default_len(request: &Request) -> &'static str {
+    if request.kernels.iter().any(|wanted| dimensions(wanted) > 1) { "n * n" } else { "n" }
+}
+
+/// Returns how many dimensions a kernel's grid has, as far as its body shows.
+pub fn dimensions(wanted: &Wanted) -> usize {
+    wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions.max(body.block_dimensions))
 }
 
 fn default_fill(element: ElementType) -> Fill {

@@ -1,7 +1,8 @@
 //! Drafts the text of a manifest from the kernels of a source: what `runner try` runs and `runner init` writes.
 //!
-//! Pointers become buffers of `n` elements, integers become `n`, floats 1. The kernels get the same buffers, and the
-//! outputs of each are compared with those of the first.
+//! Pointers become buffers of `n` elements, or `n * n` where threads or blocks have two dimensions, integers become `n`,
+//! floats 1. What a kernel reads before it writes it is an input, too. The kernels get the same buffers, and the outputs
+//! of each are compared with those of the first.
 
 mod argument;
 mod text;
@@ -9,7 +10,7 @@ mod triton;
 
 pub use triton::TritonKernel;
 
-use argument::{Place, Wish, place};
+use argument::{Place, Wish, dimensions, place};
 
 use super::cuda_source::tokens;
 use super::signature::{Signature, TemplateParameter, joined, split};
@@ -57,6 +58,8 @@ pub struct Draft {
     places: Vec<Place>,
     variants: Vec<Variant>,
     tolerance: Option<f64>,
+    /// Whether buffers have `n * n` elements.
+    is_square: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -97,7 +100,8 @@ impl Draft {
         }
         if faults.is_empty() {
             let Request { name, n, tolerance, .. } = request.clone();
-            Ok(Self { name, n, places, variants, tolerance })
+            let is_square = request.kernels.iter().any(|wanted| dimensions(wanted) > 1);
+            Ok(Self { name, n, places, variants, tolerance, is_square })
         } else {
             Err(faults)
         }
@@ -218,20 +222,20 @@ fn variants(request: &Request, faults: &mut Vec<String>) -> Vec<Variant> {
     }
     let block_of = |texts: &[String], place: usize| {
         let text = if texts.len() > 1 { texts.get(place) } else { texts.first() }?;
-        Some(dimensions(text))
+        Some(parts(text))
     };
     let mut found: Vec<Variant> = Vec::new();
     for (place, wanted) in request.kernels.iter().enumerate() {
-        let block = block_of(&request.block, place).unwrap_or_else(|| vec!["256".to_owned()]);
+        let threads = wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions);
+        let block = block_of(&request.block, place).unwrap_or_else(|| match threads {
+            1 => vec!["256".to_owned()],
+            _ => vec!["16".to_owned(); 2],
+        });
         let grid = block_of(&request.grid, place).unwrap_or_else(|| {
-            if block.len() > 1 {
-                let shown = block.join(",");
-                faults.push(format!(
-                    "--block {shown} has {} dimensions: name the grid with --grid, as in --grid 'ceil_div(n, 32),1'",
-                    block.len()
-                ));
-            }
-            vec!["ceil_div(n, block)".to_owned()]
+            grid(wanted, &block).unwrap_or_else(|fault| {
+                faults.push(fault);
+                Vec::new()
+            })
         });
         let mut name = name_of(request, wanted);
         let alike =
@@ -246,8 +250,27 @@ fn variants(request: &Request, faults: &mut Vec<String>) -> Vec<Variant> {
     found
 }
 
+/// Returns as many blocks as give every element a thread, or what to pass where the kernel does not show how many.
+fn grid(wanted: &Wanted, block: &[String]) -> Result<Vec<String>, String> {
+    match (dimensions(wanted), block) {
+        (3, _) => Err(format!(
+            "{}: `{}` has a grid of three dimensions: name it and what follows from it, as in --block 8,8,4 --grid \
+             'ceil_div(n, 8),ceil_div(n, 8),ceil_div(n, 4)' --arg NAME=n*n*n for each buffer",
+            wanted.file, wanted.kernel
+        )),
+        (2, [_]) => Ok(vec!["ceil_div(n, block)".to_owned(), "n".to_owned()]),
+        (2, [x, y]) => Ok(vec![format!("ceil_div(n, {x})"), format!("ceil_div(n, {y})")]),
+        (_, [_]) => Ok(vec!["ceil_div(n, block)".to_owned()]),
+        _ => Err(format!(
+            "--block {} has {} dimensions: name the grid with --grid, as in --grid 'ceil_div(n, 32),1'",
+            block.join(","),
+            block.len()
+        )),
+    }
+}
+
 /// Returns the expressions between commas that are in no brackets.
-fn dimensions(text: &str) -> Vec<String> {
+fn parts(text: &str) -> Vec<String> {
     let mut depth = 0;
     let is_comma = |c: char| {
         match c {

@@ -15,6 +15,11 @@ __global__ void doubles(const double *in, double *out, unsigned n) {}
 __global__ void vectors(const float4 *in, float4 *out, unsigned n) {}
 __global__ void structs(Config config, Thing *things, float &r, float4 v) {}
 template <typename T, int N = 4> __global__ void generic(const T *in, T *out, unsigned n) {}
+__global__ void saxpy(int n, float a, float *x, float *y) { int i = threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }
+__global__ void transpose(const float *in, float *out, int rows, int columns)
+{ int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y; out[x * rows + y] = in[y]; }
+__global__ void batched(const float *in, float *out, int n) { out[blockIdx.y * n + threadIdx.x] = in[blockIdx.y]; }
+__global__ void volume(const float *in, float *out, int n) { out[threadIdx.z] = in[0]; }
 template <int N> __global__ void needs(const float *in, float *out, unsigned n) {}
 ";
 
@@ -95,6 +100,43 @@ fn templates_vectors_and_options_are_understood() {
     }
     let alone = drafted(&["fewer"], |_| {});
     assert!(!alone.contains("check") && alone.contains("[on.sim.axes]\nn = { int = [\"2**16\"] }"), "{alone}");
+}
+
+#[test]
+fn what_a_kernel_reads_first_has_a_content_and_what_it_only_reads_is_no_output() {
+    let [text, _] = draft(&["saxpy", "saxpy"], |_| {}).unwrap_or_default();
+    for part in [
+        "[buffers.x]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [0, 1] }\naccess = \"in\"",
+        "[buffers.y]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [0, 1] }\naccess = \"inout\"",
+        "[[check]]\nactual = \"y\"",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+    }
+    // An explicit request is followed.
+    let [text, _] = draft(&["saxpy"], |request| request.arguments = vec!["y=out".into()]).unwrap_or_default();
+    assert!(text.contains("access = \"out\"") && !text.contains("inout"), "{text}");
+}
+
+#[test]
+fn kernels_of_two_dimensions_get_a_square_and_those_of_three_are_refused() {
+    let [text, _] = draft(&["transpose"], |_| {}).unwrap_or_default();
+    for part in [
+        "[axes]\nn = { int = [\"2**12\"] }\n\n[on.sim.axes]\nn = { int = [\"2**8\"] }",
+        "[buffers.out]\ntype   = \"f32\"\nlen    = \"n * n\"",
+        "grid   = [\"ceil_div(n, 16)\", \"ceil_div(n, 16)\"]\nblock  = [\"16\", \"16\"]",
+        "args   = [\"input\", \"out\", \"i32(n)\", \"i32(n)\"]",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+    }
+    let [text, _] = draft(&["transpose"], |request| request.block = vec!["32,8".into()]).unwrap_or_default();
+    assert!(text.contains("grid   = [\"ceil_div(n, 32)\", \"ceil_div(n, 8)\"]"), "{text}");
+    let [text, _] = draft(&["batched"], |_| {}).unwrap_or_default();
+    assert!(text.contains("grid   = [\"ceil_div(n, block)\", \"n\"]\nblock  = [\"block\"]"), "{text}");
+    refused(&["volume"], &[], &["k.cu: `volume` has a grid of three dimensions", "--block 8,8,4 --grid"]);
+    let given = draft(&["volume"], |request| {
+        (request.block, request.grid) = (vec!["8,8,4".into()], vec!["1,1,1".into()]);
+    });
+    assert!(given.is_ok_and(|[text, _]| text.contains("block  = [\"8\", \"8\", \"4\"]")));
 }
 
 #[test]

@@ -8,6 +8,9 @@ use super::{Draft, Variant};
 /// Sizes if none is asked for: for a GPU, and for the simulator.
 const SIZES: [&str; 2] = ["2**24", "2**16"];
 
+/// The same where it is the side of a square.
+const SIDES: [&str; 2] = ["2**12", "2**8"];
+
 impl Draft {
     /// Returns the manifest.
     pub fn text(&self) -> String {
@@ -56,11 +59,12 @@ impl Draft {
         );
         let sizes = |sizes: &[&str]| sizes.iter().map(|size| quoted(size)).collect::<Vec<_>>().join(", ");
         let given: Vec<&str> = self.n.iter().map(String::as_str).collect();
-        let cuda = if given.is_empty() { &SIZES[..1] } else { &given[..] };
+        let default = if self.is_square { SIDES } else { SIZES };
+        let cuda = if given.is_empty() { &default[..1] } else { &given[..] };
         out.line(&format!("[axes]\nn = {{ int = [{}] }}", sizes(cuda)));
         if given.is_empty() {
             out.gap("The simulator runs every thread on the host: smaller sizes count the same things.");
-            out.line(&format!("[on.sim.axes]\nn = {{ int = [{}] }}", sizes(&SIZES[1..])));
+            out.line(&format!("[on.sim.axes]\nn = {{ int = [{}] }}", sizes(&default[1..])));
         }
     }
 
@@ -122,7 +126,8 @@ fn buffer(out: &mut Writer, Place { name, element, what }: &Place) {
             "An input: random numbers. `access` can be in, out, inout (filled again before every launch) or scratch."
         }
         (false, true) => "An output: every element is poisoned before a launch, so that a missing write is seen.",
-        _ => "",
+        (true, true) => "An input that is also an output: it is filled again before every launch.",
+        (false, false) => "",
     });
     out.line(&format!("[buffers.{name}]\ntype   = \"{element}\"\nlen    = {}", quoted(len)));
     if role.is_filled() {

@@ -8,7 +8,7 @@ use crate::exec::access::{Region, addresses, enter, misaligned, region, same_reg
 use crate::exec::cell::Cell;
 use crate::exec::context::Context;
 use crate::exec::sanitizer;
-use crate::exec::traffic::note_written;
+use crate::exec::traffic::{note_written, reads_unwritten, uninitialised};
 use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{Row, each, instance};
@@ -84,6 +84,9 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
     }
     if cx.launch.sanitize {
         if r.space == StateSpace::GLOBAL {
+            if !i.has(Access::REPLACES) && reads_unwritten(cx, &a, &s, bytes) {
+                return uninitialised(cx, i, &a, bytes);
+            }
             note_written(cx, &a, &s, bytes);
         }
         if let Some(stopped) = sanitizer::atomic(cx, i, &a, &s, &r, bytes) {

@@ -16,7 +16,7 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
         StateSpace::GLOBAL => {
             footprint::count(&mut cx.counters.global_load, cx.mask, a, s, bytes);
             if cx.launch.sanitize {
-                if !written(cx, a, s, bytes) && cx.launch.shadow.ignored().reports(Fault::Unwritten) {
+                if reads_unwritten(cx, a, s, bytes) {
                     return Some(uninitialised(cx, i, a, bytes));
                 }
                 return sanitizer::load(cx, i, a, s, r, bytes);
@@ -130,6 +130,12 @@ fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
         }
     }
     true
+}
+
+/// Whether active lanes read global memory that was never written, and that is reported.
+#[inline(always)]
+pub fn reads_unwritten(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
+    !written(cx, a, s, bytes) && cx.launch.shadow.ignored().reports(Fault::Unwritten)
 }
 
 #[inline(always)]

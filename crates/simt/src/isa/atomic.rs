@@ -56,7 +56,8 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let local_order = aux.space() == StateSpace::SHARED;
     let polls = if matches!(operation, "cas" | "exch") || strong.is_some() { Access::POLL } else { Access::empty() };
     let release = if matches!(strong, Some("release" | "acq_rel")) { Access::RELEASE } else { Access::empty() };
-    let aux = (aux | Access::STRONG | polls | release).with_elements(1);
+    let replaces = if operation == "exch" { Access::REPLACES } else { Access::empty() };
+    let aux = (aux | Access::STRONG | polls | release | replaces).with_elements(1);
     let inst = b.emit(run, [d, row, x, y], u8::from(returns), imm, aux.bits());
     inst.address = 1;
     inst.polls = returns && !local_order;

@@ -40,6 +40,8 @@ bitflags! {
         const VOLATILE = 0x8000;
         /// Constant memory, which is in global memory here: registers have addresses of 32 bits.
         const CONST = 0x1_0000;
+        /// An atomic that replaces the value whatever it is.
+        const REPLACES = 0x2_0000;
     }
 
     /// A branch or a guard.

@@ -294,3 +294,48 @@ fn arguments_that_do_not_fit_the_parameters_are_told_apart_from_limits() {
     let large = bench.launch("out_of_bounds", [1, 1, 1], [2048, 1, 1], &[data, Arg::Int(0)]);
     assert!(matches!(large, Err(LaunchError::Refused(SimError::Launch(_)))), "{large:?}");
 }
+
+/// `increments`: every thread adds one to its element. `exchanges`: it replaces its element by one, and adds one then.
+const ATOMICS: &str = ".version 8.5
+.target sm_90
+.address_size 64
+
+.visible .entry increments(.param .u64 data)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    red.global.add.u32 [%rd3], 1;
+    ret;
+}
+
+.visible .entry exchanges(.param .u64 data)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    atom.global.exch.b32 %r2, [%rd3], 1;
+    red.global.add.u32 [%rd3], 1;
+    ret;
+}
+";
+
+#[test]
+fn atomics_that_add_to_what_was_never_written_are_caught_and_exchanges_write_it() {
+    let mut b = Bench::new(ATOMICS);
+    let data = b.machine.alloc(128).unwrap();
+    b.machine.write(data, &[0; 80]).unwrap();
+    let mut launch = |kernel: &str| b.launch(kernel, [1, 1, 1], [32, 1, 1], &[Arg::Address(data)]);
+    let Err(LaunchError::Trap(trap)) = launch("increments") else { panic!("no trap") };
+    assert_eq!((trap.kind, trap.thread), (TrapKind::Uninitialised, Some([20, 0, 0])), "{trap}");
+    assert!(trap.message.starts_with("read of 4 bytes at") && trap.site.unwrap().offset == 80, "{}", trap.message);
+    launch("exchanges").unwrap();
+    launch("increments").unwrap();
+    assert_eq!(b.ints(data, 32), [3; 32]);
+}
