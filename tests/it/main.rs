@@ -35,6 +35,7 @@ mod gpu_timing;
 mod gpu_vectors;
 mod guides;
 mod kernels;
+mod keys;
 mod manual;
 mod own_kernels;
 mod paired;

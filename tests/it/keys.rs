@@ -1,0 +1,138 @@
+//! The page of the manifest's keys is made from its schema, which is made from the types that the keys are read into.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::snapshot;
+
+const HEAD: &str = "# Keys of the manifest
+
+Every table and key, as an editor with the JSON Schema shows them. [The manifest](manifest.md) explains them, with defaults and
+examples.
+";
+
+struct Schema(Value);
+
+impl Schema {
+    /// The name of a definition and what it says; the schema itself if it refers to none.
+    fn resolve<'s>(&'s self, schema: &'s Value) -> (&'s str, &'s Value) {
+        let target = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+        let name = target.and_then(|target| target.rsplit('/').next());
+        name.map_or(("", schema), |name| (name, &self.0["definitions"][name]))
+    }
+
+    /// What a key takes, in the words of the page of manifests.
+    fn kind(&self, schema: &Value) -> String {
+        let (name, schema) = self.resolve(schema);
+        match name {
+            "Literal" => return "value".to_owned(),
+            "Expression" => return "expression".to_owned(),
+            "Template" => return "template".to_owned(),
+            "TemplateOrNumber" => return "template, number or bool".to_owned(),
+            _ => {}
+        }
+        let words = |list: &Value, word: &dyn Fn(&Value) -> String| {
+            let mut words: Vec<String> = list.as_array().unwrap().iter().map(word).collect();
+            words.dedup();
+            words.join(" or ")
+        };
+        let text = |value: &Value| format!("`{}`", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        if schema.get("properties").is_some() {
+            return "table".to_owned();
+        }
+        if let Some(value) = schema.get("const") {
+            return text(value);
+        }
+        if let Some(values) = schema.get("enum") {
+            return words(values, &text);
+        }
+        if let Some(choice) = schema.get("anyOf").or_else(|| schema.get("oneOf")) {
+            return words(choice, &|choice| self.kind(choice));
+        }
+        let one = |kind: &str| match kind {
+            "array" => format!("list of {}", self.kind(&schema["items"])),
+            "object" if schema["additionalProperties"].is_object() => {
+                format!("table of {}", self.kind(&schema["additionalProperties"]))
+            }
+            "object" => "table".to_owned(),
+            "string" => "text".to_owned(),
+            "boolean" => "bool".to_owned(),
+            other => other.to_owned(),
+        };
+        schema["type"].as_str().map_or_else(|| words(&schema["type"], &|kind| one(kind.as_str().unwrap())), one)
+    }
+
+    /// The definitions of tables that a key takes, each with what is before and behind the key's name in its heading.
+    fn tables<'s>(
+        &'s self,
+        schema: &'s Value,
+        form: (&'static str, &'static str),
+    ) -> Vec<(&'s str, (&'static str, &'static str))> {
+        let (name, schema) = self.resolve(schema);
+        if schema.get("properties").is_some() {
+            return vec![(name, form)];
+        }
+        let choices = ["anyOf", "oneOf"].iter().filter_map(|key| schema[key].as_array()).flatten();
+        let inner = choices.map(|choice| (choice, form));
+        let items = schema.get("items").map(|items| (items, ("[[", "]]")));
+        let named = schema.get("additionalProperties").filter(|named| named.is_object());
+        let named = named.map(|named| (named, ("[", ".NAME]")));
+        inner.chain(items).chain(named).flat_map(|(inner, form)| self.tables(inner, form)).collect()
+    }
+
+    /// The page: a section for each table, each once, in the order in which they are first named.
+    fn page(&self) -> String {
+        let mut page = HEAD.to_owned();
+        let mut seen = BTreeSet::new();
+        let mut left = VecDeque::from([("", "A manifest".to_owned())]);
+        while let Some((name, heading)) = left.pop_front() {
+            let table = if name.is_empty() { &self.0 } else { &self.0["definitions"][name] };
+            let _ = write!(page, "\n## {heading}\n\n| key | takes | meaning |\n|---|---|---|\n");
+            let required: Vec<&Value> = table["required"].as_array().into_iter().flatten().collect();
+            for (key, about) in table["properties"].as_object().unwrap() {
+                let is_required = if required.iter().any(|name| *name == key) { " Required." } else { "" };
+                let meaning =
+                    about["description"].as_str().unwrap_or_else(|| panic!("{heading}: {key} has no description"));
+                let meaning = meaning.replace('\n', " ").replace('|', "\\|");
+                let _ = writeln!(page, "| `{key}` | {} | {meaning}{is_required} |", self.kind(about));
+                for (inner, (before, behind)) in self.tables(about, ("[", "]")) {
+                    let heading = match name {
+                        "" => format!("`{before}{key}{behind}`"),
+                        _ => format!("`{key}` of {}", heading.split(" of ").last().unwrap()),
+                    };
+                    if seen.insert(inner) {
+                        left.push_back((inner, heading));
+                    }
+                }
+            }
+        }
+        page
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn schema() -> Schema {
+    Schema(serde_json::from_str(&fs::read_to_string(root().join("schema/experiment.schema.json")).unwrap()).unwrap())
+}
+
+#[test]
+fn the_page_of_keys_is_the_schema_of_manifests() {
+    snapshot::assert_is(&schema().page(), &root().join("docs/reference/keys.md"));
+}
+
+#[test]
+fn the_page_on_manifests_explains_every_key() {
+    let explained = fs::read_to_string(root().join("docs/reference/manifest.md")).unwrap();
+    let code: BTreeSet<&str> = explained.split('`').skip(1).step_by(2).collect();
+    let page = schema().page();
+    let keys = page.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|row| row.split('`').next());
+    let missing: BTreeSet<&str> = keys.filter(|key| !code.contains(key)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
