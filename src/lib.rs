@@ -1,27 +1,23 @@
 //! `runner`: compares ways of writing a GPU kernel. Which is faster, by how much, why, and is it still right?
 //!
 //! Data flows one way: manifest → cases → jobs → events → records → summary → report. Imports go down only;
-//! `docs/explanation/architecture.md` lists the modules from top to bottom. The lowest are in crates of their own,
-//! which compile beside each other.
+//! `docs/explanation/architecture.md` lists the modules from top to bottom. Those of the stages are in crates of their
+//! own, which compile beside each other.
 
 pub mod commands;
 
 mod cluster;
-pub mod profiler;
-
-pub mod dispatch;
-mod log;
-mod progress;
 
 pub use runner_backend as backend;
 pub use runner_base::{atomic, host_lock, programs, revision, stats};
 pub use runner_compile as compile;
+pub use runner_dispatch::{dispatch, profiler};
 pub use runner_execute::{execute, machine};
 pub use runner_manifest as manifest;
 pub use runner_model::{experiment, expr, model, project};
 pub use runner_plan as plan;
 pub use runner_report::{analyse, journal, render};
 
-use runner_base::stdout;
 use runner_model::{diagnostics, format, npy, regular};
+use runner_progress::{log, progress};
 use runner_report::stored;

@@ -9,13 +9,16 @@ type Floors = &'static [(&'static str, &'static [&'static str])];
 
 /// Each module with the modules that it may name. Absent means: everything (the commands). What lies in another crate
 /// is listed too, except where Cargo refuses it already.
-const FLOORS: Floors = &[
-    ("cluster", &["atomic", "backend", "format", "journal", "programs", "regular", "model"]),
+const FLOORS: Floors = &[("cluster", &["atomic", "backend", "format", "journal", "programs", "regular", "model"])];
+
+/// The same for the crate of the processes that run groups.
+const DISPATCH_FLOORS: Floors = &[
     ("profiler", &["dispatch", "programs", "model"]),
-    ("dispatch", &["execute", "machine", "backend", "log", "plan", "journal", "stdout", "model"]),
-    ("log", &["format", "progress"]),
-    ("progress", &["format", "model"]),
+    ("dispatch", &["machine", "backend", "log", "plan", "journal", "stdout", "model"]),
 ];
+
+/// The same for the crate of what a run shows.
+const PROGRESS_FLOORS: Floors = &[("log", &["format", "progress"]), ("progress", &["format", "model"])];
 
 /// The same for the crate that runs cases on a device.
 const EXECUTE_FLOORS: Floors = &[
@@ -94,9 +97,9 @@ const DOORS: Floors = &[
     ("nvml_wrapper_sys", &["crates/backend/src/cuda/nvml"]),
     ("tera", &["crates/report/src/render", "src/cluster/script", "src/cluster/others"]),
     ("textwrap", &["crates/report/src/render"]),
-    ("csv", &["crates/report/src/render", "src/profiler/table"]),
-    ("indicatif", &["src/progress"]),
-    ("tracing_subscriber", &["src/log"]),
+    ("csv", &["crates/report/src/render", "crates/dispatch/src/profiler/table"]),
+    ("indicatif", &["crates/progress/src/progress"]),
+    ("tracing_subscriber", &["crates/progress/src/log"]),
     ("simt", &["crates/backend/src/sim", "src/commands"]),
     ("annotate_snippets", &["crates/model/src/diagnostics"]),
 ];
@@ -107,10 +110,12 @@ const CRATES: &[&str] = &[
     "crates/backend/src",
     "crates/base/src",
     "crates/compile/src",
+    "crates/dispatch/src",
     "crates/execute/src",
     "crates/manifest/src",
     "crates/model/src",
     "crates/plan/src",
+    "crates/progress/src",
     "crates/report/src",
     "crates/simt/src",
 ];
@@ -119,8 +124,10 @@ const CRATES: &[&str] = &[
 const LAYERED: &[(&str, Floors)] = &[
     ("src", FLOORS),
     ("crates/base/src", BASE_FLOORS),
+    ("crates/dispatch/src", DISPATCH_FLOORS),
     ("crates/execute/src", EXECUTE_FLOORS),
     ("crates/model/src", MODEL_FLOORS),
+    ("crates/progress/src", PROGRESS_FLOORS),
     ("crates/report/src", REPORT_FLOORS),
     ("crates/simt/src", SIMULATOR_FLOORS),
 ];

@@ -104,7 +104,7 @@ impl<'a, 'r> Sessions<'a, 'r> {
                 let experiment = &self.run.experiments[running.experiment];
                 let took = self.run.took(running.begun);
                 experiment.took(took);
-                let (name, left) = (&experiment.manifest.name, self.run.queue.len());
+                let (name, left) = (&experiment.manifest.name, self.run.queue.count_waiting());
                 let took = seconds(took.as_secs_f64());
                 let line = format!("GPU {}: {name} {}: {took}, {left} left", self.gpu.number, running.key);
                 self.run.with_console(|console| console.say(&line));

@@ -8,6 +8,7 @@ use super::queue::Queue;
 use crate::model::GroupJob;
 
 /// The groups that one device takes from a queue.
+#[derive(Debug)]
 pub struct Shared<'a, T, F> {
     queue: &'a Queue<T>,
     /// The lock that all devices of the host share.
@@ -20,12 +21,14 @@ pub struct Shared<'a, T, F> {
 }
 
 /// The share of the host that the group which runs has, until it is dropped.
+#[derive(Debug)]
 enum Held<'a> {
     WithOthers { _guard: RwLockReadGuard<'a, ()> },
     Alone { _guard: RwLockWriteGuard<'a, ()> },
 }
 
 impl<'a, T, F: FnMut(&T) -> Option<GroupJob>> Shared<'a, T, F> {
+    /// Returns what takes groups from a queue.
     pub const fn new(queue: &'a Queue<T>, host: &'a RwLock<()>, begin: F) -> Self {
         Self { queue, host, begin, running: None, held: None }
     }

@@ -76,9 +76,11 @@ pub enum Reply {
 /// What a worker has opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
+    /// The version of the protocol that the worker speaks.
     pub version: ProtocolVersion,
     /// The ID of the worker's process. A worker under a profiler is not the dispatcher's child.
     pub process: u32,
+    /// The device that it opened.
     pub device: DeviceInfo,
     /// The device's UUID, where it has one.
     #[serde(default)]

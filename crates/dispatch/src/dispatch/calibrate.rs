@@ -30,6 +30,7 @@ pub struct Surveyor<'a> {
     pub traced_worker: WorkerSpec,
     /// The kernels of the survey.
     pub code: Compiled,
+    /// What ends a survey early.
     pub interrupt: &'a Interrupt,
 }
 

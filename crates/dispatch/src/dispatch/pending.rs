@@ -104,7 +104,7 @@ impl Pending {
     }
 
     /// Whether no unit is left to compile.
-    pub fn is_all_compiled(&self) -> bool {
+    fn is_all_compiled(&self) -> bool {
         self.compiled.len() == self.units.len()
     }
 

@@ -35,6 +35,7 @@ pub type Compile<'a> = &'a (dyn Fn(&[CompileUnit], OnCompiled<'_>) + Sync);
 pub struct Work<'a> {
     /// The groups that are left, in the plan's order.
     pub groups: Vec<ResolvedGroup>,
+    /// What the results depend on besides the cases.
     pub environment: &'a Environment,
     /// The results that an earlier run left.
     pub held: &'a Held,
@@ -49,6 +50,7 @@ pub struct Work<'a> {
 /// What a run did.
 #[derive(Debug)]
 pub struct Ran {
+    /// How it ended.
     pub end: RunEnd,
     /// The groups that were given to the worker.
     pub groups: Vec<GroupJob>,

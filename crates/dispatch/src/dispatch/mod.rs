@@ -12,22 +12,22 @@ mod interrupt;
 mod process;
 mod source;
 
-pub(crate) mod calibrate;
-pub(crate) mod feed;
+pub mod calibrate;
+pub mod feed;
 pub mod inline;
 pub mod pending;
 mod pool;
 mod protocol;
-pub(crate) mod queue;
-pub(crate) mod shared;
+pub mod queue;
+pub mod shared;
 pub mod worker;
 
 pub use interrupt::Interrupt;
-pub(crate) use interrupt::{Urgency, leave_end_to_dispatcher};
+pub use interrupt::{Urgency, leave_end_to_dispatcher};
 pub use pool::{Pool, SurveyError};
 pub use process::{Limits, StartError, WorkerSpec};
-pub(crate) use protocol::Ready;
-pub(crate) use source::GroupSource;
+pub use protocol::Ready;
+pub use source::GroupSource;
 
 /// How a run of groups ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

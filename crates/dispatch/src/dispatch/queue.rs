@@ -66,7 +66,7 @@ impl<T> Queue<T> {
     }
 
     /// Returns how many pieces wait.
-    pub fn len(&self) -> usize {
+    pub fn count_waiting(&self) -> usize {
         self.state().waiting.len()
     }
 
@@ -128,6 +128,6 @@ mod tests {
         assert_eq!(queue.take(), Some(1));
         queue.close();
         assert_eq!(queue.take(), None);
-        assert_eq!(queue.len(), 1);
+        assert_eq!(queue.count_waiting(), 1);
     }
 }

@@ -1,0 +1,6 @@
+//! What a run shows on standard error: its progress and its log.
+
+pub mod log;
+pub mod progress;
+
+use runner_model::{format, model};
