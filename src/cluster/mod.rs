@@ -5,21 +5,19 @@
 //! What the scheduler says only explains why a shard has no result. Nothing here runs a case.
 
 mod job;
+mod layers;
 mod log;
-pub mod others;
 mod pack;
 pub mod preflight;
-mod script;
+pub mod scheduler;
 mod settings;
 mod shards;
-pub mod slurm;
 mod status;
 
 pub use job::{Array, Experiment, Job, JobError, Submission, Work, collected, mark_collected, shards_folder};
+pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};
 pub use log::{TaskEvent, TaskLog};
 pub use pack::pack;
-pub use script::Scripts;
-pub use settings::SETTINGS_FILE;
-pub use settings::{Layer, Scheduler, Settings, SettingsError};
+pub use settings::{SchedulerKind, Seconds, Settings};
 pub use shards::{finished_journal, is_done, mark_outdated, next_attempt};
 pub use status::{Known, ShardStatus, State, status};

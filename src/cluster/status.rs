@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::job::{read_json, write_json};
+use super::scheduler::{Outcome, Queue, Seen};
 use super::shards::outdated_by;
-use super::slurm::Seen;
-use super::{Job, JobError, Scheduler, Submission, TaskEvent, TaskLog, Work, is_done};
+use super::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done};
 
 /// The scheduler is asked at most this often, seconds.
 const INTERVAL: u64 = 60;
@@ -126,6 +126,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
             tasks.extend(shards.iter().map(|work| (*work, (submission, task))));
         }
     }
+    let queue = job.settings.scheduler.queue();
     let status_of = |work: Work| {
         let task = tasks.get(&work).copied();
         let id = task.and_then(|(submission, task)| submission.id_of(task));
@@ -139,13 +140,11 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         } else if is_outdated() {
             (State::Outdated, "code or inputs have changed".to_owned())
         } else {
-            match (task, &id) {
-                (Some((submission, task)), _) if job.settings.scheduler != Scheduler::Slurm => {
-                    explain_by_log(&TaskLog::new(dir, submission.number, task))
-                }
-                (Some((submission, task)), Some(id)) => {
+            match (task, queue, &id) {
+                (Some((submission, task)), None, _) => explain_by_log(&TaskLog::new(dir, submission.number, task)),
+                (Some((submission, task)), Some(queue), Some(id)) => {
                     let log = TaskLog::new(dir, submission.number, task);
-                    explain(known, id, &submission.submitted, &log, now())
+                    explain((queue, known), id, &submission.submitted, &log, now())
                 }
                 _ => (State::Unsubmitted, String::new()),
             }
@@ -156,7 +155,13 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
 }
 
 /// Returns the state of a task whose shards have no results.
-fn explain(known: &Known, id: &str, submitted: &str, log: &TaskLog, now: u64) -> (State, String) {
+fn explain(
+    (queue, known): (&dyn Queue, &Known),
+    id: &str,
+    submitted: &str,
+    log: &TaskLog,
+    now: u64,
+) -> (State, String) {
     let said = last_words(log);
     let joined = |parts: [String; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     let Some(Sighting { at, seen }) = known.tasks.get(id) else {
@@ -173,7 +178,7 @@ fn explain(known: &Known, id: &str, submitted: &str, log: &TaskLog, now: u64) ->
         };
     };
     let place = if seen.nodes.is_empty() { String::new() } else { format!(" on {}", seen.nodes) };
-    match outcome(&seen.state) {
+    match queue.outcome(&seen.state) {
         Outcome::Waits => (State::Queued, seen.reason.clone()),
         // The scheduler forgets tasks some time after their end.
         Outcome::Runs if *at < known.at && now.saturating_sub(*at) > LOST_AFTER => {
@@ -202,33 +207,6 @@ fn knows_others(known: &Known, id: &str) -> bool {
     known.tasks.iter().any(is_other)
 }
 
-enum Outcome {
-    Waits,
-    Runs,
-    Ended(String),
-}
-
-/// Puts Slurm's state into words. How a task ended is no failure of a case.
-fn outcome(state: &str) -> Outcome {
-    let ended = |word: &str| Outcome::Ended(word.to_owned());
-    match state {
-        "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" => {
-            Outcome::Waits
-        }
-        "RUNNING" | "COMPLETING" | "SIGNALING" | "STAGE_OUT" | "RESIZING" | "STOPPED" | "SUSPENDED" => Outcome::Runs,
-        "COMPLETED" => ended("ended before all cases were run"),
-        "FAILED" => ended("exited with an error"),
-        "TIMEOUT" => ended("reached its time limit"),
-        "PREEMPTED" => ended("preempted"),
-        "NODE_FAIL" => ended("its node failed"),
-        "BOOT_FAIL" => ended("its node did not boot"),
-        "CANCELLED" => ended("cancelled"),
-        "OUT_OF_MEMORY" => ended("out of host memory"),
-        "DEADLINE" => ended("reached its deadline"),
-        other => Outcome::Ended(other.to_lowercase().replace('_', " ")),
-    }
-}
-
 /// Returns what the task wrote last about its trouble.
 fn last_words(log: &TaskLog) -> String {
     let words = |event: TaskEvent| match event {
@@ -240,8 +218,10 @@ fn last_words(log: &TaskLog) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
+    use crate::cluster::SchedulerKind;
 
     const SUBMITTED: &str = "2026-01-01T00:00:00Z";
     /// A moment in seconds since 1970.
@@ -254,7 +234,8 @@ mod tests {
 
     fn explained(known: &Known, later: u64) -> (State, String) {
         let log = TaskLog::new(Path::new("/nonexistent"), 1, 0);
-        explain(known, "7_0", SUBMITTED, &log, THEN + later)
+        let queue = SchedulerKind::Slurm.queue().unwrap();
+        explain((queue, known), "7_0", SUBMITTED, &log, THEN + later)
     }
 
     #[test]

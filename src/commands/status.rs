@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::cli::StatusArgs;
 use super::{Console, Exit, Failure};
-use crate::cluster::{self, Job, JobError, Known, ShardStatus, State, Submission, slurm};
+use crate::cluster::{self, Job, JobError, Known, ShardStatus, State, Submission};
 use crate::format::plural;
 
 /// Most shards of a state that are listed.
@@ -34,14 +34,12 @@ pub fn shards(
     let mut known = Known::read(dir);
     let shards = cluster::status(dir, job, submissions, &known);
     let is_open = shards.iter().any(|shard| shard.state != State::Done);
-    if !is_open || !known.is_old() {
-        return Ok(shards);
-    }
+    let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else { return Ok(shards) };
     let jobs: Vec<String> = submissions.iter().flat_map(|s| s.arrays.iter().map(|array| array.id.clone())).collect();
     if jobs.is_empty() {
         return Ok(shards);
     }
-    match slurm::ask(&jobs) {
+    match queue.ask(&jobs) {
         Ok(answer) => known.update(dir, answer).map_err(|error| Failure::environment(error.to_string()))?,
         Err(error) => console.say(&format!("warning: the scheduler does not answer ({error})")),
     }

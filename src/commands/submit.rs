@@ -36,7 +36,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
             Ok(Exit::Success)
         };
     }
-    let tasks = pack(job, missing.iter().copied(), job.settings.min_task_time as f64);
+    let tasks = pack(job, missing.iter().copied(), job.settings.min_task_time.0 as f64);
     announce(job, &missing, &tasks, console);
     if !sends {
         send::show(dir, job, &tasks, console)?;

@@ -5,7 +5,6 @@
 //! was measured is in the journal. After a warning the task asks to be started again, a bounded number of times; after
 //! SIGTERM the scheduler has decided already.
 
-use std::env;
 use std::path::Path;
 
 use super::cli::{Cli, Command, TaskArgs, TrustArgs};
@@ -13,7 +12,8 @@ use super::options::{Kind, RunOptions};
 use super::session::{interrupt, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::cuda;
-use crate::cluster::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done, next_attempt, preflight, slurm};
+use crate::cluster::scheduler::{Place, Queue};
+use crate::cluster::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done, next_attempt, preflight};
 use crate::compile::Network;
 use crate::dispatch::{Interrupt, Urgency};
 
@@ -29,7 +29,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         dir: &args.job,
         job: &job,
         log: TaskLog::new(&args.job, args.submission, args.task),
-        place: Place::of_this(),
+        place: job.settings.scheduler.queue().map_or_else(Place::of_host, Queue::place),
     };
     let interrupt = interrupt()?;
     interrupt.on_warning();
@@ -51,29 +51,6 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     task.write(TaskEvent::Finished)?;
     Ok(Exit::Success)
-}
-
-/// Where the scheduler runs this process.
-struct Place {
-    /// The scheduler's name of the task.
-    id: String,
-    node: String,
-    restart: u32,
-}
-
-impl Place {
-    fn of_this() -> Self {
-        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let element = variable("SLURM_ARRAY_JOB_ID")
-            .zip(variable("SLURM_ARRAY_TASK_ID"))
-            .map(|(job, task)| format!("{job}_{task}"));
-        let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self {
-            id: element.or_else(|| variable("SLURM_JOB_ID")).unwrap_or_default(),
-            node: variable("SLURMD_NODENAME").unwrap_or_else(host),
-            restart: variable("SLURM_RESTART_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0),
-        }
-    }
 }
 
 struct Task<'a> {
@@ -156,11 +133,10 @@ impl Task<'_> {
     /// Asks the scheduler to start this task again. False if it was asked often enough.
     fn requeue(&self, excluded: Option<&str>) -> Result<bool, Failure> {
         let asked = self.log.read().iter().filter(|line| matches!(line.event, TaskEvent::Requeued { .. })).count();
-        if self.place.id.is_empty() || asked >= self.job.settings.requeues as usize {
-            return Ok(false);
-        }
+        let queue = self.job.settings.scheduler.queue().filter(|_| !self.place.id.is_empty());
+        let Some(queue) = queue.filter(|_| asked < self.job.settings.requeues as usize) else { return Ok(false) };
         self.write(TaskEvent::Requeued { excluded: excluded.map(str::to_owned) })?;
-        slurm::requeue(&self.place.id, excluded).map_err(|error| Failure::environment(error.to_string()))?;
+        queue.requeue(&self.place.id, excluded).map_err(|error| Failure::environment(error.to_string()))?;
         Ok(true)
     }
 }

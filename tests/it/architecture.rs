@@ -95,7 +95,7 @@ const DOORS: Floors = &[
     ("cudarc", &["crates/backend/src/cuda"]),
     ("libloading", &["crates/compile/src/nvrtc", "crates/backend/src/cuda/cupti", "crates/backend/src/cuda/plugin"]),
     ("nvml_wrapper_sys", &["crates/backend/src/cuda/nvml"]),
-    ("tera", &["crates/report/src/render", "src/cluster/script", "src/cluster/others"]),
+    ("tera", &["crates/report/src/render"]),
     ("textwrap", &["crates/report/src/render"]),
     ("csv", &["crates/report/src/render", "crates/dispatch/src/profiler/table"]),
     ("indicatif", &["crates/progress/src/progress"]),

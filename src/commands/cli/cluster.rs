@@ -1,15 +1,17 @@
 //! Commands for clusters: `submit`, `status`, `collect`, and the task that a batch script runs.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
+use strum::VariantNames as _;
 
 use super::{Narrowing, PassArgs, TargetArgs, TrustArgs};
-use crate::cluster::Scheduler;
+use crate::cluster::{SchedulerKind, Seconds};
 
-fn scheduler(text: &str) -> Result<Scheduler, String> {
-    let name = serde_json::Value::from(text.to_lowercase());
-    serde_json::from_value(name).map_err(|_| "use one of slurm, pbs, lsf, flux, kubernetes".to_owned())
+fn scheduler(text: &str) -> Result<SchedulerKind, String> {
+    text.to_lowercase().parse().map_err(|_| format!("use one of {}", SchedulerKind::VARIANTS.join(", ")))
 }
 
 #[derive(Debug, Args)]
@@ -72,13 +74,13 @@ pub struct SendingArgs {
 }
 
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize)]
 #[command(next_help_heading = "Scheduler")]
 pub struct SiteArgs {
     /// What distributes the tasks: slurm, pbs, lsf, flux or kubernetes [default: slurm]. For the others than Slurm, the
     /// scripts are written and not submitted.
     #[arg(long, value_name = "NAME", value_parser = scheduler)]
-    pub scheduler: Option<Scheduler>,
+    pub scheduler: Option<SchedulerKind>,
     /// Partition of the tasks.
     #[arg(long, value_name = "NAME")]
     pub partition: Option<String>,
@@ -102,31 +104,33 @@ pub struct SiteArgs {
     pub memory: Option<String>,
     /// CPU cores of a task.
     #[arg(long, value_name = "N")]
-    pub cpus: Option<u32>,
+    pub cpus: Option<NonZeroU32>,
     /// Time limit of a task, as in `2h` [default: from the estimate].
     #[arg(long, value_name = "DURATION")]
-    pub time: Option<String>,
+    pub time: Option<Seconds>,
     /// Environment module to load; may be repeated.
     #[arg(long = "module", value_name = "NAME")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
     /// Further option of the scheduler, as in `--extra=--exclusive`; may be repeated.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<String>,
     /// Most tasks that run at a time.
     #[arg(long, value_name = "N")]
-    pub throttle: Option<u32>,
+    pub throttle: Option<NonZeroU32>,
     /// Most elements of a job array [default: the scheduler's limit].
     #[arg(long, value_name = "N")]
-    pub max_array: Option<u32>,
+    pub max_array: Option<NonZeroU32>,
     /// Least estimated work of a task [default: 10min].
     #[arg(long, value_name = "DURATION")]
-    pub min_task_time: Option<String>,
+    pub min_task_time: Option<Seconds>,
     /// How often a task may ask to be started again [default: 3].
     #[arg(long, value_name = "N")]
     pub requeues: Option<u32>,
     /// How long before its time limit a task stops and asks to be started again [default: 2min].
     #[arg(long, value_name = "DURATION")]
-    pub warning: Option<String>,
+    pub warning: Option<Seconds>,
 }
 
 #[derive(Debug, Args)]

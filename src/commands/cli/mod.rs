@@ -13,7 +13,7 @@ mod run;
 mod trust;
 
 pub use cases::Narrowing;
-pub use cluster::{CollectArgs, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
+pub use cluster::{CollectArgs, StatusArgs, SubmitArgs, TaskArgs};
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
 pub use kernels::{CiService, ImportArgs, ImportFrom, InitArgs, KernelArgs, TritonArgs, TryArgs};

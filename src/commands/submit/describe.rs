@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-use crate::cluster::{Experiment, Job, JobError, Layer, SETTINGS_FILE, Settings, Submission};
-use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
+use crate::cluster::{self, Experiment, Job, JobError, SETTINGS_FILE, Settings, Submission, project_code, read_layer};
+use crate::commands::cli::{BackendChoice, SubmitArgs};
 use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure, plan};
 use crate::compile::Cache;
@@ -44,7 +44,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
             ..PlanOptions::for_backend(backend)
         };
         let shards = Shards::plan(manifest, &planned).map_err(|faults| console.faults(&faults))?;
-        let count = shards.count(settings.min_task_time as f64);
+        let count = shards.count(settings.min_task_time.0 as f64);
         experiments.push(Experiment {
             manifest: path.to_path_buf(),
             name: manifest.name.clone(),
@@ -80,44 +80,16 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
 
 /// Reads settings from the command line, the project and the user, in this order; and the code of the project's.
 fn settings(args: &SubmitArgs) -> Result<(Settings, Option<HostCode>), Failure> {
-    let refused = |error: crate::cluster::SettingsError| Failure::usage(error.to_string());
+    let refused = |error: cluster::SettingsError| Failure::usage(error.to_string());
     let file = Path::new(SETTINGS_FILE);
-    let project = Layer::read(file).map_err(refused)?;
-    let code = project.code().map(|code| HostCode::of_text(file, &code));
+    let options = toml::Table::try_from(&args.site).map_err(|error| Failure::usage(error.to_string()))?;
+    let project = read_layer(file).map_err(refused)?;
+    let code = project_code(&project).map(|code| HostCode::of_text(file, &code));
     let user = match etcetera::choose_base_strategy() {
-        Ok(strategy) => Layer::read(&strategy.config_dir().join("runner").join(SETTINGS_FILE)).map_err(refused)?,
-        Err(_) => Layer::default(),
+        Ok(strategy) => read_layer(&strategy.config_dir().join("runner").join(SETTINGS_FILE)).map_err(refused)?,
+        Err(_) => toml::Table::new(),
     };
-    let settings = layer(&args.site).over(project).over(user).resolve().map_err(refused)?;
-    Ok((settings, code))
-}
-
-fn layer(args: &SiteArgs) -> Layer {
-    let given = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
-    Layer {
-        scheduler: args.scheduler,
-        image: None,
-        claim: None,
-        mount: None,
-        partition: args.partition.clone(),
-        account: args.account.clone(),
-        qos: args.qos.clone(),
-        gres: args.gres.clone(),
-        gpus: args.gpus.clone(),
-        constraint: args.constraint.clone(),
-        driver: None,
-        memory: args.memory.clone(),
-        cpus: args.cpus,
-        time: args.time.clone(),
-        modules: given(&args.modules),
-        extra: given(&args.extra),
-        setup: None,
-        throttle: args.throttle,
-        max_array: args.max_array,
-        min_task_time: args.min_task_time.clone(),
-        requeues: args.requeues,
-        warning: args.warning.clone(),
-    }
+    Ok((cluster::resolve([options, project, user]).map_err(refused)?, code))
 }
 
 /// Returns what the nodes run the cases on.

@@ -1,0 +1,195 @@
+//! What a site needs to know about a job, from three layers: the command line, the project's `cluster.toml`, and the
+//! user's.
+//!
+//! Values become options of the scheduler, each on a line of its own. They may hold only characters that such a line
+//! keeps as they are, so that no value ends its option.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::settings::Settings;
+use crate::regular;
+
+/// The name of the file, in the project and in the user's configuration folder.
+pub const SETTINGS_FILE: &str = "cluster.toml";
+
+/// The characters that values may have besides letters and digits.
+const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
+
+/// What holds where no layer says otherwise.
+const DEFAULTS: &str = "min_task_time = '10min'\nrequeues = 3\nwarning = '2min'";
+
+/// What is wrong with settings.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(String);
+
+/// Reads the settings of a file; a file that does not exist makes none.
+pub fn read_layer(path: &Path) -> Result<Table, SettingsError> {
+    let text = match regular::read_text(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Table::new()),
+        Err(error) => return Err(SettingsError(format!("cannot read {}: {error}", path.display()))),
+    };
+    let faulty = |error| SettingsError(format!("{}: {error}", path.display()));
+    toml::from_str::<Settings>(&text).map_err(faulty)?;
+    toml::from_str(&text).map_err(faulty)
+}
+
+/// Returns what a batch script of these settings runs besides this program: lines of shell, environment modules,
+/// containers and options of the scheduler, which can name programs.
+pub fn project_code(layer: &Table) -> Option<String> {
+    let keys = ["setup", "modules", "extra", "image"];
+    let has_code = |value: &&Value| value.as_array().is_none_or(|lines| !lines.is_empty());
+    let line = |key: &&str| Some(format!("{key} = {}\n", layer.get(*key).filter(has_code)?));
+    let lines: String = keys.iter().filter_map(line).collect();
+    (!lines.is_empty()).then_some(lines)
+}
+
+/// Merges layers, of which the first goes before the others, and checks every value; all faults at once.
+pub fn resolve(layers: impl IntoIterator<Item = Table>) -> Result<Settings, SettingsError> {
+    let mut merged = Table::new();
+    for layer in layers {
+        for (key, value) in layer {
+            merged.entry(key).or_insert(value);
+        }
+    }
+    let given: Vec<String> = merged.keys().cloned().collect();
+    let defaults: Table = toml::from_str(DEFAULTS).map_err(|error| SettingsError(error.to_string()))?;
+    for (key, value) in defaults {
+        merged.entry(key).or_insert(value);
+    }
+    let settings: Settings =
+        Value::Table(merged).try_into().map_err(|error: toml::de::Error| SettingsError(error.to_string()))?;
+    let faults = faults(&settings, &given);
+    if faults.is_empty() { Ok(settings) } else { Err(SettingsError(faults.join("\n"))) }
+}
+
+fn faults(settings: &Settings, given: &[String]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let plain = [
+        ("partition", &settings.partition),
+        ("account", &settings.account),
+        ("qos", &settings.qos),
+        ("gres", &settings.gres),
+        ("gpus", &settings.gpus),
+        ("constraint", &settings.constraint),
+    ];
+    for (key, value) in plain {
+        faults.extend(value.as_deref().and_then(|value| unfit(key, value)));
+    }
+    faults.extend(settings.extra.iter().filter_map(|option| unfit_option(option)));
+    for (key, lines) in [("modules", &settings.modules), ("setup", &settings.setup)] {
+        let broken = lines.iter().filter(|line| line.contains(['\n', '\r', '\0']));
+        faults.extend(broken.map(|line| format!("{key}: {line:?} is more than one line")));
+    }
+    let scheduler = settings.scheduler;
+    let lacks = scheduler.lacks();
+    let other = if lacks.contains(&"extra") { "" } else { ", or write the option that it has into `extra`" };
+    let unknown = lacks.iter().filter(|key| given.iter().any(|given| given == *key));
+    faults.extend(unknown.map(|key| format!("{key}: {scheduler} has nothing of this kind: leave it out{other}")));
+    let absent = scheduler.needs().iter().filter(|key| !given.iter().any(|given| given == *key));
+    faults.extend(absent.map(|key| format!("{key}: {scheduler} needs it, in {SETTINGS_FILE}")));
+    let gpus = settings.gpus.as_deref().filter(|gpus| !scheduler.knows_models() && gpus.parse::<u32>().is_err());
+    faults.extend(gpus.map(|gpus| format!("gpus: {scheduler} wants a number here, not {gpus:?}")));
+    let size = settings.size().filter(|(number, _)| number.parse::<u64>().is_err()).and(settings.memory.as_ref());
+    faults.extend(size.map(|text| format!("memory: {text:?} is no size: write for example 32G or 500M")));
+    faults
+}
+
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c))
+}
+
+fn unfit(key: &str, value: &str) -> Option<String> {
+    (value.is_empty() || !is_plain(value))
+        .then(|| format!("{key}: {value:?} has characters that an option of the scheduler cannot hold"))
+}
+
+fn unfit_option(option: &str) -> Option<String> {
+    let fits = option.starts_with('-') && is_plain(option);
+    (!fits).then(|| {
+        format!("extra: {option:?} is no option of the scheduler: write for example --exclusive or --reservation=name")
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+    use crate::cluster::Seconds;
+
+    fn layer(text: &str) -> Table {
+        toml::from_str(text).unwrap()
+    }
+
+    fn faulty_keys(text: &str) -> Vec<String> {
+        let message = resolve([layer(text)]).err().map(|error| error.to_string()).unwrap_or_default();
+        message.lines().filter_map(|line| line.split(':').next()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_layer_goes_before_those_below_it() {
+        let user = layer("partition = 'short'\naccount = 'me'\nmodules = ['a', 'b']");
+        let project = layer("partition = 'gpu'\nmodules = ['cuda/13']");
+        let settings = resolve([layer("time = '2h'"), project, user]).unwrap();
+        assert_eq!(settings.partition.as_deref(), Some("gpu"));
+        assert_eq!(settings.account.as_deref(), Some("me"));
+        assert_eq!(settings.modules, ["cuda/13"]);
+        assert_eq!(settings.time, Some(Seconds(7200)));
+        assert_eq!((settings.min_task_time, settings.requeues, settings.warning), (Seconds(600), 3, Seconds(120)));
+    }
+
+    #[test]
+    fn a_value_that_would_end_its_option_is_refused_with_every_other_fault() {
+        let hostile = "partition = \"gpu\\n#SBATCH --wrap=x\"\ngres = 'gpu 1'\nextra = ['$(touch x)']\nmemory = 'much'";
+        assert_eq!(faulty_keys(hostile), ["partition", "gres", "extra", "memory"]);
+    }
+
+    #[test]
+    fn what_a_scheduler_has_nothing_for_is_refused_by_name() {
+        let all = "partition = 'p'\naccount = 'a'\nqos = 'q'\ngres = 'gpu:1'\ngpus = 'h100:1'\nconstraint =                    'c'\nmemory = '32G'\ncpus = 4\nextra = ['-x']\nthrottle = 2\nrequeues = 1\nwarning = '1min'";
+        let refused: [(&str, &[&str]); 5] = [
+            ("slurm", &[]),
+            ("pbs", &["qos", "gres", "constraint", "requeues", "warning", "gpus"]),
+            ("lsf", &["qos", "gres", "requeues", "warning"]),
+            ("flux", &["qos", "gres", "memory", "throttle", "requeues", "warning", "gpus"]),
+            (
+                "kubernetes",
+                &[
+                    "partition",
+                    "account",
+                    "qos",
+                    "gres",
+                    "constraint",
+                    "extra",
+                    "warning",
+                    "image",
+                    "claim",
+                    "mount",
+                    "gpus",
+                ],
+            ),
+        ];
+        for (scheduler, expected) in refused {
+            let text = format!("scheduler = '{scheduler}'\n{all}");
+            assert_eq!(faulty_keys(&text), expected, "{scheduler}");
+        }
+        assert_eq!(faulty_keys("image = 'i'"), ["image"]);
+    }
+
+    #[test]
+    fn a_misspelt_key_or_a_wrong_value_is_named_with_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(SETTINGS_FILE);
+        for (line, word) in
+            [("partitoin = 'gpu'", "partitoin"), ("time = 'soon'", "soon"), ("throttle = 0", "throttle")]
+        {
+            std::fs::write(&path, format!("account = 'x'\n{line}\n")).unwrap();
+            let message = read_layer(&path).unwrap_err().to_string();
+            assert!(message.contains("line 2") && message.contains(word), "{message}");
+        }
+        assert_eq!(read_layer(&dir.path().join("absent.toml")), Ok(Table::new()));
+    }
+}

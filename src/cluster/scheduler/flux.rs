@@ -1,0 +1,30 @@
+//! Flux.
+
+use super::{Part, Scheduler, Script, ScriptError, given};
+
+#[derive(Debug)]
+pub struct Flux;
+
+impl Scheduler for Flux {
+    fn lacks(&self) -> &'static [&'static str] {
+        &["image", "claim", "mount", "qos", "gres", "memory", "throttle", "requeues", "warning"]
+    }
+
+    fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
+        let settings = &part.job.settings;
+        let mut words = vec!["flux".to_owned(), "submit".to_owned(), format!("--cc={}", part.range(0))];
+        words.push(format!("--time-limit={}m", part.minutes()));
+        words.extend(given([
+            ("--queue=", settings.partition.clone()),
+            ("--bank=", settings.account.clone()),
+            ("--requires=", settings.constraint.clone()),
+            ("--gpus-per-task=", settings.gpus.clone()),
+            ("--cores-per-task=", settings.cpus.map(|cpus| cpus.to_string())),
+        ]));
+        words.extend(settings.extra.iter().cloned());
+        let path = part.file("sh")?;
+        // Flux runs a command, and the script is not executable.
+        words.extend(["bash".to_owned(), path.clone()]);
+        Ok(Script { text: part.shell("", &part.task("FLUX_JOB_CC")?)?, words, path: path.into() })
+    }
+}

@@ -1,0 +1,82 @@
+//! Kubernetes: an indexed Job, in JSON.
+
+use serde_json::{Map, Value, json};
+
+use super::{Part, Scheduler, Script, ScriptError, text};
+
+/// The exit code of a task that no other node can run either: its options or files are wrong.
+const USAGE: i32 = 2;
+
+#[derive(Debug)]
+pub struct Kubernetes;
+
+impl Scheduler for Kubernetes {
+    fn lacks(&self) -> &'static [&'static str] {
+        &["partition", "account", "qos", "gres", "constraint", "extra", "warning"]
+    }
+
+    fn needs(&self) -> &'static [&'static str] {
+        &["image", "claim", "mount"]
+    }
+
+    fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
+        let (job, settings) = (part.job, &part.job.settings);
+        // Cases of the simulator need no GPU.
+        let gpus = settings.gpus.clone().or_else(|| job.device.as_ref().map(|_| "1".to_owned()));
+        let resources = [
+            ("nvidia.com/gpu", gpus),
+            ("cpu", settings.cpus.map(|cpus| cpus.to_string())),
+            ("memory", settings.size().map(|(number, unit)| format!("{number}{unit}i"))),
+        ];
+        let limits: Map<String, Value> =
+            resources.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
+        let command = part.setup()? + &part.task("JOB_COMPLETION_INDEX")?;
+        let container = json!({
+            "name": "task",
+            "image": settings.image,
+            "workingDir": text(&job.directory)?,
+            "command": ["/bin/bash", "-c", command],
+            "env": [{ "name": "RUNNER_CACHE", "value": text(&job.cache)? }],
+            "volumeMounts": [{ "name": "shared", "mountPath": settings.mount }],
+            // Requests equal limits where they are not given.
+            "resources": { "limits": limits },
+        });
+        let value = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": { "name": label(&format!("{}-{}-{}", part.name(), part.number, part.first)) },
+            "spec": {
+                "completionMode": "Indexed",
+                "completions": part.count,
+                "parallelism": settings.throttle.map_or(part.count, |most| most.get() as usize),
+                "backoffLimitPerIndex": settings.requeues,
+                "podFailurePolicy": { "rules": [
+                    // A pod that its node lost is started again, however often.
+                    { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }] },
+                    { "action": "FailIndex", "onExitCodes": { "operator": "In", "values": [USAGE] } },
+                ] },
+                "template": { "spec": {
+                    "restartPolicy": "Never",
+                    "activeDeadlineSeconds": part.limit(),
+                    "volumes": [{ "name": "shared", "persistentVolumeClaim": { "claimName": settings.claim } }],
+                    "containers": [container],
+                } },
+            },
+        });
+        let path = part.file("json")?;
+        Ok(Script {
+            text: format!("{value:#}\n"),
+            words: ["kubectl", "apply", "-f", &path].map(str::to_owned).to_vec(),
+            path: path.into(),
+        })
+    }
+}
+
+/// Returns a name as Kubernetes wants it: at most 63 lower-case letters, digits and dashes.
+fn label(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let text: String = name.chars().map(plain).collect();
+    // The end is what tells parts apart.
+    let start = text.len().saturating_sub(63);
+    text[start..].trim_matches('-').to_owned()
+}

@@ -1,0 +1,49 @@
+//! IBM Spectrum LSF.
+
+use super::{Part, Scheduler, Script, ScriptError, given, lines};
+
+#[derive(Debug)]
+pub struct Lsf;
+
+impl Scheduler for Lsf {
+    fn lacks(&self) -> &'static [&'static str] {
+        &["image", "claim", "mount", "qos", "gres", "requeues", "warning"]
+    }
+
+    fn knows_models(&self) -> bool {
+        true
+    }
+
+    fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
+        let settings = &part.job.settings;
+        let gpus = settings.gpus.as_deref().map(|gpus| match gpus.rsplit_once(':') {
+            Some((model, number)) => format!("\"num={number}:gmodel={model}\""),
+            None => format!("\"num={gpus}\""),
+        });
+        let memory = settings.size().map(|(number, unit)| format!("{number}{unit}B"));
+        let mut options = vec![
+            format!("-J \"{}[{}]{}\"", part.name(), part.range(1), part.throttle()),
+            format!("-W {}", part.minutes()),
+            "-r".to_owned(),
+            "-R \"span[hosts=1]\"".to_owned(),
+        ];
+        options.extend(given([
+            ("-n ", settings.cpus.map(|cpus| cpus.to_string())),
+            ("-gpu ", gpus),
+            ("-M ", memory.clone()),
+            ("-R ", memory.map(|memory| format!("\"rusage[mem={memory}]\""))),
+            ("-R ", settings.constraint.as_ref().map(|features| format!("\"select[{features}]\""))),
+            ("-q ", settings.partition.clone()),
+            ("-P ", settings.account.clone()),
+        ]));
+        options.extend(settings.extra.iter().cloned());
+        let path = part.file("sh")?;
+        let log = part.log("task-%J_%I.out")?;
+        Ok(Script {
+            // Elements are counted from 1.
+            text: part.shell(&lines("#BSUB ", options), &part.task("LSB_JOBINDEX - 1")?)?,
+            words: ["bsub", "-o", &log, "<", &path].map(str::to_owned).to_vec(),
+            path: path.into(),
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! PBS Pro and `OpenPBS`.
+
+use super::{Part, Scheduler, Script, ScriptError, given, lines};
+
+#[derive(Debug)]
+pub struct Pbs;
+
+impl Scheduler for Pbs {
+    fn lacks(&self) -> &'static [&'static str] {
+        &["image", "claim", "mount", "qos", "gres", "constraint", "requeues", "warning"]
+    }
+
+    fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
+        let settings = &part.job.settings;
+        let minutes = part.minutes();
+        let chunk = given([
+            (":ncpus=", settings.cpus.map(|cpus| cpus.to_string())),
+            (":ngpus=", settings.gpus.clone()),
+            (":mem=", settings.size().map(|(number, unit)| format!("{number}{}b", unit.to_ascii_lowercase()))),
+        ]);
+        let mut options = vec![format!("-N {}", part.name())];
+        // An array has two elements at least.
+        options.extend((part.count > 1).then(|| format!("-J {}{}", part.range(0), part.throttle())));
+        options.push(format!("-l walltime={:02}:{:02}:00", minutes / 60, minutes % 60));
+        options.push(format!("-l select=1{}", chunk.collect::<String>()));
+        options.extend(["-r y".to_owned(), "-j oe".to_owned()]);
+        options.extend(given([("-q ", settings.partition.clone()), ("-A ", settings.account.clone())]));
+        options.extend(settings.extra.iter().cloned());
+        let path = part.file("sh")?;
+        Ok(Script {
+            text: part.shell(&lines("#PBS ", options), &part.task("${PBS_ARRAY_INDEX:-0}")?)?,
+            // Each log is named in this folder by its task.
+            words: vec!["qsub".to_owned(), "-o".to_owned(), part.log("")?, path.clone()],
+            path: path.into(),
+        })
+    }
+}
