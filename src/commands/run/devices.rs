@@ -89,7 +89,7 @@ fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
     };
     let mut quiet = run.with_console(|console| Console { quiet: true, ..*console });
     let machine = run.experiments.first().map(|experiment| {
-        let toolkit = experiment.toolkit();
+        let toolkit = experiment.planned.toolkit();
         let site = Site { ready: &ready, ordinal: gpu.target.ordinal(), toolkit, interrupt: run.interrupt };
         machine::known(&mut pool, site, &mut quiet)
     });

@@ -126,7 +126,7 @@ impl Base {
             }
             console.say(&format!("warning: {}", faults[0]));
         }
-        PlannedBase { base: self, plan: expanded.ok(), variants, faults }
+        PlannedBase { base: self, plan: expanded.ok(), variants, groups: Vec::new(), faults }
     }
 
     fn explain(&self, fault: &Fault) -> String {
@@ -157,22 +157,26 @@ pub struct PlannedBase<'a> {
     pub plan: Option<Plan>,
     /// The variants that `--variant` keeps; empty for all.
     variants: Vec<String>,
+    /// The groups of its cases, once they are resolved.
+    groups: Vec<ResolvedGroup>,
     faults: Vec<String>,
 }
 
 impl PlannedBase<'_> {
-    /// Returns the groups of the base's cases.
-    pub fn resolve(&self) -> Vec<ResolvedGroup> {
-        let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) else { return Vec::new() };
-        (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect()
+    /// Resolves the groups of the base's cases.
+    pub fn resolve(&mut self) -> &[ResolvedGroup] {
+        if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
+            self.groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
+        }
+        &self.groups
     }
 
     /// Adds the base's cases to the groups.
-    pub fn join(self, of_base: Vec<ResolvedGroup>, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> Beside {
+    pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> Beside {
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
             recorder.expect(manifest, plan, &base_name("", &self.base.label));
         }
-        let mut joined = join(groups, of_base, &self.base.label);
+        let mut joined = join(groups, self.groups, &self.base.label);
         joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));
         Beside { label: self.base.label.clone(), place: self.base.place.clone(), joined, faults: self.faults }
     }

@@ -162,9 +162,18 @@ fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure
     match end {
         RunEnd::Environment(why) => Err(Failure::environment(why.clone())),
         RunEnd::Interrupted => Ok(Exit::Interrupted),
-        RunEnd::Complete if records.cases.iter().any(|case| case.outcome.is_failure()) => Ok(Exit::CaseFailed),
-        RunEnd::Complete if breaks_claims(gate, records) => Ok(Exit::BrokenClaim),
-        RunEnd::Complete => Ok(Exit::Success),
+        RunEnd::Complete => Ok(judge(gate, records)),
+    }
+}
+
+/// Returns what the results of a complete run come to.
+pub fn judge(gate: GateArgs, records: &Records) -> Exit {
+    if records.cases.iter().any(|case| case.outcome.is_failure()) {
+        Exit::CaseFailed
+    } else if breaks_claims(gate, records) {
+        Exit::BrokenClaim
+    } else {
+        Exit::Success
     }
 }
 

@@ -29,13 +29,13 @@ use crate::model::Event;
 use crate::profiler::pass;
 
 pub use against::compare;
-pub use conclude::{breaks_claims, close, conclude};
+pub use conclude::{breaks_claims, close, conclude, judge};
 pub use consent::HostCode;
 pub use destination::Destination;
 pub use ended::{Both, Ended};
 pub use interrupt::interrupt;
 pub use outputs::outputs_of;
-pub use prepare::{Ahead, Task, compile_ahead, get_ready, or_narrowing_fault};
+pub use prepare::{Planned, Task, compile_ahead, get_ready, or_narrowing_fault};
 pub use recorder::Recorder;
 
 /// Runs one experiment, or a shard of it.

@@ -93,112 +93,143 @@ pub fn get_ready(
         let path = options.manifest.display();
         return Err(Failure::usage(format!("the path {path} is not UTF-8, as compilers need it: rename it")));
     }
-    let device = &worker.ready.device;
-    let planned = plan_options(options, device);
-    let template = templates::of_manifest(manifest, console)?;
-    let mut plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
-    let own = own_groups(options, manifest, &planned, console)?;
-    let mut base = task.base.map(|base| base.plan(planned, console));
-    let toolkit = find_toolkit(options, worker, console)?;
-    let plans = [&mut plan].into_iter().chain(base.iter_mut().filter_map(|base| base.plan.as_mut()));
-    let installed = installed(plans, &toolkit)?;
-    let destination = Destination::choose(options, manifest, device);
+    let (mut planned, base) = Planned::make(options, manifest, task.base, worker, console)?;
+    let destination = Destination::choose(options, manifest, &worker.ready.device);
     destination.may_be_written(options)?;
-    let site = Site { ready: &worker.ready, ordinal: options.target.ordinal(), toolkit: &toolkit, interrupt };
-    let machine = machine::known(&mut worker.pool, site, console);
-    let environment = environment(&worker.ready, (&toolkit, &installed), task.counting_method, machine);
-    let base_project = task.base.and_then(Base::project);
-    let project = base_project.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
-    let compiler = Compiler::new(worker, (toolkit, installed), project, (options.network, console))?;
-
-    let mut groups = resolve(options, manifest, &plan, own.as_ref());
+    let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
+    let machine = machine::known(&mut worker.pool, Site { ready: &worker.ready, ordinal, toolkit, interrupt }, console);
+    let environment = planned.environment(&worker.ready, task.counting_method, machine);
     if let Some(folder) = &options.keep_outputs {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-        for case in groups.iter_mut().flat_map(|group| &mut group.job.cases) {
+        for case in planned.groups.iter_mut().flat_map(|group| &mut group.job.cases) {
             case.outputs = Some(outputs_of(&folder, &case.case.key));
         }
     }
-    let of_base = base.as_ref().map(PlannedBase::resolve).unwrap_or_default();
-    allow(options, (&compiler, groups.iter().chain(&of_base)), console)?;
 
     // A run that cannot begin leaves nothing behind: files are written from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
-    recorder.expect(manifest, &plan, "");
-    let beside = base.map(|base| base.join(of_base, &mut groups, &mut recorder));
-    let context = context(options, worker.ready.uuid.clone());
-    let mut begun = run_started(options, (task.command, context, template), manifest, &plan, &environment);
+    recorder.expect(manifest, &planned.plan, "");
+    let beside = base.map(|base| base.join(&mut planned.groups, &mut recorder));
+    let mut begun = planned.start((options, task.command), manifest, &environment, worker.ready.uuid.clone());
     if let Some(beside) = &beside {
         beside.announce(&mut begun);
     }
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
+    let Planned { groups, compiler, .. } = planned;
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
 }
 
-/// A plan with all of the code that it needs, for devices of one model.
+/// A plan for a device, with what compiles its code.
 #[derive(Debug)]
-pub struct Ahead {
+pub struct Planned {
     pub plan: Plan,
     pub groups: Vec<ResolvedGroup>,
-    pub units: CompiledUnits,
-    /// The device that was planned for.
-    pub device: DeviceInfo,
-    toolkit: Toolkit,
-    installed: Installed,
+    compiler: Compiler,
     template: Option<PageTemplate>,
 }
 
-impl Ahead {
+impl Planned {
+    /// Plans for the worker's device, also the base, finds the compiler, and asks for consent to code of the host.
+    fn make<'b>(
+        options: &RunOptions,
+        manifest: &Manifest,
+        base: Option<&'b Base>,
+        worker: &Worker,
+        console: &mut Console,
+    ) -> Result<(Self, Option<PlannedBase<'b>>), Failure> {
+        let planned = plan_options(options, &worker.ready.device);
+        let template = templates::of_manifest(manifest, console)?;
+        let mut plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
+        let own = own_groups(options, manifest, &planned, console)?;
+        let mut planned_base = base.map(|base| base.plan(planned, console));
+        let toolkit = find_toolkit(options, worker, console)?;
+        let plans = [&mut plan].into_iter().chain(planned_base.iter_mut().filter_map(|base| base.plan.as_mut()));
+        let installed = installed(plans, &toolkit)?;
+        let of_base = base.and_then(Base::project);
+        let project = of_base.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
+        let compiler = Compiler::new(worker, (toolkit, installed), project, (options.network, console))?;
+        let groups = resolve(options, manifest, &plan, own.as_ref());
+        let of_base = planned_base.iter_mut().flat_map(PlannedBase::resolve);
+        allow(options, (&compiler, groups.iter().chain(of_base)), console)?;
+        Ok((Self { plan, groups, compiler, template }, planned_base))
+    }
+
     pub const fn toolkit(&self) -> &Toolkit {
-        &self.toolkit
+        &self.compiler.toolkit
     }
 
     /// Returns what results on a device depend on.
-    pub fn environment(&self, ready: &Ready, machine: Machine) -> Environment {
-        environment(ready, (&self.toolkit, &self.installed), None, machine)
+    pub fn environment(&self, ready: &Ready, counting_method: Option<String>, machine: Machine) -> Environment {
+        Environment {
+            device: ready.device.clone(),
+            driver: ready.driver.clone(),
+            driver_cuda: ready.driver_cuda,
+            toolkit: self.toolkit().info.clone(),
+            host_compiler: self.compiler.options.installed.names(),
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
+            timing_method: ready.timing_method.clone(),
+            counting_method,
+            machine,
+        }
     }
 
-    /// Returns the start of a run on the device with this UUID.
-    pub fn started(
+    /// Returns the start of a run on the device with this UUID. `command` makes the report again.
+    pub fn start(
         &self,
-        options: &RunOptions,
+        (options, command): (&RunOptions, Option<String>),
         manifest: &Manifest,
         environment: &Environment,
         device_uuid: Option<String>,
     ) -> Event {
-        let command = options.command(environment.device.backend);
-        let about = (command, context(options, device_uuid), self.template.clone());
-        run_started(options, about, manifest, &self.plan, environment)
+        let plan = &self.plan;
+        let header = RunHeader {
+            experiment: manifest.name.clone(),
+            title: manifest.title.clone(),
+            question: manifest.question.clone(),
+            backend: environment.device.backend,
+            axes: plan.axis_columns(),
+            variants: plan.variants().iter().map(|variant| variant.name.clone()).collect(),
+            baseline: plan.baseline().cloned(),
+            steps: manifest.steps,
+            manifest_path: options.manifest.display().to_string(),
+            manifest_text: manifest.source.text.clone(),
+            manifest_hash: manifest.hash.clone(),
+            narrowed: options.narrowing.describe(),
+            complete: false,
+            counters_missing: None,
+            energy_missing: None,
+            command,
+            noise: Vec::new(),
+            claims: manifest.claims.clone(),
+            template: self.template.clone(),
+        };
+        Event::RunStarted {
+            header: Box::new(header),
+            environment: Box::new(environment.clone()),
+            context: context(options, device_uuid),
+            cases: plan.cells().len() as u64,
+            groups: plan.group_count() as u32,
+        }
     }
 }
 
-/// Compiles every unit of the plan, for the worker's device.
+/// Plans for the worker's device, and compiles every unit.
 pub fn compile_ahead(
     options: &RunOptions,
     manifest: &Manifest,
     worker: &Worker,
     console: &mut Console,
-) -> Result<Ahead, Failure> {
-    let planned = plan_options(options, &worker.ready.device);
-    let template = templates::of_manifest(manifest, console)?;
-    let mut plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
-    let toolkit = find_toolkit(options, worker, console)?;
-    let installed = installed(std::iter::once(&mut plan), &toolkit)?;
-    let compiler = Compiler::new(worker, (toolkit, installed), manifest.project.clone(), (options.network, console))?;
-    let mut units: Vec<CompileUnit> = Vec::new();
+) -> Result<(Planned, CompiledUnits), Failure> {
+    let (planned, _) = Planned::make(options, manifest, None, worker, console)?;
     let mut known = HashSet::new();
-    let groups = resolve(options, manifest, &plan, None);
-    allow(options, (&compiler, groups.iter()), console)?;
-    for group in &groups {
-        let needed = group.job.cases.iter().flat_map(|case| case.body.units());
-        units.extend(needed.filter(|unit| known.insert((*unit).clone())).cloned());
+    let needed = planned.groups.iter().flat_map(|group| &group.job.cases).flat_map(|case| case.body.units());
+    let units: Vec<CompileUnit> = needed.filter(|unit| known.insert(*unit)).cloned().collect();
+    let compiled = planned.compiler.compile(&units, &mut |_, _, _| {});
+    match planned.compiler.options.fault.get() {
+        Some(fault) => Err(Failure::environment(fault.clone())),
+        None => Ok((planned, compiled)),
     }
-    let units = compiler.compile(&units, &mut |_, _, _| {});
-    if let Some(fault) = compiler.options.fault.get() {
-        return Err(Failure::environment(fault.clone()));
-    }
-    let Compiler { toolkit, options: CompileOptions { installed, .. }, .. } = compiler;
-    Ok(Ahead { plan, groups, units, device: worker.ready.device.clone(), toolkit, installed, template })
 }
 
 /// Returns a fault of the narrowing, which comes before any other failure; otherwise `failure`.
@@ -251,62 +282,6 @@ fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) ->
             odd.display()
         )))
     })
-}
-
-fn environment(
-    ready: &Ready,
-    (toolkit, installed): (&Toolkit, &Installed),
-    counting_method: Option<String>,
-    machine: Machine,
-) -> Environment {
-    Environment {
-        device: ready.device.clone(),
-        driver: ready.driver.clone(),
-        driver_cuda: ready.driver_cuda,
-        toolkit: toolkit.info.clone(),
-        host_compiler: installed.names(),
-        runner: env!("CARGO_PKG_VERSION").to_owned(),
-        timing_method: ready.timing_method.clone(),
-        counting_method,
-        machine,
-    }
-}
-
-fn run_started(
-    args: &RunOptions,
-    (command, context, template): (Option<String>, RunContext, Option<PageTemplate>),
-    manifest: &Manifest,
-    plan: &Plan,
-    environment: &Environment,
-) -> Event {
-    let header = RunHeader {
-        experiment: manifest.name.clone(),
-        title: manifest.title.clone(),
-        question: manifest.question.clone(),
-        backend: environment.device.backend,
-        axes: plan.axis_columns(),
-        variants: plan.variants().iter().map(|variant| variant.name.clone()).collect(),
-        baseline: plan.baseline().cloned(),
-        steps: manifest.steps,
-        manifest_path: args.manifest.display().to_string(),
-        manifest_text: manifest.source.text.clone(),
-        manifest_hash: manifest.hash.clone(),
-        narrowed: args.narrowing.describe(),
-        complete: false,
-        counters_missing: None,
-        energy_missing: None,
-        command,
-        noise: Vec::new(),
-        claims: manifest.claims.clone(),
-        template,
-    };
-    Event::RunStarted {
-        header: Box::new(header),
-        environment: Box::new(environment.clone()),
-        context,
-        cases: plan.cells().len() as u64,
-        groups: plan.group_count() as u32,
-    }
 }
 
 fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {

@@ -8,14 +8,14 @@ use super::super::several::Line;
 use crate::commands::cli::RunArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::worker::Worker;
-use crate::commands::session::{Ahead, Destination, Ended, breaks_claims, compile_ahead};
+use crate::commands::session::{Destination, Ended, Planned, compile_ahead, judge};
 use crate::commands::{Console, Exit, Failure, merge};
-use crate::compile::Toolkit;
 use crate::dispatch::{Interrupt, Urgency};
 use crate::experiment::Manifest;
 use crate::journal::{self, Held, History, JOURNAL_FILE};
 use crate::model::DeviceInfo;
 use crate::plan::GroupCost;
+use crate::plan::link::CompiledUnits;
 use crate::{render, stored};
 
 /// The folder in which the journals of an interrupted run are merged.
@@ -25,7 +25,8 @@ const CONTINUED: &str = "continued";
 pub struct Experiment {
     pub manifest: Manifest,
     pub options: RunOptions,
-    pub ahead: Ahead,
+    pub planned: Planned,
+    pub units: CompiledUnits,
     /// What an interrupted run has done.
     pub held: Held,
     /// The folder that has the journals, one for each GPU.
@@ -58,22 +59,18 @@ impl Experiment {
             (out, _) => out.clone(),
         };
         let options = RunOptions { out, ..RunOptions::of_run(args, path)? };
-        let ahead = compile_ahead(&options, &manifest, worker, console)?;
+        let (planned, units) = compile_ahead(&options, &manifest, worker, console)?;
         let root = Path::new("target/devices").join(&manifest.name);
         let held = if options.resume { continued(&root, first)? } else { Held::default() };
         if !options.resume {
             removed(&root, None)?;
         }
-        Ok(Self { manifest, options, ahead, held, root, took: Mutex::default() })
+        Ok(Self { manifest, options, planned, units, held, root, took: Mutex::default() })
     }
 
     /// Returns the folder of the journal of one GPU.
     pub fn folder(&self, gpu: u32) -> PathBuf {
         self.root.join(gpu.to_string())
-    }
-
-    pub const fn toolkit(&self) -> &Toolkit {
-        self.ahead.toolkit()
     }
 
     pub fn took(&self, more: Duration) {
@@ -101,12 +98,8 @@ impl Experiment {
             Exit::Interrupted
         } else if !is_whole {
             Exit::Environment
-        } else if records.cases.iter().any(|case| case.outcome.is_failure()) {
-            Exit::CaseFailed
-        } else if breaks_claims(self.options.gate, &records) {
-            Exit::BrokenClaim
         } else {
-            Exit::Success
+            judge(self.options.gate, &records)
         };
         Ok(Line { experiment, ended: Some(Ended { exit, counts: render::counts(&records), both: None }), took })
     }
@@ -116,10 +109,11 @@ impl Experiment {
 /// last, so that the GPUs wait for each other once and not for each of them.
 pub fn in_order(experiments: &[Experiment]) -> Vec<Unit> {
     let mut units = Vec::new();
-    for (experiment, Experiment { ahead, .. }) in experiments.iter().enumerate() {
-        for (group, resolved) in ahead.groups.iter().enumerate() {
+    for (experiment, Experiment { planned, .. }) in experiments.iter().enumerate() {
+        for (group, resolved) in planned.groups.iter().enumerate() {
             let alone = resolved.job.needs_host();
-            let seconds = GroupCost::estimate(&resolved.job, ahead.plan.backend(), Some(&ahead.device)).seconds;
+            let plan = &planned.plan;
+            let seconds = GroupCost::estimate(&resolved.job, plan.backend(), plan.device()).seconds;
             units.push(Unit { experiment, group, alone, seconds });
         }
     }

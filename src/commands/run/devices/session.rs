@@ -68,9 +68,9 @@ impl<'a, 'r> Sessions<'a, 'r> {
         self.open(&mut state, unit.experiment);
         let State { open, running, .. } = &mut *state;
         let session = open.get_mut(&unit.experiment)?;
-        let Experiment { ahead, held, .. } = &self.run.experiments[unit.experiment];
-        let resolved = &ahead.groups[unit.group];
-        let (job, failed) = link(resolved.job.clone(), &ahead.units, &session.environment);
+        let Experiment { planned, units, held, .. } = &self.run.experiments[unit.experiment];
+        let resolved = &planned.groups[unit.group];
+        let (job, failed) = link(resolved.job.clone(), units, &session.environment);
         let applies = |case: &CaseJob| {
             case.fingerprint.as_ref().is_some_and(|fingerprint| held.holds(&case.case.key, fingerprint))
         };
@@ -138,7 +138,7 @@ impl<'a, 'r> Sessions<'a, 'r> {
     }
 
     fn session(&self, experiment: &Experiment) -> Result<Session, Failure> {
-        let Experiment { manifest, options, ahead, .. } = experiment;
+        let Experiment { manifest, options, planned, .. } = experiment;
         let options = RunOptions {
             target: self.gpu.target.clone(),
             out: Some(experiment.folder(self.gpu.number)),
@@ -146,21 +146,22 @@ impl<'a, 'r> Sessions<'a, 'r> {
             display: DisplayArgs { quiet: true, ..options.display },
             ..options.clone()
         };
-        let environment = ahead.environment(self.ready, self.machine.clone());
+        let environment = planned.environment(self.ready, None, self.machine.clone());
         let destination = Destination::choose(&options, manifest, &self.ready.device);
         let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
         let (mut recorder, held) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
-        recorder.expect(manifest, &ahead.plan, "");
+        recorder.expect(manifest, &planned.plan, "");
         // The command that makes the report again is that of the whole run: it is the same for every GPU.
         let whole = RunOptions { target: experiment.options.target.clone(), ..options };
-        recorder.emit(&ahead.started(&whole, manifest, &environment, self.ready.uuid.clone()));
+        let command = whole.command(environment.device.backend);
+        recorder.emit(&planned.start((&whole, command), manifest, &environment, self.ready.uuid.clone()));
         // Groups are planned one by one, each before it runs. Those that are done already stay in the plan of this
         // journal.
         let cases = |group: &ResolvedGroup| -> Vec<Case> {
             let settled = group.settled.iter().map(|(case, _)| case);
             settled.chain(group.job.cases.iter().map(|case| &case.case)).cloned().collect()
         };
-        let groups = ahead.groups.iter().map(cases);
+        let groups = planned.groups.iter().map(cases);
         let done = groups.filter(|cases| cases.iter().any(|case| held.has_settled(&case.key))).flatten();
         recorder.emit(&Event::CasesPlanned { todo: Vec::new(), held: done.collect() });
         Ok(Session { recorder, environment, destination, started: Instant::now() })
