@@ -6,8 +6,6 @@
 
 pub mod commands;
 
-mod cluster;
-
 pub use runner_backend as backend;
 pub use runner_base::{atomic, host_lock, programs, revision, stats};
 pub use runner_compile as compile;
@@ -18,6 +16,7 @@ pub use runner_model::{experiment, expr, model, project};
 pub use runner_plan as plan;
 pub use runner_report::{analyse, journal, render};
 
+use runner_cluster as cluster;
 use runner_model::{diagnostics, format, npy, regular};
 use runner_progress::{log, progress};
 use runner_report::stored;

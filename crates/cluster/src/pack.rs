@@ -26,7 +26,7 @@ pub fn pack(job: &Job, work: impl IntoIterator<Item = Work>, least: f64) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Experiment, Settings};
+    use crate::{Experiment, Settings};
     use std::path::PathBuf;
 
     fn sizes(seconds: &[&[f64]], least: f64) -> Vec<usize> {

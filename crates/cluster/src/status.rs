@@ -221,7 +221,7 @@ fn last_words(log: &TaskLog) -> String {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::cluster::SchedulerKind;
+    use crate::SchedulerKind;
 
     const SUBMITTED: &str = "2026-01-01T00:00:00Z";
     /// A moment in seconds since 1970.

@@ -14,6 +14,11 @@ mod settings;
 mod shards;
 mod status;
 
+use runner_backend as backend;
+use runner_base::{atomic, programs};
+use runner_model::{format, model, regular};
+use runner_report::journal;
+
 pub use job::{Array, Experiment, Job, JobError, Submission, Work, collected, mark_collected, shards_folder};
 pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};
 pub use log::{TaskEvent, TaskLog};

@@ -118,7 +118,7 @@ fn unfit_option(option: &str) -> Option<String> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::cluster::Seconds;
+    use crate::Seconds;
 
     fn layer(text: &str) -> Table {
         toml::from_str(text).unwrap()
