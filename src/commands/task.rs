@@ -32,7 +32,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         place: job.settings.scheduler.queue().map_or_else(Place::of_host, Queue::place),
     };
     let interrupt = interrupt()?;
-    interrupt.on_warning();
+    interrupt.on_warning().map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
     task.write(TaskEvent::Started {
         id: task.place.id.clone(),
         node: task.place.node.clone(),

@@ -1,10 +1,13 @@
 //! Interrupts by Ctrl-C: the first stops the run after the current launch, the second at once.
 
+use std::io;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use signal_hook::iterator::Signals;
 
 /// How often a waiting dispatcher looks for an interrupt.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -12,9 +15,7 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// The signals that ask a run to end.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// The interrupt that the warning of a scheduler raises.
-static WARNED: OnceLock<Interrupt> = OnceLock::new();
-/// Whether that warning came.
+/// Whether the warning of a scheduler came.
 static WAS_WARNED: AtomicBool = AtomicBool::new(false);
 
 /// How urgently the user wants the run to end.
@@ -39,28 +40,25 @@ impl Interrupt {
     }
 
     /// Returns an interrupt that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. Each calls `notify`, on a thread of its
-    /// own. A process can do this once. Signals that were ignored when the process started stay ignored, as `nohup` and
-    /// a shell's `&` ask for.
-    pub fn on_signals(notify: impl Fn(Urgency) + Send + 'static) -> Result<Self, ctrlc::Error> {
+    /// own. Signals that were ignored when the process started stay ignored, as `nohup` and a shell's `&` ask for.
+    pub fn on_signals(notify: impl Fn(Urgency) + Send + 'static) -> io::Result<Self> {
         let interrupt = Self::default();
         let raised = interrupt.clone();
-        let ignored: Vec<libc::c_int> = SIGNALS.into_iter().filter(|signal| is_ignored(*signal)).collect();
-        ctrlc::set_handler(move || {
+        let heard: Vec<libc::c_int> = SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+        each(&heard, move || {
             raised.request();
             notify(raised.urgency());
         })?;
-        ignored.into_iter().for_each(ignore);
         Ok(interrupt)
     }
 
-    /// Is also raised by SIGUSR1, with which a scheduler warns that the time limit is near. A process can do this once.
-    pub fn on_warning(&self) {
-        if WARNED.set(self.clone()).is_err() {
-            return;
-        }
-        let handler: extern "C" fn(libc::c_int) = warn;
-        // SAFETY: the handler only reads and writes atomics.
-        unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+    /// Is also raised by SIGUSR1, with which a scheduler warns that the time limit is near.
+    pub fn on_warning(&self) -> io::Result<()> {
+        let raised = self.clone();
+        each(&[libc::SIGUSR1], move || {
+            WAS_WARNED.store(true, Ordering::Relaxed);
+            raised.request();
+        })
     }
 
     /// Whether the scheduler's warning has come.
@@ -70,7 +68,7 @@ impl Interrupt {
 
     /// Raises the urgency.
     pub fn request(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Release);
     }
 
     /// Waits; a further interrupt ends the wait.
@@ -83,7 +81,7 @@ impl Interrupt {
 
     /// Returns how urgently the run is to end, by the requests so far.
     pub fn urgency(&self) -> Urgency {
-        match self.0.load(Ordering::Relaxed) {
+        match self.0.load(Ordering::Acquire) {
             0 => Urgency::None,
             1 => Urgency::Soon,
             _ => Urgency::Now,
@@ -94,14 +92,15 @@ impl Interrupt {
 /// Ignores SIGTERM in a worker. A scheduler that ends a job sends it to every process, and the dispatcher, which stops
 /// after the current launch, needs its worker until then. A worker never outlives its dispatcher.
 pub fn leave_end_to_dispatcher() {
-    ignore(libc::SIGTERM);
+    // SAFETY: ignoring runs no code of ours.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
 }
 
-extern "C" fn warn(_: libc::c_int) {
-    WAS_WARNED.store(true, Ordering::Relaxed);
-    if let Some(interrupt) = WARNED.get() {
-        interrupt.request();
-    }
+/// Calls `act` on a thread of its own for each of the signals that arrives.
+fn each(signals: &[libc::c_int], act: impl Fn() + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(signals)?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || signals.forever().for_each(|_| act()))?;
+    Ok(())
 }
 
 fn is_ignored(signal: libc::c_int) -> bool {
@@ -110,11 +109,6 @@ fn is_ignored(signal: libc::c_int) -> bool {
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: the call that returned 0 has written it.
     asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
-}
-
-fn ignore(signal: libc::c_int) {
-    // SAFETY: ignoring runs no code of ours; the signal is one of `SIGNALS`.
-    unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
 #[cfg(test)]
