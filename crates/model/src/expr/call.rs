@@ -61,6 +61,8 @@ fn unknown(name: &str, at: Range<usize>) -> ExprError {
     let error = ExprError::new(format!("there is no function `{name}`")).at(at);
     match nearest(name, Function::ALL.iter().map(|f| f.name())) {
         Some(known) => error.hint(format!("did you mean `{known}`?")),
-        None => error.hint(format!("there are {}", Function::ALL.map(Function::name).join(", "))),
+        None => {
+            error.hint(format!("there are {}", Function::ALL.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")))
+        }
     }
 }

@@ -1,99 +1,134 @@
 //! Defines the functions of expressions, in one table for the parser, the evaluator and the error messages.
 
-/// A function that expressions may call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    /// The quotient of two integers, rounded up.
-    CeilDiv,
-    /// The least multiple of an integer that is not below another one.
-    RoundUp,
-    /// The least of several numbers.
-    Min,
-    /// The greatest of several numbers.
-    Max,
-    /// The absolute value of a number.
-    Abs,
-    /// The logarithm of base 2.
-    Log2,
-    /// The square root, a float.
-    Sqrt,
-    /// Whether an integer is a power of two.
-    IsPow2,
-    /// Gives the number of bytes that one element of a type has.
-    Sizeof,
-    /// The integer part of a number.
-    Int,
-    /// A number as a float.
-    Float,
-    /// Gives one of two values, by a condition.
+use super::operand::{Operand, Refusal, Worked, float, int};
+
+/// How a function is worked out from its arguments.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// The function of one argument, with the kind that it takes; `None` for another kind.
+    One(&'static str, fn(Operand<'_>) -> Option<Worked<'_>>),
+    /// The function of two integers.
+    Integers(fn(i64, i64) -> Worked<'static>),
+    /// The function of at least two numbers, taken in pairs: of integers, and of floats.
+    Fold(fn(i64, i64) -> i64, fn(f64, f64) -> f64),
+    /// The value of the second or the third argument, by the truth of the first.
     Select,
 }
 
+/// Declares the functions, each with its documentation, name in manifests, arguments and result for error messages, and
+/// rule.
+macro_rules! functions {
+    ($( $(#[$doc:meta])+ $variant:ident, $name:literal, $signature:literal, $rule:expr; )+) => {
+        /// A function that expressions may call.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Function { $($(#[$doc])+ $variant,)+ }
+
+        impl Function {
+            /// Every function, in the order of the manual.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Returns the name in manifests, for example `ceil_div`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// Returns the arguments and the result, for error messages.
+            pub const fn signature(self) -> &'static str {
+                match self { $(Self::$variant => $signature,)+ }
+            }
+
+            pub(super) const fn rule(self) -> Rule {
+                match self { $(Self::$variant => $rule,)+ }
+            }
+        }
+    };
+}
+
+functions! {
+    /// The quotient of two integers, rounded up.
+    CeilDiv, "ceil_div", "ceil_div(a, b): a / b of integers, rounded up",
+        Rule::Integers(|a, b| int(quotient_up(a, b)?));
+    /// The least multiple of an integer that is not below another one.
+    RoundUp, "round_up", "round_up(a, b): the least multiple of b that is not below a",
+        Rule::Integers(|a, b| match quotient_up(a, b)? {
+            _ if b < 0 => Err(Refusal::new("a multiple of a negative number")),
+            quotient => int(quotient.and_then(|quotient| quotient.checked_mul(b))),
+        });
+    /// The least of several numbers.
+    Min, "min", "min(a, b, ...): the least number", Rule::Fold(i64::min, f64::min);
+    /// The greatest of several numbers.
+    Max, "max", "max(a, b, ...): the greatest number", Rule::Fold(i64::max, f64::max);
+    /// The absolute value of a number.
+    Abs, "abs", "abs(x)", Rule::One("a number", |x| Some(match x {
+        Operand::Int(value) => int(value.checked_abs()),
+        other => float(other.number()?.abs()),
+    }));
+    /// The logarithm of base 2.
+    Log2, "log2", "log2(x): exact for an integer, which must be a power of two; a float for a float",
+        Rule::One("a number", |x| Some(match x {
+            Operand::Int(value) if is_pow2(value) => int(Some(i64::from(value.trailing_zeros()))),
+            Operand::Int(_) => Err(Refusal::new("log2 of an integer that is not a power of two")
+                .hint("for a float write log2(float(x))")),
+            other => match other.number()? {
+                value if value <= 0.0 => Err(Refusal::new("log2 of a number that is not positive")),
+                value => float(value.log2()),
+            },
+        }));
+    /// The square root, a float.
+    Sqrt, "sqrt", "sqrt(x): a float", Rule::One("a number", |x| Some(match x.number()? {
+        value if value < 0.0 => Err(Refusal::new("square root of a negative number")),
+        value => float(value.sqrt()),
+    }));
+    /// Whether an integer is a power of two.
+    IsPow2, "is_pow2", "is_pow2(n): whether an integer is a power of two", Rule::One("an integer", |x| match x {
+        Operand::Int(value) => Some(Ok(Operand::Bool(is_pow2(value)))),
+        _ => None,
+    });
+    /// Gives the number of bytes that one element of a type has.
+    Sizeof, "sizeof", "sizeof(type): bytes of one element", Rule::One("an element type", |x| match x {
+        Operand::Type(element) => Some(int(Some(element.size() as i64))),
+        _ => None,
+    });
+    /// The integer part of a number.
+    Int, "int", "int(x): a float cut to its integer part", Rule::One("a number", |x| match x {
+        Operand::Int(_) => Some(Ok(x)),
+        // 2^63 is the first float outside of the range; its negative is the last inside.
+        other => other.number().map(|value| int((-TWO_TO_63..TWO_TO_63).contains(&value).then_some(value as i64))),
+    });
+    /// A number as a float.
+    Float, "float", "float(x)", Rule::One("a number", |x| x.number().map(float));
+    /// Gives one of two values, by a condition.
+    Select, "select", "select(condition, a, b): a where the condition holds, else b", Rule::Select;
+}
+
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 impl Function {
-    /// Every function, in the order of the manual.
-    pub const ALL: [Self; 12] = [
-        Self::CeilDiv,
-        Self::RoundUp,
-        Self::Min,
-        Self::Max,
-        Self::Abs,
-        Self::Log2,
-        Self::Sqrt,
-        Self::IsPow2,
-        Self::Sizeof,
-        Self::Int,
-        Self::Float,
-        Self::Select,
-    ];
-
-    /// Returns the name in manifests, for example `ceil_div`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CeilDiv => "ceil_div",
-            Self::RoundUp => "round_up",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Abs => "abs",
-            Self::Log2 => "log2",
-            Self::Sqrt => "sqrt",
-            Self::IsPow2 => "is_pow2",
-            Self::Sizeof => "sizeof",
-            Self::Int => "int",
-            Self::Float => "float",
-            Self::Select => "select",
-        }
-    }
-
-    /// Returns the arguments and the result, for error messages.
-    pub const fn signature(self) -> &'static str {
-        match self {
-            Self::CeilDiv => "ceil_div(a, b): a / b of integers, rounded up",
-            Self::RoundUp => "round_up(a, b): the least multiple of b that is not below a",
-            Self::Min => "min(a, b, ...): the least number",
-            Self::Max => "max(a, b, ...): the greatest number",
-            Self::Abs => "abs(x)",
-            Self::Log2 => "log2(x): exact for an integer, which must be a power of two; a float for a float",
-            Self::Sqrt => "sqrt(x): a float",
-            Self::IsPow2 => "is_pow2(n): whether an integer is a power of two",
-            Self::Sizeof => "sizeof(type): bytes of one element",
-            Self::Int => "int(x): a float cut to its integer part",
-            Self::Float => "float(x)",
-            Self::Select => "select(condition, a, b): a where the condition holds, else b",
-        }
-    }
-
     /// Returns the least and the greatest number of arguments.
     pub const fn arity(self) -> (usize, usize) {
-        match self {
-            Self::CeilDiv | Self::RoundUp => (2, 2),
-            Self::Min | Self::Max => (2, usize::MAX),
-            Self::Select => (3, 3),
-            _ => (1, 1),
+        match self.rule() {
+            Rule::One(..) => (1, 1),
+            Rule::Integers(_) => (2, 2),
+            Rule::Fold(..) => (2, usize::MAX),
+            Rule::Select => (3, 3),
         }
     }
 
     /// Returns the function that has this name in manifests.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|f| f.name() == name)
+        Self::ALL.iter().copied().find(|f| f.name() == name)
     }
+}
+
+/// Returns the quotient, rounded up; `None` if it overflows.
+fn quotient_up(a: i64, b: i64) -> Result<Option<i64>, Refusal> {
+    if b == 0 {
+        return Err(Refusal::new("division by zero"));
+    }
+    let Some((quotient, remainder)) = a.checked_div(b).zip(a.checked_rem(b)) else { return Ok(None) };
+    Ok(quotient.checked_add(i64::from(remainder != 0 && (remainder < 0) == (b < 0))))
+}
+
+const fn is_pow2(value: i64) -> bool {
+    value > 0 && value.count_ones() == 1
 }

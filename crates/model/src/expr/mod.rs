@@ -22,6 +22,7 @@ mod error;
 mod evaluate;
 mod function;
 mod node;
+mod operand;
 mod parser;
 pub mod reference;
 mod scope;
