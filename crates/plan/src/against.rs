@@ -254,6 +254,9 @@ fn in_words(expr: &RefExpr) -> String {
             let args = buffers.iter().map(in_words).chain(integers.iter().map(i64::to_string));
             format!("{}({})", function.name(), args.collect::<Vec<_>>().join(", "))
         }
+        RefExpr::Elementwise { operation, operands } => {
+            format!("{operation:?}({})", operands.iter().map(in_words).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

@@ -184,7 +184,11 @@ pub fn multiplications(job: &CaseJob) -> f64 {
 }
 
 fn products(expression: &RefExpr) -> f64 {
-    let RefExpr::Call { buffers, integers, .. } = expression else { return 0.0 };
+    let (buffers, integers) = match expression {
+        RefExpr::Call { buffers, integers, .. } => (buffers, integers.as_slice()),
+        RefExpr::Elementwise { operands, .. } => (operands, &[][..]),
+        RefExpr::Buffer(_) | RefExpr::Constant(_) => return 0.0,
+    };
     let own = if integers.len() >= 3 { integers.iter().map(|n| *n as f64).product() } else { 0.0 };
     own + buffers.iter().map(products).sum::<f64>()
 }

@@ -38,7 +38,11 @@ pub fn find_outside_of_bins(
 
 /// What an expression counts in bins, and how many bins there are.
 fn counted(expression: &RefExpr) -> Option<(&RefExpr, i64)> {
-    let RefExpr::Call { function, buffers, integers } = expression else { return None };
+    let (function, buffers, integers) = match expression {
+        RefExpr::Call { function, buffers, integers } => (function, buffers, integers),
+        RefExpr::Elementwise { operands, .. } => return operands.iter().find_map(counted),
+        RefExpr::Buffer(_) | RefExpr::Constant(_) => return None,
+    };
     match (function, buffers.as_slice(), integers.as_slice()) {
         (RefFunction::Histogram, [counted], [bins]) => Some((counted, *bins)),
         _ => buffers.iter().find_map(counted),

@@ -7,8 +7,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::parallel;
 use super::typed::{Float, Integer, Typed, by_type};
-use crate::model::{ElementType, Value};
+use crate::model::{ElementType, Elementwise, Value};
 
 /// Elements of one piece: 8 KiB of lanes, so that a few of them stay in the first-level cache.
 pub const PIECE: usize = 1024;
@@ -81,8 +82,9 @@ pub enum Operand {
     Bytes { element: ElementType, bytes: Arc<Vec<u8>> },
     /// Results that are kept wider than their type: references of floats are not rounded.
     Wide { element: ElementType, lanes: Arc<Lanes> },
-    /// Sums element by element; both sides have one length and one type.
-    Add { element: ElementType, left: Box<Self>, right: Box<Self> },
+    /// Arithmetic element by element; both sides are arrays of one length and one type, or numbers. An operation on one
+    /// operand ignores the right one.
+    Elementwise { element: ElementType, operation: Elementwise, left: Box<Self>, right: Box<Self> },
     /// One number; a constant of the manifest has no element type.
     Scalar { element: Option<ElementType>, value: Number },
 }
@@ -90,7 +92,9 @@ pub enum Operand {
 impl Operand {
     pub fn element(&self) -> Option<ElementType> {
         match self {
-            Self::Bytes { element, .. } | Self::Wide { element, .. } | Self::Add { element, .. } => Some(*element),
+            Self::Bytes { element, .. } | Self::Wide { element, .. } | Self::Elementwise { element, .. } => {
+                Some(*element)
+            }
             Self::Scalar { element, .. } => *element,
         }
     }
@@ -111,7 +115,7 @@ impl Operand {
         match self {
             Self::Bytes { element, bytes } => Some(bytes.len() / element.size()),
             Self::Wide { lanes, .. } => Some(lanes.len()),
-            Self::Add { left, .. } => left.len(),
+            Self::Elementwise { left, right, .. } => left.len().or_else(|| right.len()),
             Self::Scalar { .. } => None,
         }
     }
@@ -119,7 +123,7 @@ impl Operand {
     /// Whether its lanes are floats.
     pub fn is_float(&self) -> bool {
         match self {
-            Self::Bytes { element, .. } | Self::Add { element, .. } => element.is_float(),
+            Self::Bytes { element, .. } | Self::Elementwise { element, .. } => element.is_float(),
             Self::Wide { lanes, .. } => matches!(**lanes, Lanes::Float(_)),
             Self::Scalar { value, .. } => matches!(value, Number::Float(_)),
         }
@@ -152,25 +156,17 @@ impl Operand {
                     out.copy_from_slice(&lanes[start..start + out.len()]);
                 }
             }
-            Self::Add { element, left, right } => {
+            Self::Elementwise { element, operation, left, right } => {
                 left.read_integers(start, out);
-                by_type!(*element, integer T => right.add_integers::<T>(start, out), float _T => ());
+                let mut other = [0; PIECE];
+                for (place, out) in out.chunks_mut(PIECE).enumerate() {
+                    let other = &mut other[..out.len()];
+                    right.read_integers(start + place * PIECE, other);
+                    combine_integers(*element, *operation, out, other);
+                }
             }
             Self::Scalar { value: Number::Int(value), .. } => out.fill(*value as i64),
             Self::Scalar { value: Number::Float(_), .. } => {}
-        }
-    }
-
-    fn add_integers<T: Integer>(&self, start: usize, out: &mut [i64]) {
-        let add = |sum: i64, lane: i64| T::from_lane(sum.wrapping_add(lane)).lane();
-        if let Self::Bytes { bytes, .. } = self {
-            return each(bytes, start, out, |lane, value: T| *lane = add(*lane, value.lane()));
-        }
-        let mut own = [0; PIECE];
-        for (place, out) in out.chunks_mut(PIECE).enumerate() {
-            let own = &mut own[..out.len()];
-            self.read_integers(start + place * PIECE, own);
-            out.iter_mut().zip(own).for_each(|(lane, value)| *lane = add(*lane, *value));
         }
     }
 
@@ -190,24 +186,24 @@ impl Operand {
                     out.copy_from_slice(&lanes[start..start + out.len()]);
                 }
             }
-            Self::Add { element, left, right } => {
+            Self::Elementwise { operation, left, right, .. } => {
                 left.read_floats(start, out);
-                by_type!(*element, integer _T => (), float T => right.add_floats::<T>(start, out));
+                let mut other = [0.0; PIECE];
+                for (place, out) in out.chunks_mut(PIECE).enumerate() {
+                    let other = &mut other[..out.len()];
+                    right.read_floats(start + place * PIECE, other);
+                    combine_floats(*operation, out, other);
+                }
             }
             Self::Scalar { value, .. } => out.fill(value.as_f64()),
         }
     }
 
-    fn add_floats<T: Float>(&self, start: usize, out: &mut [f64]) {
-        if let Self::Bytes { bytes, .. } = self {
-            return each(bytes, start, out, |lane, value: T| *lane += value.wide());
-        }
-        let mut own = [0.0; PIECE];
-        for (place, out) in out.chunks_mut(PIECE).enumerate() {
-            let own = &mut own[..out.len()];
-            self.read_floats(start + place * PIECE, own);
-            out.iter_mut().zip(own).for_each(|(lane, value)| *lane += *value);
-        }
+    /// Whether an element of an array of integers, or the number, is zero.
+    pub fn has_zero(&self) -> bool {
+        let Some(len) = self.len() else { return self.number(0) == Number::Int(0) };
+        let is_zero = |block| matches!(self.lanes(block), Lanes::Int(lanes) if lanes.contains(&0));
+        parallel::blocks(len, PIECE, &is_zero).contains(&true)
     }
 
     fn round_integers(&self, start: usize, out: &mut [f64]) {
@@ -242,9 +238,9 @@ impl Operand {
                 };
                 Self::Wide { element: *element, lanes: Arc::new(chosen) }
             }
-            Self::Add { element, left, right } => {
-                let (left, right) = (left.select(elements)?, right.select(elements)?);
-                Self::Add { element: *element, left: Box::new(left), right: Box::new(right) }
+            Self::Elementwise { element, operation, left, right } => {
+                let (left, right) = (Box::new(left.select(elements)?), Box::new(right.select(elements)?));
+                Self::Elementwise { element: *element, operation: *operation, left, right }
             }
             Self::Scalar { .. } => self.clone(),
         })
@@ -260,6 +256,50 @@ impl Operand {
             Lanes::Float(lanes) => Number::Float(lanes[0]),
         }
     }
+}
+
+/// Puts the results of an operation in place of its left operands. One loop for each operation: the compiler vectorises
+/// it.
+fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
+    let pairs = left.iter_mut().zip(right);
+    match operation {
+        Elementwise::Add => pairs.for_each(|(x, y)| *x += y),
+        Elementwise::Subtract => pairs.for_each(|(x, y)| *x -= y),
+        Elementwise::Multiply => pairs.for_each(|(x, y)| *x *= y),
+        Elementwise::Divide => pairs.for_each(|(x, y)| *x /= y),
+        Elementwise::Negate => pairs.for_each(|(x, _)| *x = -*x),
+        // As the functions of CUDA: NaN is ignored.
+        Elementwise::Min => pairs.for_each(|(x, y)| *x = x.min(*y)),
+        Elementwise::Max => pairs.for_each(|(x, y)| *x = x.max(*y)),
+        Elementwise::Abs => pairs.for_each(|(x, _)| *x = x.abs()),
+        Elementwise::Sqrt => pairs.for_each(|(x, _)| *x = x.sqrt()),
+    }
+}
+
+/// The same for lanes of integers, which wrap as their type does. Division by zero gives zero; it was refused before.
+fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i64], right: &[i64]) {
+    let of = |lane: i64| whole(Some(element), lane);
+    let pairs = left.iter_mut().zip(right);
+    match operation {
+        Elementwise::Add => pairs.for_each(|(x, y)| *x = x.wrapping_add(*y)),
+        Elementwise::Subtract => pairs.for_each(|(x, y)| *x = x.wrapping_sub(*y)),
+        Elementwise::Multiply => pairs.for_each(|(x, y)| *x = x.wrapping_mul(*y)),
+        Elementwise::Divide => pairs.for_each(|(x, y)| *x = of(*x).checked_div(of(*y)).unwrap_or(0) as i64),
+        Elementwise::Negate => pairs.for_each(|(x, _)| *x = x.wrapping_neg()),
+        Elementwise::Min => pairs.for_each(|(x, y)| *x = of(*x).min(of(*y)) as i64),
+        Elementwise::Max => pairs.for_each(|(x, y)| *x = of(*x).max(of(*y)) as i64),
+        Elementwise::Abs => pairs.for_each(|(x, _)| *x = of(*x).wrapping_abs() as i64),
+        Elementwise::Sqrt => {}
+    }
+    by_type!(
+        element,
+        integer T => {
+            for lane in left {
+                *lane = T::from_lane(*lane).lane();
+            }
+        },
+        float _T => (),
+    );
 }
 
 /// The value of a lane of the type.
@@ -280,7 +320,7 @@ fn each<T: Typed, L>(bytes: &[u8], start: usize, out: &mut [L], put: impl Fn(&mu
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, ElementType, Lanes, Number, Operand, show, whole};
+    use super::{Arc, ElementType, Elementwise, Lanes, Number, Operand, show, whole};
 
     fn bytes(element: ElementType, bytes: &[u8]) -> Operand {
         Operand::Bytes { element, bytes: Arc::new(bytes.to_vec()) }
@@ -289,7 +329,8 @@ mod tests {
     #[test]
     fn sums_element_by_element_wrap_as_their_type_does() {
         let (left, right) = (bytes(ElementType::U8, &[200, 1]), bytes(ElementType::U8, &[100, 2]));
-        let sum = Operand::Add { element: ElementType::U8, left: Box::new(left), right: Box::new(right) };
+        let (element, operation) = (ElementType::U8, Elementwise::Add);
+        let sum = Operand::Elementwise { element, operation, left: Box::new(left), right: Box::new(right) };
         assert_eq!(sum.lanes(0..2), Lanes::Int(vec![44, 3]));
         assert_eq!(sum.len(), Some(2));
     }

@@ -13,7 +13,7 @@ use super::stop::Stop;
 use super::values::expectation;
 use super::variables::preparation;
 use crate::backend::Batch;
-use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Unchecked, Verdict};
+use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, RefExpr, Unchecked, Verdict};
 
 /// What to do about it.
 const REMEDY: &str = "an output that a kernel reads before it writes it needs `access = \"inout\"` and a `fill` \
@@ -102,9 +102,12 @@ fn has_special_input(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool
     Ok(false)
 }
 
-/// Whether what a check expects is computed by a function of the manifest's.
+/// Whether what a check expects is computed by a function or an expression of the manifest's, which may divide by zero.
 fn is_computed(check: &CheckPlan) -> bool {
-    matches!(check.expect, ExpectPlan::Python(_) | ExpectPlan::Cpp(_))
+    matches!(
+        check.expect,
+        ExpectPlan::Python(_) | ExpectPlan::Cpp(_) | ExpectPlan::Reference(RefExpr::Elementwise { .. })
+    )
 }
 
 /// Returns the first of these elements of an array of floats, and how many there are.

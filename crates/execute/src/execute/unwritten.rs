@@ -126,6 +126,7 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<(&'e str, Range<usize>)>
     match (part_of(expression), expression) {
         (Some(part), _) => found.push(part),
         (None, RefExpr::Call { buffers, .. }) => buffers.iter().for_each(|buffer| collect(buffer, found)),
+        (None, RefExpr::Elementwise { operands, .. }) => operands.iter().for_each(|operand| collect(operand, found)),
         (None, RefExpr::Buffer(_) | RefExpr::Constant(_)) => {}
     }
 }

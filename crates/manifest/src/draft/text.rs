@@ -72,7 +72,7 @@ impl Draft {
         if self.variants.len() < 2 {
             return;
         }
-        out.gap("Every result must be that of the baseline. Better is a reference: expect = \"add(a, b)\".");
+        out.gap("Every result must be that of the baseline. Better is a reference: expect = \"2 * x + y\".");
         let tolerance = self.tolerance.map(|rel| format!("tolerance = {{ rel = {rel:?} }}\n")).unwrap_or_default();
         let baseline = quoted(&self.variants[0].name);
         let checks = self.places.iter().filter(|place| place.is_output()).map(|place| {

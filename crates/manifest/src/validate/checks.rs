@@ -100,8 +100,8 @@ pub fn reference(
     ctx.known(reference, &scopes);
     let mut used = Vec::new();
     for name in reference.buffers() {
-        // A single name may be a number instead of a buffer.
-        if reference.bare() == Some(name) && scopes.iter().all(|scope| scope.known.contains(name)) {
+        // Such a name may be a number instead of a buffer.
+        if reference.either().contains(name) && scopes.iter().all(|scope| scope.known.contains(name)) {
             continue;
         }
         for variant in variants {

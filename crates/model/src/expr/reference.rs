@@ -1,26 +1,36 @@
 //! Reference expressions: functions over buffers whose numbers are expressions.
 //!
-//! `sum(partial)`, `matmul(transpose(a, m, k), b, m, n, k)`, a buffer alone, or a number that every element must
-//! equal. The first arguments of a reference function are buffers or reference functions again, the rest integers.
-//! Arithmetic on the results of reference functions is refused.
+//! `sum(partial)`, `matmul(transpose(a, m, k), b, m, n, k)`, `a * x + y`, a buffer alone, or a number that every element
+//! must equal. The first arguments of a reference function are buffers or reference functions again, the rest integers.
+//! Whether a name in arithmetic is a buffer or a number is known only once there is a scope.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::node::{Callee, Kind, Syntax};
+use super::node::{Callee, Kind, Operator, Syntax};
 use super::{ExprError, Function, Parsed, Program, Scope, call, parser};
 use crate::diagnostics::nearest;
 use crate::format::plural;
-use crate::model::{RefExpr, RefFunction, Value};
+use crate::model::{Elementwise, RefExpr, RefFunction, Value};
 
 /// A parsed reference expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefProgram {
     text: Arc<str>,
     root: Node,
+    names: Box<Names>,
+}
+
+/// The names of an expression.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Names {
+    /// Names in places of buffers.
     buffers: BTreeSet<String>,
-    names: BTreeSet<String>,
+    /// Those of them that may be numbers.
+    either: BTreeSet<String>,
+    /// Names in places of numbers.
+    numbers: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +38,13 @@ enum Node {
     /// The value is the buffer with this name, at this place in bytes.
     Buffer(String, Range<usize>),
     Number(Program),
+    /// Arithmetic on elements, or on numbers if all names are those of numbers.
+    Arithmetic {
+        operation: Elementwise,
+        operands: Vec<Node>,
+        /// The whole as arithmetic on numbers; `None` if a part can be no number.
+        number: Option<Program>,
+    },
     Call {
         function: RefFunction,
         buffers: Vec<Node>,
@@ -39,9 +56,9 @@ enum Node {
 pub fn parse(text: &str) -> Result<RefProgram, ExprError> {
     let whole: Arc<str> = text.into();
     let root = Reader { text: &whole }.node(parser::parse_indexed(text, 0..text.len())?)?;
-    let (mut buffers, mut names) = (BTreeSet::new(), BTreeSet::new());
-    root.collect(&mut buffers, &mut names);
-    Ok(RefProgram { text: whole, root, buffers, names })
+    let mut names = Names::default();
+    root.collect(&mut names, true);
+    Ok(RefProgram { text: whole, root, names: Box::new(names) })
 }
 
 struct Reader<'a> {
@@ -50,6 +67,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn node(&self, syntax: Syntax) -> Result<Node, ExprError> {
+        if let Some((operation, operands)) = arithmetic(&syntax) {
+            return self.arithmetic(&syntax, operation, operands);
+        }
         match syntax.kind {
             Kind::Name(name) => Ok(Node::Buffer(name, syntax.span)),
             Kind::Call(callee, arguments) => match function(&callee, arguments.len())? {
@@ -58,6 +78,28 @@ impl Reader<'_> {
             },
             _ => self.number(syntax).map(Node::Number),
         }
+    }
+
+    /// Returns arithmetic on the operands, of which there may be more than two: they are taken from left to right.
+    fn arithmetic(&self, whole: &Syntax, operation: Elementwise, operands: &[Syntax]) -> Result<Node, ExprError> {
+        let mut nodes = operands.iter().map(|operand| self.node(operand.clone())).collect::<Result<Vec<_>, _>>()?;
+        let mut names = Names::default();
+        for node in &nodes {
+            node.collect(&mut names, true);
+        }
+        let is_number = names.buffers.is_empty() && nodes.iter().all(|node| matches!(node, Node::Number(_)));
+        if is_number {
+            return self.number(whole.clone()).map(Node::Number);
+        }
+        let number = self.number(whole.clone()).ok();
+        let later = nodes.split_off(nodes.len().min(2));
+        let first =
+            Node::Arithmetic { operation, operands: nodes, number: number.clone().filter(|_| later.is_empty()) };
+        Ok(later.into_iter().fold(first, |left, right| Node::Arithmetic {
+            operation,
+            operands: vec![left, right],
+            number: number.clone(),
+        }))
     }
 
     fn call(&self, function: RefFunction, callee: Callee, mut arguments: Vec<Syntax>) -> Result<Node, ExprError> {
@@ -92,6 +134,25 @@ impl Reader<'_> {
     }
 }
 
+/// Returns what is computed of which operands, if it can be computed of elements.
+fn arithmetic<'s, 't>(syntax: &'s Syntax<'t>) -> Option<(Elementwise, &'s [Syntax<'t>])> {
+    Some(match &syntax.kind {
+        Kind::Negate(inner) => (Elementwise::Negate, std::slice::from_ref(&**inner)),
+        Kind::Binary(Operator::Add, sides) => (Elementwise::Add, &**sides),
+        Kind::Binary(Operator::Subtract, sides) => (Elementwise::Subtract, &**sides),
+        Kind::Binary(Operator::Multiply, sides) => (Elementwise::Multiply, &**sides),
+        Kind::Binary(Operator::Divide, sides) => (Elementwise::Divide, &**sides),
+        Kind::Call(callee, arguments) => match (callee.name, arguments.as_slice()) {
+            ("min", arguments @ [_, _, ..]) => (Elementwise::Min, arguments),
+            ("max", arguments @ [_, _, ..]) => (Elementwise::Max, arguments),
+            ("abs", arguments @ [_]) => (Elementwise::Abs, arguments),
+            ("sqrt", arguments @ [_]) => (Elementwise::Sqrt, arguments),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
 /// Returns the reference function of a call; `None` for a function of numbers.
 fn function(callee: &Callee, given: usize) -> Result<Option<RefFunction>, ExprError> {
     let is_arithmetic = Function::from_name(callee.name).is_some();
@@ -114,18 +175,27 @@ fn unknown(callee: &Callee) -> ExprError {
 }
 
 impl Node {
-    fn collect(&self, buffers: &mut BTreeSet<String>, names: &mut BTreeSet<String>) {
+    /// Adds the names; a buffer that `may_be_number` is one in arithmetic, or the whole expression.
+    fn collect(&self, names: &mut Names, may_be_number: bool) {
         match self {
             Self::Buffer(name, _) => {
-                buffers.insert(name.clone());
+                names.buffers.insert(name.clone());
+                if may_be_number {
+                    names.either.insert(name.clone());
+                }
             }
-            Self::Number(program) => names.extend(program.names().iter().cloned()),
+            Self::Number(program) => names.numbers.extend(program.names().iter().cloned()),
+            Self::Arithmetic { operands, .. } => {
+                for operand in operands {
+                    operand.collect(names, true);
+                }
+            }
             Self::Call { buffers: operands, integers, .. } => {
                 for operand in operands {
-                    operand.collect(buffers, names);
+                    operand.collect(names, false);
                 }
                 for program in integers {
-                    names.extend(program.names().iter().cloned());
+                    names.numbers.extend(program.names().iter().cloned());
                 }
             }
         }
@@ -135,6 +205,7 @@ impl Node {
         match self {
             Self::Buffer(found, at) => (found == name).then(|| at.clone()),
             Self::Number(program) => program.place_of(name),
+            Self::Arithmetic { operands, .. } => operands.iter().find_map(|operand| operand.place_of(name)),
             Self::Call { buffers, integers, .. } => {
                 let buffer = buffers.iter().find_map(|buffer| buffer.place_of(name));
                 buffer.or_else(|| integers.iter().find_map(|program| program.place_of(name)))
@@ -148,7 +219,7 @@ impl Node {
             Self::Call { function: RefFunction::Copy | RefFunction::Slice, buffers, .. } => {
                 buffers.iter().all(Self::is_part_of_buffer)
             }
-            Self::Number(_) | Self::Call { .. } => false,
+            Self::Number(_) | Self::Arithmetic { .. } | Self::Call { .. } => false,
         }
     }
 
@@ -156,12 +227,37 @@ impl Node {
         match self {
             Self::Buffer(name, _) => Ok(RefExpr::Buffer(name.clone())),
             Self::Number(program) => constant(program, scope),
+            Self::Arithmetic { operation, operands, number } => {
+                let is_known = |program: &&Program| program.names().iter().all(|name| scope.get(name).is_some());
+                if let Some(program) = number.as_ref().filter(is_known) {
+                    return constant(program, scope);
+                }
+                let operands =
+                    operands.iter().map(|operand| operand.resolve_operand(scope)).collect::<Result<_, _>>()?;
+                Ok(RefExpr::Elementwise { operation: *operation, operands })
+            }
             Self::Call { function, buffers, integers } => {
                 let buffers = buffers.iter().map(|b| b.resolve(scope)).collect::<Result<_, _>>()?;
                 let extent = |program: &Program| program.evaluate_u64(scope).map(|extent| extent as i64);
                 let integers = integers.iter().map(extent).collect::<Result<_, _>>()?;
                 Ok(RefExpr::Call { function: *function, buffers, integers })
             }
+        }
+    }
+}
+
+impl Node {
+    /// Evaluates an operand of arithmetic, or the whole expression, which may be the name of a number.
+    fn resolve_operand(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
+        let Self::Buffer(name, at) = self else { return self.resolve(scope) };
+        match scope.get(name) {
+            Some(value @ (Value::Int(_) | Value::Float(_))) => Ok(RefExpr::Constant(value.clone())),
+            Some(other) => {
+                let described = super::describe(other);
+                let message = format!("a number or a buffer is needed, and `{name}` is {described}");
+                Err(ExprError::new(message).at(at.clone()))
+            }
+            None => self.resolve(scope),
         }
     }
 }
@@ -197,15 +293,20 @@ impl RefProgram {
         &self.text
     }
 
-    /// Returns the names in places of buffers. A name that is the whole expression is included, although it may be a
-    /// number: see [`Self::bare`].
+    /// Returns the names in places of buffers. Some of them may be numbers: see [`Self::either`].
     pub fn buffers(&self) -> &BTreeSet<String> {
-        &self.buffers
+        &self.names.buffers
+    }
+
+    /// Returns the names that are numbers if the scope has them, and buffers otherwise: those in arithmetic, or the one
+    /// that is the whole expression.
+    pub fn either(&self) -> &BTreeSet<String> {
+        &self.names.either
     }
 
     /// Returns the names in places of numbers.
     pub fn names(&self) -> &BTreeSet<String> {
-        &self.names
+        &self.names.numbers
     }
 
     /// Returns the name that is the whole expression: a buffer, or a number if the scope has it.
@@ -223,16 +324,6 @@ impl RefProgram {
 
     /// Evaluates the numbers.
     pub fn resolve(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
-        match self.bare().and_then(|name| scope.get(name)) {
-            Some(value @ (Value::Int(_) | Value::Float(_))) => Ok(RefExpr::Constant(value.clone())),
-            Some(other) => {
-                let name = self.bare().unwrap_or_default();
-                Err(ExprError::new(format!(
-                    "a number or a buffer is needed, and `{name}` is {}",
-                    super::describe(other)
-                )))
-            }
-            None => self.root.resolve(scope),
-        }
+        self.root.resolve_operand(scope)
     }
 }

@@ -1,11 +1,13 @@
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::node::{Kind, Operator};
 use super::template::Style;
 use super::*;
-use crate::model::{ElementType, RefExpr, RefFunction};
+use crate::model::{ElementType, Elementwise, RefExpr, RefFunction};
 
 fn scope() -> Scope {
     [
@@ -361,7 +363,7 @@ fn an_index_of_a_reference_is_a_slice_and_elsewhere_it_is_refused() {
     let message = |text| reference::parse(text).unwrap_err().message;
     assert_eq!(message("out[1"), "`[` is not closed");
     assert_eq!(message("sum(out)[0]"), "`sum` gives one number, and `slice` takes a buffer");
-    assert!(message("2 * out[0]").contains("cannot be part of arithmetic"));
+    assert_eq!(resolve("2 * out[0]"), resolve("2 * slice(out, 0, 1)"));
     assert!(Program::parse("n[0]").unwrap_err().message.starts_with("an index is refused here"));
 }
 
@@ -379,7 +381,33 @@ fn wrong_references_say_what_the_function_takes() {
         let error = reference::parse(text).unwrap_err();
         assert_eq!((error.message.as_str(), error.hint.as_deref()), (message, Some(hint)), "{text}");
     }
-    assert!(reference::parse("2 * sum(a)").unwrap_err().message.contains("cannot be part of arithmetic"));
+    assert!(Program::parse("2 * sum(a)").unwrap_err().message.contains("cannot be part of arithmetic"));
+    // A remainder is one of numbers alone.
+    assert!(reference::parse("sum(a) % 2").unwrap_err().message.contains("cannot be part of arithmetic"));
+    assert_eq!(reference::parse("2 * summ(a)").unwrap_err().message, "there is no reference function `summ`");
+}
+
+#[test]
+fn a_name_in_arithmetic_of_a_reference_is_a_number_if_the_scope_has_it_and_a_buffer_otherwise() {
+    let resolve = |text| reference::parse(text).unwrap().resolve(&scope()).unwrap();
+    let both = |operation, left, right| RefExpr::Elementwise { operation, operands: vec![left, right] };
+    let buffer = |name: &str| RefExpr::Buffer(name.into());
+    let number = |value| RefExpr::Constant(Value::Int(value));
+    // The scope has n = 4.
+    let scaled = both(Elementwise::Multiply, number(4), buffer("p"));
+    assert_eq!(resolve("n * p + q"), both(Elementwise::Add, scaled.clone(), buffer("q")));
+    assert_eq!(resolve("(n + 1) * p - 2"), {
+        both(Elementwise::Subtract, both(Elementwise::Multiply, number(5), buffer("p")), number(2))
+    });
+    let least = both(Elementwise::Min, both(Elementwise::Min, buffer("p"), number(4)), buffer("q"));
+    assert_eq!(resolve("min(p, n, q)"), least);
+    let root = RefExpr::Elementwise { operation: Elementwise::Sqrt, operands: vec![buffer("p")] };
+    let sum = RefExpr::Call { function: RefFunction::Sum, buffers: vec![scaled], integers: vec![] };
+    assert_eq!(resolve("sqrt(p) / sum(n * p)"), both(Elementwise::Divide, root, sum));
+    assert_eq!(resolve("n * n + 1"), number(17));
+    let parsed = reference::parse("n * p + scan(q)").unwrap();
+    let names = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!((names(parsed.buffers()), names(parsed.either())), ("n p q".to_owned(), "n p".to_owned()));
 }
 
 /// Returns a tree without places, so that trees of different texts compare.

@@ -77,7 +77,7 @@ pub use record::{
     AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,
     RunHeader, SmClock, can_name_experiment, experiment_name,
 };
-pub use reference::{Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
+pub use reference::{Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 pub use shard::Shard;
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, ScalarValue, StepPlan, StepsPlan};

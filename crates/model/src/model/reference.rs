@@ -189,6 +189,37 @@ pub enum RefExpr {
         /// The arguments that follow: sizes, for example.
         integers: Vec<i64>,
     },
+    /// Arithmetic on elements at the same index. A number is the same for all of them.
+    Elementwise {
+        /// What is computed.
+        operation: Elementwise,
+        /// One operand or two, as the operation takes.
+        operands: Vec<RefExpr>,
+    },
+}
+
+/// An operation on elements of arrays. Integers wrap as the element type does; floats are computed in f64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Elementwise {
+    /// The operands are added.
+    Add,
+    /// The second operand is subtracted from the first.
+    Subtract,
+    /// The operands are multiplied.
+    Multiply,
+    /// The first operand is divided by the second; of integers, the quotient is cut to its integer part.
+    Divide,
+    /// The operand is negated.
+    Negate,
+    /// The lesser operand is taken.
+    Min,
+    /// The greater operand is taken.
+    Max,
+    /// The operand without its sign is taken.
+    Abs,
+    /// The square root of the operand, which is a float, is taken.
+    Sqrt,
 }
 
 #[cfg(test)]

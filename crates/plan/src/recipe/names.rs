@@ -186,8 +186,8 @@ impl Names {
 
     fn reference(&mut self, reference: &RefProgram) {
         self.0.extend(reference.names().iter().cloned());
-        // A bare name may be a binding. If it is a buffer, there is no binding of that name.
-        self.0.extend(reference.bare().map(str::to_owned));
+        // Such a name may be a binding. If it is a buffer, there is no binding of that name.
+        self.0.extend(reference.either().iter().cloned());
     }
 
     fn fill(&mut self, fill: Option<&FillSpec>) {

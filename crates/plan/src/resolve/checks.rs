@@ -108,15 +108,19 @@ fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementTyp
     match expression {
         RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.element),
         RefExpr::Constant(_) => None,
-        RefExpr::Call { buffers: operands, .. } => operands.iter().find_map(|operand| element_of(operand, buffers)),
+        RefExpr::Call { buffers: operands, .. } | RefExpr::Elementwise { operands, .. } => {
+            operands.iter().find_map(|operand| element_of(operand, buffers))
+        }
     }
 }
 
 /// Elements of a reference expression that gives an array; `None` if it gives a number.
 fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
-    let RefExpr::Call { function, buffers: operands, integers } = expression else {
-        let RefExpr::Buffer(name) = expression else { return None };
-        return buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.len);
+    let (function, operands, integers) = match expression {
+        RefExpr::Call { function, buffers, integers } => (function, buffers, integers),
+        RefExpr::Elementwise { operands, .. } => return operands.iter().find_map(|operand| len_of(operand, buffers)),
+        RefExpr::Buffer(name) => return buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.len),
+        RefExpr::Constant(_) => return None,
     };
     // No wildcard: a new function must say how long its result is.
     match function.kind() {

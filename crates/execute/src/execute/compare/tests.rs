@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::super::typed::{Float, Typed, by_type};
 use super::{BLOCK, Difference, ElementType, Number, Operand, PIECE, Tolerance, bitwise, compare, last_place};
 use crate::execute::operand::Lanes;
+use crate::model::Elementwise;
 
 const EXACT: Tolerance = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
 
@@ -34,7 +35,7 @@ fn wide(element: ElementType, values: &[f64]) -> Operand {
 }
 
 fn sum(element: ElementType, left: Operand, right: Operand) -> Operand {
-    Operand::Add { element, left: Box::new(left), right: Box::new(right) }
+    Operand::Elementwise { element, operation: Elementwise::Add, left: Box::new(left), right: Box::new(right) }
 }
 
 fn constant(value: Number) -> Operand {

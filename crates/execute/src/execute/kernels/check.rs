@@ -105,7 +105,7 @@ impl Kernels {
             Operand::Scalar { element, value } => {
                 return Ok(Some(Wanted::Number { value: *value, element: *element }));
             }
-            Operand::Add { .. } => return Ok(None),
+            Operand::Elementwise { .. } => return Ok(None),
             Operand::Bytes { element, bytes } => (*element, bytes.len()),
             Operand::Wide { element, lanes } => match **lanes {
                 Lanes::Float(ref lanes) => (ElementType::F64, lanes.len() * 8),
@@ -132,7 +132,7 @@ impl Kernels {
                 Lanes::Int(lanes) => store(&lanes[offset / 8..], to, i64::to_le_bytes),
                 Lanes::Float(lanes) => store(&lanes[offset / 8..], to, f64::to_le_bytes),
             },
-            Operand::Add { .. } | Operand::Scalar { .. } => {}
+            Operand::Elementwise { .. } | Operand::Scalar { .. } => {}
         })?;
         Ok(Some(Wanted::Array(element, id)))
     }

@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 use super::operand::{Number, Operand};
 use crate::backend::host_memory;
-use crate::model::{ElementType, Map, Reduction, RefExpr, RefFunction, RefKind};
+use crate::model::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
 use reduce::{Block, Blocks, reduce};
 
 /// Evaluates a reference expression. `buffer` gives the content of a named buffer.
 ///
-/// Sums element by element and copies stay unevaluated until they are read. Errors name the function and its
+/// Arithmetic on elements and copies stay unevaluated until they are read. Errors name the function and its
 /// arguments' types or sizes.
 pub fn evaluate<E: From<String>>(
     expression: &RefExpr,
@@ -37,7 +37,44 @@ pub fn evaluate<E: From<String>>(
             let arguments: Vec<Operand> = buffers.iter().map(|b| evaluate(b, buffer)).collect::<Result<_, _>>()?;
             Ok(call(*function, &arguments, integers, None)?)
         }
+        RefExpr::Elementwise { operation, operands } => {
+            let operands: Vec<Operand> = operands.iter().map(|o| evaluate(o, buffer)).collect::<Result<_, _>>()?;
+            Ok(elementwise(*operation, operands)?)
+        }
     }
+}
+
+/// Arithmetic on the elements of arrays of one type and length, with numbers for all of them.
+fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand, String> {
+    let name = "arithmetic";
+    let mut types = operands.iter().filter_map(Operand::element);
+    let Some(element) = types.next() else { return Err(format!("{name} got no array")) };
+    if let Some(other) = types.find(|other| *other != element) {
+        return Err(format!("{name} takes arrays of one type, and got {element} and {other}"));
+    }
+    let arrays: Vec<&Operand> = operands.iter().filter(|operand| operand.len().is_some()).collect();
+    arrays.windows(2).try_for_each(|pair| same_len(name, pair[0], pair[1]))?;
+    if !element.is_float() {
+        let is_fraction = |operand: &&Operand| matches!(operand, Operand::Scalar { value: Number::Float(_), .. });
+        if let Some(Operand::Scalar { value, .. }) = operands.iter().find(is_fraction) {
+            return Err(format!("{name} on elements of {element} takes integers, and got {value}"));
+        }
+        if operation == Elementwise::Sqrt {
+            return Err(format!("sqrt() works on floats, and got {element}"));
+        }
+    }
+    let [left, right] = match <[Operand; 2]>::try_from(operands) {
+        Ok([left, right]) => [left, right],
+        Err(mut only) => {
+            let Some(operand) = only.pop() else { return Err(format!("{name} got no operand")) };
+            // An operation on one operand ignores the other.
+            [operand, Operand::Scalar { element: None, value: Number::Int(1) }]
+        }
+    };
+    if operation == Elementwise::Divide && !element.is_float() && right.has_zero() {
+        return Err("an integer is divided by zero".to_owned());
+    }
+    Ok(Operand::Elementwise { element, operation, left: Box::new(left), right: Box::new(right) })
 }
 
 /// Some elements of the value of a reference expression. Of a product or a convolution, the others are not computed.
@@ -70,7 +107,11 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     match expression {
         RefExpr::Buffer(name) if !found.contains(&name.as_str()) => found.push(name),
         RefExpr::Buffer(_) | RefExpr::Constant(_) => {}
-        RefExpr::Call { buffers, .. } => buffers.iter().for_each(|b| collect(b, found)),
+        RefExpr::Call { buffers, .. } | RefExpr::Elementwise { operands: buffers, .. } => {
+            for buffer in buffers {
+                collect(buffer, found);
+            }
+        }
     }
 }
 
@@ -150,7 +191,8 @@ fn apply(
         Map::Add => {
             let [left, right] = [&arguments[0], &arguments[1]];
             same_len(name, left, right)?;
-            Ok(Operand::Add { element, left: Box::new(left.clone()), right: Box::new(right.clone()) })
+            let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+            Ok(Operand::Elementwise { element, operation: Elementwise::Add, left, right })
         }
         Map::Matmul => {
             let [left, right] = [&arguments[0], &arguments[1]];

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::super::operand::{Lanes, Number, Operand};
 use super::super::typed::{Float, Typed, by_type};
-use super::{ElementType, RefExpr, RefFunction, evaluate, names};
+use super::{ElementType, Elementwise, RefExpr, RefFunction, evaluate, names};
 use crate::model::Value;
 
 /// Elements enough for several tasks and an uneven rest.
@@ -125,6 +125,72 @@ fn each_function_has_its_value_on_a_few_small_floats() {
     }
     let dot = [floats(ElementType::F32, &values), floats(ElementType::F32, &[2.0, 3.0, 0.25])];
     assert_eq!(number(RefFunction::Dot, &dot), Number::Float(1.0 - 6.0 + 1.0));
+}
+
+/// The result of `left operation right` over the buffers.
+fn arithmetic(operation: Elementwise, operands: &[RefExpr], buffers: &[Operand]) -> Result<Operand, String> {
+    let expression = RefExpr::Elementwise { operation, operands: operands.to_vec() };
+    evaluate(&expression, &mut |name| Ok(buffers[name.parse::<usize>().unwrap()].clone()))
+}
+
+#[test]
+fn arithmetic_on_elements_wraps_integers_and_keeps_floats_unrounded() {
+    use Elementwise::{Abs, Add, Divide, Max, Min, Multiply, Negate, Sqrt, Subtract};
+    let (x, y) = (RefExpr::Buffer("0".into()), RefExpr::Buffer("1".into()));
+    let number = |value| RefExpr::Constant(Value::Int(value));
+    let (both, only) = ([x.clone(), y.clone()], std::slice::from_ref(&x));
+    let bytes = [ints(ElementType::U8, &[200, 7, 0]), ints(ElementType::U8, &[100, 2, 3])];
+    for (operation, results) in [
+        (Add, [44, 9, 3]),
+        (Subtract, [100, 5, 253]),
+        (Multiply, [32, 14, 0]),
+        (Divide, [2, 3, 0]),
+        (Min, [100, 2, 0]),
+        (Max, [200, 7, 3]),
+    ] {
+        let found = arithmetic(operation, &both, &bytes).unwrap();
+        assert_eq!(elements(&found), results.map(Number::Int), "{operation:?}");
+    }
+    let negative = arithmetic(Negate, only, &[ints(ElementType::I8, &[-128, 5])]).unwrap();
+    assert_eq!(elements(&negative), [-128, -5].map(Number::Int));
+    let largest = [ints(ElementType::U64, &[i128::from(u64::MAX)])];
+    let halved = arithmetic(Divide, &[x.clone(), number(2)], &largest).unwrap();
+    assert_eq!(elements(&halved), [Number::Int(i128::from(u64::MAX / 2))]);
+    let greater = arithmetic(Max, &[number(3), x.clone()], &largest).unwrap();
+    assert_eq!(elements(&greater), [Number::Int(i128::from(u64::MAX))]);
+    // The f16 next to a third is 1365 / 4096; three of these are no f16.
+    let third = [floats(ElementType::F16, &[1.0 / 3.0])];
+    let one = arithmetic(Multiply, &[number(3), x.clone()], &third).unwrap();
+    assert_eq!(elements(&one), [Number::Float(4095.0 / 4096.0)]);
+    let signed = [floats(ElementType::F32, &[-2.25, 0.0])];
+    assert_eq!(elements(&arithmetic(Abs, only, &signed).unwrap()), [2.25, 0.0].map(Number::Float));
+    let Number::Float(root) = elements(&arithmetic(Sqrt, only, &signed).unwrap())[0] else { panic!() };
+    assert!(root.is_nan());
+    let Number::Float(infinite) = elements(&arithmetic(Divide, &[number(1), x.clone()], &signed).unwrap())[1] else {
+        panic!()
+    };
+    assert!(infinite.is_infinite());
+    // One number of all elements: 1, 2, 3 over their sum.
+    let sum = RefExpr::Call { function: RefFunction::Sum, buffers: vec![x.clone()], integers: vec![] };
+    let shares = arithmetic(Divide, &[x.clone(), sum], &[floats(ElementType::F64, &[1.0, 2.0, 3.0])]).unwrap();
+    assert_eq!(elements(&shares), [1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0].map(Number::Float));
+    for (operation, operands, buffers, why) in [
+        (Divide, both.to_vec(), [&bytes[0], &bytes[0]], "an integer is divided by zero"),
+        (Add, both.to_vec(), [&bytes[0], &signed[0]], "arrays of one type, and got u8 and f32"),
+        (Add, both.to_vec(), [&bytes[0], &largest[0]], "got u8 and u64"),
+        (Sqrt, vec![x.clone()], [&bytes[0], &bytes[0]], "sqrt() works on floats, and got u8"),
+        (
+            Multiply,
+            vec![x.clone(), RefExpr::Constant(Value::Float(0.5))],
+            [&bytes[0], &bytes[0]],
+            "takes integers, and got 0.5",
+        ),
+    ] {
+        let error = arithmetic(operation, &operands, &buffers.map(Clone::clone)).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+    let longer = [floats(ElementType::F32, &[1.0]), floats(ElementType::F32, &[1.0, 2.0])];
+    assert!(arithmetic(Add, &both, &longer).unwrap_err().contains("arrays of one length, and got 1 and 2"));
 }
 
 #[test]
