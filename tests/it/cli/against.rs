@@ -157,16 +157,16 @@ fn one_more_load_per_thread_is_found_and_explained() {
     let repository = Repository::new();
     repository.write("kernels/load.cuh", LOADS_TWICE);
     let ran = repository.run(&["--against", "HEAD"]);
-    ran.expect(4, &["✗ 2 slower\n2 cases: 2 slower.", "source changed", "gld_requests 32 → 64"]);
+    ran.expect(4, &["✗ 2 with more work counted\n2 cases: 2 with more work counted.", "source changed", "gld_requests 32 → 64"]);
     assert!(!repository.is_there("reports"), "the report is below target/");
     // 1024 elements are 32 warps, and one request is that of a warp.
     let ran = repository.run(&["--against", "main", "--format", "json", "--markdown", "page.md"]);
     let change = ran.change("plain", 1024);
-    assert_eq!((change["change"].as_str(), change["counted_by"].as_str()), (Some("slower"), Some("simulator")));
+    assert_eq!((change["change"].as_str(), change["counted_by"].as_str()), (Some("more_work"), Some("simulator")));
     let counters = change["counters"].as_array().unwrap();
     let requests = counters.iter().find(|counter| counter["name"] == "gld_requests").unwrap();
     assert_eq!((requests["base"].as_f64(), requests["new"].as_f64()), (Some(32.0), Some(64.0)));
-    assert!(fs::read_to_string(repository.path("page.md")).unwrap().contains("2 slower"));
+    assert!(fs::read_to_string(repository.path("page.md")).unwrap().contains("2 with more work counted"));
     let report = repository.path("target/reports/scale/simulated-h100-against-main/records.jsonl");
     let records = fs::read_to_string(report).unwrap();
     assert!(records.contains("\"plain@") && records.contains("\"wide@"), "{records}");
@@ -241,8 +241,8 @@ fn a_folder_takes_the_place_of_a_revision() {
     let (old, new) = (Repository::new(), Repository::new());
     new.write("kernels/load.cuh", LOADS_TWICE);
     let folder = old.dir.path().to_str().unwrap();
-    new.run(&["--against", folder]).expect(4, &["✗ 2 slower"]);
-    old.run(&["--against", new.dir.path().to_str().unwrap()]).expect(0, &["✓ No regression, 2 faster"]);
+    new.run(&["--against", folder]).expect(4, &["✗ 2 with more work counted"]);
+    old.run(&["--against", new.dir.path().to_str().unwrap()]).expect(0, &["✓ No regression, 2 with less work counted"]);
     fs::remove_file(old.path("experiments/scale.toml")).unwrap();
     new.run(&["--against", folder]).expect(2, &["there is no experiments/scale.toml in it"]);
 }
@@ -279,7 +279,7 @@ fn several_manifests_give_one_verdict() {
     let page: Value = serde_json::from_str(&ran.said).unwrap();
     let experiments: Vec<&str> =
         page["reports"].as_array().unwrap().iter().map(|report| report["experiment"].as_str().unwrap()).collect();
-    assert_eq!((experiments, page["counts"]["slower"].as_u64()), (vec!["scale", "twice"], Some(4)));
+    assert_eq!((experiments, page["counts"]["more_work"].as_u64()), (vec!["scale", "twice"], Some(4)));
 }
 
 /// 1024 elements are 32 warps, whose requests double.
@@ -301,7 +301,7 @@ fn a_claim_that_the_change_breaks_is_told_from_one_that_was_broken() {
     assert_eq!(changes, ["newly_broken", "still_broken", "held"]);
     assert_eq!((claims[0]["base"]["detail"].as_str(), claims[0]["new"]["detail"].as_str()), (Some("32"), Some("64")));
     let text = fs::read_to_string(repository.path("page.md")).unwrap();
-    assert!(text.starts_with("## ✗ 1 claim newly broken, 1 claim still broken, 2 slower\n"), "{text}");
+    assert!(text.starts_with("## ✗ 1 claim newly broken, 1 claim still broken, 2 with more work counted\n"), "{text}");
     assert!(
         text.contains("- ✗ **newly broken**: `counter(\"gld_requests\", \"plain\") <= 32`: 64; base: 32\n"),
         "{text}"

@@ -301,5 +301,5 @@ fn the_collecting_job_compares_with_a_revision() {
     fs::remove_file(dir.path().join(JOB).join("scheduler.json")).ok();
     // The counters of the simulator decide.
     let said = runner(dir.path(), &["collect", JOB], 4);
-    assert!(said.contains("16 cases: 8 slower, 8 same."), "{said}");
+    assert!(said.contains("16 cases: 8 with more work counted, 8 same."), "{said}");
 }

@@ -82,6 +82,22 @@ impl CounterInfo {
         matches!(self.kind, Count) && self.theme != Activity && self.name != "warps_launched"
     }
 
+    /// Whether it alone says that there is more or less work: the instructions, the sectors and atomics of memory, the
+    /// bank conflicts and the barriers. The other counts of work follow from these, or tell how they came about.
+    pub fn decides(&self) -> bool {
+        const DECIDING: [&str; 8] = [
+            "inst_executed",
+            "barriers",
+            "gld_sectors",
+            "gst_sectors",
+            "global_atomics",
+            "shared_ld_bank_conflicts",
+            "shared_st_bank_conflicts",
+            "shared_atomics",
+        ];
+        DECIDING.contains(&self.name)
+    }
+
     /// Returns the counter of a name; `None` for a name outside the vocabulary.
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)

@@ -1,16 +1,16 @@
-//! Compares the counters of base and new. The simulator's are compared exactly, and so are the estimates from one
-//! sample of blocks; the hardware's differ by a little from run to run.
+//! Compares the counters of base and new. Those of the simulator that differ at all are shown, and so are the estimates
+//! from one sample of blocks; the hardware's differ by a little from run to run. A few of them decide, where they differ
+//! by more than a threshold.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::time::Interval;
-use super::{Call, Change, Kind, Options, Pair, ReportComparison};
+use super::{Change, Kind, Options, Pair, ReportComparison};
 use crate::model::{BackendKind, CaseKey, CaseRecord, CounterInfo, Counters, VOCABULARY};
 
-/// Counts of the hardware that differ by no more than this fraction are the same.
-const CLOSE: f64 = 0.01;
+/// The smallest change of a count that matters, as a fraction, where none is given.
+const THRESHOLD: f64 = 0.01;
 
 /// Who counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,6 +35,8 @@ pub struct CounterChange {
     pub new: f64,
     /// Whether more of it is more work.
     pub is_cost: bool,
+    /// Whether it is one of those that decide.
+    pub decides: bool,
 }
 
 /// What was counted in both.
@@ -42,13 +44,13 @@ pub(super) struct Counts {
     pub changes: Vec<CounterChange>,
     pub by: Option<CountedBy>,
     /// What the counters say, where they decide.
-    pub call: Option<(Call, Option<Interval>)>,
+    pub kind: Option<Kind>,
 }
 
 pub(super) fn compare_counts(pair: Pair<'_>, [base, new]: [&CaseRecord; 2], options: &Options) -> Counts {
     let is_sampled = new.sample().is_some();
     let (Some(base), Some(new)) = (&base.counters, &new.counters) else {
-        return Counts { changes: Vec::new(), by: None, call: None };
+        return Counts { changes: Vec::new(), by: None, kind: None };
     };
     let by = match pair.new.header.backend {
         BackendKind::Sim if is_sampled => CountedBy::Sample,
@@ -56,11 +58,11 @@ pub(super) fn compare_counts(pair: Pair<'_>, [base, new]: [&CaseRecord; 2], opti
         BackendKind::Cuda | BackendKind::Fake => CountedBy::Hardware,
     };
     let is_simulated = by != CountedBy::Hardware;
-    let tolerance = if is_simulated { 0.0 } else { options.threshold.unwrap_or(CLOSE) };
-    let changes = changes(base, new, tolerance);
+    let threshold = options.threshold.unwrap_or(THRESHOLD);
+    let changes = changes(base, new, if is_simulated { 0.0 } else { threshold });
     let decides = is_simulated || options.gate_counters;
-    let call = decides.then(|| (call(&changes), None));
-    Counts { changes, by: Some(by), call }
+    let kind = decides.then(|| judge(&changes, threshold));
+    Counts { changes, by: Some(by), kind }
 }
 
 /// Gives changed times the counters of the same case in another pair: `profile` counts in a report of its own.
@@ -95,20 +97,28 @@ fn changes(base: &Counters, new: &Counters, tolerance: f64) -> Vec<CounterChange
         new.0.keys().map(AsRef::as_ref).filter(|name| CounterInfo::named(name).is_none()).collect();
     let change = |name: &str| {
         let (base, new) = (base.get(name)?, new.get(name)?);
-        let differs = (new - base).abs() > tolerance * base.abs().max(new.abs());
         let is_cost = CounterInfo::named(name).is_some_and(CounterInfo::is_cost);
-        differs.then(|| CounterChange { name: name.to_owned(), base, new, is_cost })
+        let decides = CounterInfo::named(name).is_some_and(CounterInfo::decides);
+        let change = CounterChange { name: name.to_owned(), base, new, is_cost, decides };
+        change.exceeds(tolerance).then_some(change)
     };
     known.chain(others).filter_map(change).collect()
 }
 
-/// More work is slower and less is faster; more of one thing and less of another is neither.
-fn call(changes: &[CounterChange]) -> Call {
-    let costs = || changes.iter().filter(|change| change.is_cost);
-    match (costs().any(|cost| cost.new > cost.base), costs().any(|cost| cost.new < cost.base)) {
-        (true, false) => Call::Slower,
-        (false, true) => Call::Faster,
-        (false, false) if changes.is_empty() => Call::Same,
-        _ => Call::Ambiguous,
+impl CounterChange {
+    /// Whether the counts differ by more than a fraction of the greater one.
+    fn exceeds(&self, fraction: f64) -> bool {
+        (self.new - self.base).abs() > fraction * self.base.abs().max(self.new.abs())
+    }
+}
+
+/// Returns what the counts that decide say. More of one and less of another is neither more nor less work.
+fn judge(changes: &[CounterChange], threshold: f64) -> Kind {
+    let deciding = || changes.iter().filter(|change| change.decides && change.exceeds(threshold));
+    match (deciding().any(|count| count.new > count.base), deciding().any(|count| count.new < count.base)) {
+        (true, false) => Kind::MoreWork,
+        (false, true) => Kind::LessWork,
+        (true, true) => Kind::Ambiguous,
+        (false, false) => Kind::Same,
     }
 }

@@ -60,21 +60,26 @@ pub struct Pair<'a> {
 pub enum Kind {
     /// The case fails or is wrong, and did neither before.
     NewlyWrong,
-    /// The case takes more time, or more work by the counts that decide.
+    /// The case takes more time.
     Slower,
+    /// More work was counted, by the counts that decide.
+    MoreWork,
     /// What was measured is not the same thing, or a record states no sound interval around its time.
     Incomparable,
     /// The case no longer reaches the requested precision, and nothing is decided about its time.
     NewlyUnstable,
-    /// The case takes less time, or less work by the counts that decide.
+    /// The case takes less time.
     Faster,
+    /// Less work was counted, by the counts that decide.
+    LessWork,
     /// The case failed or was wrong, and no longer does either.
     Fixed,
     /// The new report does not have the case, or did not measure it.
     Gone,
     /// The base report does not have the case, or did not measure it.
     New,
-    /// The interval reaches from below the threshold to above it, or how much processes differ is not known.
+    /// The interval reaches from below the threshold to above it, or how much processes differ is not known; or of the
+    /// counts that decide one rose and another fell.
     Ambiguous,
     /// The case fails or is wrong, as before.
     StillWrong,
@@ -84,12 +89,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which reports show them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::NewlyWrong,
         Self::Slower,
+        Self::MoreWork,
         Self::Incomparable,
         Self::NewlyUnstable,
         Self::Faster,
+        Self::LessWork,
         Self::Fixed,
         Self::Gone,
         Self::New,
@@ -103,9 +110,11 @@ impl Kind {
         match self {
             Self::NewlyWrong => "newly_wrong",
             Self::Slower => "slower",
+            Self::MoreWork => "more_work",
             Self::Incomparable => "incomparable",
             Self::NewlyUnstable => "newly_unstable",
             Self::Faster => "faster",
+            Self::LessWork => "less_work",
             Self::Fixed => "fixed",
             Self::Gone => "gone",
             Self::New => "new",
@@ -240,7 +249,7 @@ pub enum Gate {
     NewlyWrong,
     /// A claim of a new report is broken, or undecided where that counts.
     BrokenClaim,
-    /// A case is slower.
+    /// A case is slower, or has more work counted.
     Regression,
     /// A case cannot be compared.
     Incomparable,
@@ -275,7 +284,7 @@ impl Comparison {
         let order = [
             (has(Kind::NewlyWrong), Gate::NewlyWrong),
             (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
-            (has(Kind::Slower), Gate::Regression),
+            (has(Kind::Slower) || has(Kind::MoreWork), Gate::Regression),
             (has(Kind::Incomparable), Gate::Incomparable),
         ];
         order.into_iter().find(|(applies, _)| *applies).map_or(Gate::Pass, |(_, gate)| gate)
@@ -388,8 +397,8 @@ fn judge(
     let counts = counts::compare_counts(pair, sides, options);
     change.counted_by = counts.by;
     change.counters = counts.changes;
-    if let Some(counted) = counts.call {
-        settle(change, counted);
+    if let Some(counted) = counts.kind {
+        change.kind = counted;
     }
     let timed =
         together.map_or_else(|| time::compare_times(pair, sides, options), |together| together.time(sides, options));
@@ -406,7 +415,7 @@ fn judge(
 /// Takes in that a time decides nothing, because a record states no sound interval around it: "same" and "ambiguous"
 /// would let the comparison pass.
 fn refuse(change: &mut Change) {
-    if change.kind != Kind::Slower {
+    if !matches!(change.kind, Kind::Slower | Kind::MoreWork) {
         change.kind = Kind::Incomparable;
     }
 }
@@ -421,9 +430,8 @@ fn settle(change: &mut Change, (call, interval): (Call, Option<Interval>)) {
         !unstable(&change.outcomes[0]) && unstable(&change.outcomes[1])
     };
     change.kind = match call {
-        _ if change.kind == Kind::Slower => Kind::Slower,
-        // The time is longer.
         Call::Slower => Kind::Slower,
+        _ if matches!(change.kind, Kind::Slower | Kind::MoreWork) => change.kind,
         Call::Faster => Kind::Faster,
         Call::Same | Call::Ambiguous if is_newly_unstable => Kind::NewlyUnstable,
         Call::Same => Kind::Same,

@@ -27,8 +27,16 @@ const ELSEWHERE: &str = "the page that --format markdown makes";
 const INDENT: &str = "  ";
 
 /// Kinds that the terminal lists; the others are counted.
-const LISTED: [Kind; 6] =
-    [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable, Kind::Faster, Kind::Fixed];
+const LISTED: [Kind; 8] = [
+    Kind::NewlyWrong,
+    Kind::Slower,
+    Kind::MoreWork,
+    Kind::Incomparable,
+    Kind::NewlyUnstable,
+    Kind::Faster,
+    Kind::LessWork,
+    Kind::Fixed,
+];
 
 /// Returns the text, in the width that there is.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {

@@ -15,7 +15,7 @@ use crate::render::units::TimeUnit;
 use crate::render::wording;
 
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
-const OPEN: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable, Kind::NewlyUnstable];
+const OPEN: [Kind; 5] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable, Kind::NewlyUnstable];
 
 /// The number of rows, more than a terminal shows, above which reasons are not put together.
 const MOST_WITH_REASONS: usize = 200;

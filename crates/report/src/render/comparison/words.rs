@@ -16,16 +16,18 @@ const MOST_OF_THEME: usize = 3;
 const LONGEST_FACT: usize = 60;
 
 /// The kinds that fail a gate.
-pub const GATING: [Kind; 3] = [Kind::NewlyWrong, Kind::Slower, Kind::Incomparable];
+pub const GATING: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable];
 
 /// Returns the heading of the cases of a kind.
 pub const fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "Newly wrong",
         Kind::Slower => "Slower",
+        Kind::MoreWork => "More work counted",
         Kind::Incomparable => "Incomparable",
         Kind::NewlyUnstable => "Newly unstable",
         Kind::Faster => "Faster",
+        Kind::LessWork => "Less work counted",
         Kind::Fixed => "Fixed",
         Kind::Gone => "Gone",
         Kind::New => "New",
@@ -39,26 +41,30 @@ pub const fn heading(kind: Kind) -> &'static str {
 pub const fn explanation(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "These cases fail, and did not before.",
-        Kind::Slower => {
-            "The whole interval of the change lies above the smallest change that matters, or more was counted."
+        Kind::Slower => "Slower by more than the threshold.",
+        Kind::MoreWork => {
+            "A count that decides rose by more than the threshold, and none fell: instructions, sectors, bank conflicts, \
+             atomics or barriers."
         }
         Kind::Incomparable => {
             "What was measured is not the same, or a record states no sound interval around its time. --allow compares \
              what is not the same nevertheless, except a device with the simulator."
         }
         Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
-        Kind::Faster => {
-            "The whole interval of the change lies below the smallest change that matters, or less was counted."
+        Kind::Faster => "Faster by more than the threshold.",
+        Kind::LessWork => {
+            "A count that decides fell by more than the threshold, and none rose: instructions, sectors, bank conflicts, \
+             atomics or barriers."
         }
         Kind::Fixed => "These cases failed before.",
         Kind::Gone => "These cases are not in the new report, or were not measured there.",
         Kind::New => "These cases are not in the base, or were not measured there.",
         Kind::Ambiguous => {
-            "The interval reaches beyond the smallest change that matters and does not exclude a smaller one, or it is \
-             not known how much processes differ (the host's clock)."
+            "Too noisy to tell whether the change exceeds the threshold, or it is not known how much processes differ \
+             (the host's clock). Of counts: one that decides rose, and another fell."
         }
         Kind::StillWrong => "These cases fail as before.",
-        Kind::Same => "The whole interval of the change lies within the smallest change that matters.",
+        Kind::Same => "No change that exceeds the threshold.",
     }
 }
 
@@ -70,8 +76,8 @@ pub const REFUSED: &str =
 pub const fn mark(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong | Kind::StillWrong => "✗",
-        Kind::Slower => "▲",
-        Kind::Faster => "▼",
+        Kind::Slower | Kind::MoreWork => "▲",
+        Kind::Faster | Kind::LessWork => "▼",
         Kind::Fixed => "✓",
         Kind::Incomparable => "≠",
         Kind::NewlyUnstable | Kind::Ambiguous => "?",
@@ -94,10 +100,11 @@ pub fn headline(comparison: &Comparison) -> String {
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     named.splice(place..place, claims);
     match comparison.gate() {
-        Gate::Pass => match counts.get(&Kind::Faster) {
-            Some(faster) => format!("✓ No regression, {faster} faster"),
-            None => "✓ No regression".to_owned(),
-        },
+        Gate::Pass => {
+            let better = [Kind::Faster, Kind::LessWork].into_iter();
+            let better = better.filter_map(|kind| tally(kind, *counts.get(&kind)?));
+            std::iter::once("✓ No regression".to_owned()).chain(better).collect::<Vec<_>>().join(", ")
+        }
         Gate::Incomparable => format!("≠ {}", named.join(", ")),
         Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => format!("✗ {}", named.join(", ")),
     }
@@ -140,7 +147,8 @@ pub const fn claim_mark(kind: ClaimKind) -> &'static str {
 
 /// Counts the cases of a kind in words, such as `12 slower`; `None` if there is none.
 pub fn tally(kind: Kind, count: usize) -> Option<String> {
-    (count > 0).then(|| format!("{count} {}", heading(kind).to_lowercase()))
+    let with = if matches!(kind, Kind::MoreWork | Kind::LessWork) { "with " } else { "" };
+    (count > 0).then(|| format!("{count} {with}{}", heading(kind).to_lowercase()))
 }
 
 /// Counts the cases in words: `420 cases compared: 3 slower, 400 same, 17 ambiguous.`
@@ -222,38 +230,55 @@ fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
     is_told.then(|| format!("{}{reason}", wording::name(outcome)))
 }
 
-/// `gld_sectors +3.1 %`: the count of work that changed most.
+/// `gld_sectors +3.1 %`: the count that changed most of those that decide, and that the verdict follows.
 pub fn count_change(change: &Change) -> Option<String> {
-    let costs = || change.counters.iter().filter(|counter| counter.is_cost);
+    let decides = |counter: &&CounterChange| counter.decides && !disagrees(change.kind, counter);
+    let is_decided = change.counters.iter().any(|counter| decides(&counter));
+    let counts = |counter: &&CounterChange| if is_decided { decides(counter) } else { counter.is_cost };
+    let costs = || change.counters.iter().filter(counts);
     let relative = costs().filter_map(|counter| Some((counter, relative(counter)?)));
     let most = relative.max_by(|(a, _), (b, _)| size(a).total_cmp(&size(b)));
     let shown = most.map(|(counter, percent)| format!("{} {percent}", counter.name));
     shown.or_else(|| costs().next().or_else(|| change.counters.first()).map(counter_change))
 }
 
-/// `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`: of each theme those that changed most, memory first.
+/// Whether more work was counted, and less of this; or less work, and more of this.
+fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
+    match kind {
+        Kind::MoreWork => counter.is_cost && counter.new < counter.base,
+        Kind::LessWork => counter.is_cost && counter.new > counter.base,
+        _ => false,
+    }
+}
+
+/// `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`: of each theme those that decide and then those that changed most,
+/// memory first; after them all that disagree with the verdict.
 fn counters(change: &Change) -> String {
     let theme = |counter: &CounterChange| CounterInfo::named(&counter.name).map(|info| info.theme);
     let themes = [Some(CounterTheme::Global), Some(CounterTheme::SharedAndLocal), Some(CounterTheme::Instructions)];
+    let (against, agreeing): (Vec<&CounterChange>, Vec<&CounterChange>) =
+        change.counters.iter().partition(|counter| disagrees(change.kind, counter));
     let mut shown: Vec<&CounterChange> = Vec::new();
     for wanted in themes {
-        let mut of_theme: Vec<&CounterChange> =
-            change.counters.iter().filter(|counter| counter.is_cost && theme(counter) == wanted).collect();
-        of_theme.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        let of_theme = agreeing.iter().copied().filter(|counter| counter.is_cost && theme(counter) == wanted);
+        let mut of_theme: Vec<&CounterChange> = of_theme.collect();
+        of_theme.sort_by(|a, b| b.decides.cmp(&a.decides).then(size(b).total_cmp(&size(a))));
         shown.extend(of_theme.into_iter().take(MOST_OF_THEME));
     }
     if shown.is_empty() {
-        shown.extend(change.counters.iter().take(MOST_OF_THEME));
+        shown.extend(agreeing.iter().take(MOST_OF_THEME));
     }
     let named: Vec<String> = shown.iter().map(|counter| counter_change(counter)).collect();
-    let more = change.counters.len() - shown.len();
+    let more = agreeing.len() - shown.len();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let by = match change.counted_by {
         Some(CountedBy::Hardware) => "counted by the hardware: ",
         Some(CountedBy::Sample) => "estimated from the same blocks: ",
         Some(CountedBy::Simulator) | None => "",
     };
-    format!("{by}{}{rest}", named.join(", "))
+    let against: Vec<String> = against.into_iter().map(counter_change).collect();
+    let but = if against.is_empty() { String::new() } else { format!("; but {}", against.join(", ")) };
+    format!("{by}{}{rest}{but}", named.join(", "))
 }
 
 /// Returns how much a count changed; infinite from zero.
