@@ -13,5 +13,5 @@ fn main() {
     for file in head.depends_on {
         println!("cargo:rerun-if-changed={}", file.display());
     }
-    println!("cargo:rustc-env=RUNNER_COMMIT={}", &head.commit[..12]);
+    println!("cargo:rustc-env=RUNNER_COMMIT={}", head.commit);
 }

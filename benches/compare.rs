@@ -57,7 +57,7 @@ fn reports(c: &mut Criterion) {
     let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] };
     let screen = Screen { styled: false, width: Some(100) };
     group.bench_function("terminal", |b| b.iter(|| comparison::terminal(black_box(compared), screen)));
-    group.bench_function("Markdown", |b| b.iter(|| comparison::markdown(black_box(compared)).unwrap()));
+    group.bench_function("Markdown", |b| b.iter(|| comparison::markdown(black_box(compared), None).unwrap()));
     let dir = tempfile::tempdir().unwrap();
     for (side, records) in [("base", &base), ("new", &new)] {
         let text = journal::records_text(records).unwrap();

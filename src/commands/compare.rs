@@ -6,8 +6,8 @@ use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
 use super::{Console, Exit, Failure, write_file};
 use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
 use crate::programs::Programs;
-use crate::render::Screen;
 use crate::render::comparison::{self, Compared};
+use crate::render::{RenderError, Screen};
 use crate::stored::{self, ReadError, Source, Stored};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -26,7 +26,11 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] };
     write(
         compared,
-        &Output { format: args.format, out: args.out.as_deref(), page: args.markdown.as_deref() },
+        &Output {
+            format: args.format,
+            out: args.out.as_deref(),
+            page: page(args.markdown.as_deref(), args.markdown_limit),
+        },
         console,
     )?;
     Ok(exit(found.gate()))
@@ -80,44 +84,59 @@ pub struct Output<'a> {
     pub format: ComparisonFormat,
     /// A file in place of standard output.
     pub out: Option<&'a Path>,
-    /// A file for the page of a pull request.
-    pub page: Option<&'a Path>,
+    /// The page of a pull request, if it is asked for.
+    pub page: Option<Page<'a>>,
+}
+
+/// The page of a pull request.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// The file that it goes to.
+    path: &'a Path,
+    /// The most bytes that it may have; `None` for as many as a comment on GitHub may have.
+    limit: Option<usize>,
+}
+
+/// Returns the page that the options ask for.
+pub fn page(path: Option<&Path>, limit: Option<usize>) -> Option<Page<'_>> {
+    path.map(|path| Page { path, limit })
 }
 
 /// Writes the files that are asked for, and prints the rest.
 pub fn write(compared: Compared<'_>, output: &Output<'_>, console: &mut Console) -> Result<(), Failure> {
     write_page(compared, output.page, console)?;
     match output.out {
-        Some(path) => to_file(compared, output.format, "--out", path, console),
+        Some(path) => {
+            let plain = Screen { styled: false, width: None };
+            to_file(&text(compared, output.format, plain)?, "--out", path, console)
+        }
         None => console.print(&text(compared, output.format, console.screen())?),
     }
 }
 
 /// Writes the page of a pull request, if it is asked for.
-pub fn write_page(compared: Compared<'_>, page: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
-    page.map_or(Ok(()), |path| to_file(compared, ComparisonFormat::Markdown, "--markdown", path, console))
+pub fn write_page(compared: Compared<'_>, page: Option<Page<'_>>, console: &mut Console) -> Result<(), Failure> {
+    let Some(Page { path, limit }) = page else { return Ok(()) };
+    to_file(&rendered(comparison::markdown(compared, limit))?, "--markdown", path, console)
 }
 
-fn to_file(
-    compared: Compared<'_>,
-    format: ComparisonFormat,
-    option: &str,
-    path: &Path,
-    console: &mut Console,
-) -> Result<(), Failure> {
-    write_file(option, path, &text(compared, format, Screen { styled: false, width: None })?)?;
+fn to_file(text: &str, option: &str, path: &Path, console: &mut Console) -> Result<(), Failure> {
+    write_file(option, path, text)?;
     console.say(&format!("wrote {}", path.display()));
     Ok(())
 }
 
 fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Result<String, Failure> {
-    let text = match format {
+    rendered(match format {
         ComparisonFormat::Text => Ok(comparison::terminal(compared, screen)),
-        ComparisonFormat::Markdown => comparison::markdown(compared),
+        ComparisonFormat::Markdown => comparison::markdown(compared, None),
         ComparisonFormat::Json => comparison::json(compared),
         ComparisonFormat::Csv => comparison::csv(compared),
         ComparisonFormat::Junit => comparison::junit(compared),
-    };
+    })
+}
+
+fn rendered(text: Result<String, RenderError>) -> Result<String, Failure> {
     text.map_err(|error| Failure::environment(error.to_string()))
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::compile::pinned;
 
 /// The commit, if the build script found one; a build from a tarball has none.
-const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");
+pub const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");
 
 static LONG: LazyLock<String> = LazyLock::new(|| long(COMMIT));
 
@@ -15,7 +15,7 @@ pub fn long_version() -> &'static str {
 }
 
 fn long(commit: Option<&str>) -> String {
-    let commit = commit.map(|commit| format!("{commit}, ")).unwrap_or_default();
+    let commit = commit.map(|commit| format!("{commit:.12}, ")).unwrap_or_default();
     format!("{} ({commit}CUDA toolkit {})", env!("CARGO_PKG_VERSION"), pinned::NEWEST.build)
 }
 
@@ -26,6 +26,8 @@ mod tests {
     #[test]
     fn a_build_without_a_repository_names_no_commit() {
         assert!(long(None).starts_with("0.1.0 (CUDA toolkit "), "{}", long(None));
-        assert!(long(Some("1286e4d90f0a")).starts_with("0.1.0 (1286e4d90f0a, CUDA toolkit "));
+        assert!(
+            long(Some("1286e4d90f0a63f9a1d5ee0e3b77f2f6c0c1a2b3")).starts_with("0.1.0 (1286e4d90f0a, CUDA toolkit ")
+        );
     }
 }

@@ -42,7 +42,8 @@ pub struct CompareArgs {
     pub base: String,
     /// The same for what is compared with it.
     pub new: String,
-    /// Smallest change of time that matters, as in `2%` [default: 1 %, or the noise of the row if that is more].
+    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 1 %, or the noise of the
+    /// row's time if that is more].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub threshold: Option<f64>,
     /// Compare despite these differences.
@@ -63,6 +64,10 @@ pub struct CompareArgs {
     /// Also write the page for a pull request to this file.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Most bytes of that page; rows that matter least are left out first, the verdict never [default: what a comment on
+    /// GitHub may have].
+    #[arg(long, value_name = "BYTES", requires = "markdown")]
+    pub markdown_limit: Option<usize>,
 }
 
 /// How a history is written.

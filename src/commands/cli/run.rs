@@ -136,7 +136,8 @@ pub struct AgainstArgs {
     /// and say what became faster, slower or wrong.
     #[arg(long, value_name = "REV|DIR")]
     pub against: Option<String>,
-    /// Smallest change of time that matters, as in `2%` [default: 1 %, or the noise of the row if that is more].
+    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 1 %, or the noise of the
+    /// row's time if that is more].
     #[arg(long, value_name = "PERCENT", value_parser = percent, requires = "against")]
     pub threshold: Option<f64>,
     /// Let counters of the hardware decide, too; those of the simulator always do.
@@ -148,6 +149,10 @@ pub struct AgainstArgs {
     /// Also write the page for a pull request to this file.
     #[arg(long, value_name = "FILE", requires = "against")]
     pub markdown: Option<PathBuf>,
+    /// Most bytes of that page; rows that matter least are left out first, the verdict never [default: what a comment on
+    /// GitHub may have].
+    #[arg(long, value_name = "BYTES", requires = "markdown")]
+    pub markdown_limit: Option<usize>,
 }
 
 /// Passes and checks besides the timings.

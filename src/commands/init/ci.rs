@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::commands::cli::CiService;
-use crate::commands::{Console, Exit, Failure, write_new};
+use crate::commands::{Console, Exit, Failure, version, write_new};
 
 /// Scripts that several jobs run, by the line that stands for each.
 const SCRIPTS: [(&str, &str); 4] = [
@@ -24,6 +24,9 @@ const fn files(service: CiService) -> &'static [(&'static str, &'static str)] {
     }
 }
 
+/// What stands for the commit that the jobs install.
+const REVISION: &str = "@revision@";
+
 /// Writes the files below the working directory: all of them, or none if one exists.
 pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<Exit, Failure> {
     let files = files(service);
@@ -32,13 +35,16 @@ pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<E
         let existing = existing.join(", ");
         return Err(Failure::usage(format!("{existing}: already there; --force replaces what is there")));
     }
+    let commit = version::COMMIT.unwrap_or_default();
     for (path, template) in files {
-        write_new("--ci", Path::new(path), &with_scripts(template), true)?;
+        write_new("--ci", Path::new(path), &with_scripts(&template.replace(REVISION, commit)), true)?;
         console.say(&format!("wrote {path}"));
     }
-    console.say(
-        "set RUNNER_SOURCE at the top of each to the URL of runner's repository; their comments say what else to set",
-    );
+    let revision = if commit.is_empty() { " and RUNNER_REVISION to a commit of it" } else { "" };
+    console.say(&format!(
+        "set RUNNER_SOURCE at the top of each to the URL of runner's repository{revision}; their comments say what else \
+         to set"
+    ));
     Ok(Exit::Success)
 }
 

@@ -13,7 +13,7 @@ use super::ended::{Both, Ended};
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
 use crate::commands::cli::{ReachArgs, RunArgs};
-use crate::commands::compare::{Output, exit, write, write_page};
+use crate::commands::compare::{Output, exit, page, write, write_page};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
@@ -281,7 +281,7 @@ pub fn compare(runs: Vec<Both>, args: &RunArgs, console: &mut Console) -> Result
     };
     let alone = [Vec::new(), Vec::new()];
     let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &faults };
-    let page = against.markdown.as_deref();
+    let page = page(against.markdown.as_deref(), against.markdown_limit);
     if args.json {
         let line = render::events::compared(compared).map_err(|e| Failure::environment(e.to_string()))?;
         console.print(&line)?;

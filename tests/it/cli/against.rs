@@ -157,7 +157,10 @@ fn one_more_load_per_thread_is_found_and_explained() {
     let repository = Repository::new();
     repository.write("kernels/load.cuh", LOADS_TWICE);
     let ran = repository.run(&["--against", "HEAD"]);
-    ran.expect(4, &["✗ 2 with more work counted\n2 cases: 2 with more work counted.", "source changed", "gld_requests 32 → 64"]);
+    ran.expect(
+        4,
+        &["✗ 2 with more work counted\n2 cases: 2 with more work counted.", "source changed", "gld_requests 32 → 64"],
+    );
     assert!(!repository.is_there("reports"), "the report is below target/");
     // 1024 elements are 32 warps, and one request is that of a warp.
     let ran = repository.run(&["--against", "main", "--format", "json", "--markdown", "page.md"]);

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::against::{LOADS_TWICE, MANIFEST, Repository};
 
 /// A folder of programs that comes first in PATH.
-struct Programs(TempDir);
+pub struct Programs(pub TempDir);
 
 impl Programs {
     /// With `runner` in it.
@@ -21,7 +21,7 @@ impl Programs {
         Self(dir)
     }
 
-    fn add(&self, name: &str, script: &str) {
+    pub fn add(&self, name: &str, script: &str) {
         let path = self.0.path().join(name);
         fs::write(&path, script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -44,7 +44,7 @@ impl Programs {
 }
 
 /// The files that the command writes, parsed.
-fn written(service: &str, files: &[&str]) -> Vec<Value> {
+pub fn written(service: &str, files: &[&str]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let init = |options: &[&str]| {
         let words = ["init", "--ci", service];
@@ -64,7 +64,7 @@ fn written(service: &str, files: &[&str]) -> Vec<Value> {
     files.iter().map(read).collect()
 }
 
-fn github() -> [Value; 3] {
+pub fn github() -> [Value; 3] {
     let names = ["runner.yml", "runner-gpu.yml", "runner-comment.yml"].map(|name| format!(".github/workflows/{name}"));
     written("github", &names.each_ref().map(String::as_str)).try_into().unwrap()
 }
@@ -76,7 +76,7 @@ fn step<'y>(workflow: &'y Value, job: &str, name: &str) -> &'y Value {
 }
 
 /// A merge of a change into the base, checked out as a service does for a pull request.
-fn pull_request(change: impl FnOnce(&Repository)) -> Repository {
+pub fn pull_request(change: impl FnOnce(&Repository)) -> Repository {
     let repository = Repository::new();
     repository
         .write("experiments/other.toml", &MANIFEST.replace("\"scale\"", "\"other\"").replace("scale.cu", "other.cu"));
@@ -114,11 +114,11 @@ fn one_more_transaction_in_one_kernel_fails_the_job_and_is_explained() {
     let (code, page) = compared(&changed, script, "HEAD^1");
     assert_eq!(code, 4, "{page}");
     // 1024 elements are 32 warps, each of which loads once more.
-    assert!(page.starts_with("### `scale`: ✗ 2 slower\n"), "{page}");
+    assert!(page.starts_with("### `scale`: ✗ 2 with more work counted\n"), "{page}");
     assert!(page.contains("source changed") && page.contains("gld_requests 32 → 64"), "{page}");
     let (worst, rest) =
         page.split_once("<summary><code>other</code>: ✓ No regression</summary>").expect("it is folded");
-    assert!(worst.contains("#### ▲ Slower: 2") && !rest.contains("lower: 2"), "{page}");
+    assert!(worst.contains("#### ▲ More work counted: 2") && !rest.contains("ounted: 2"), "{page}");
     assert_eq!(fs::read_to_string(changed.path("target/ci/number")).unwrap(), "7\n");
 }
 
@@ -137,7 +137,7 @@ fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
     });
     let (code, page) = compared(&wrong, script, "HEAD^1");
     assert_eq!(code, 1, "{page}");
-    assert!(page.starts_with("### `other`: ✗") && page.contains("### `scale`: ✗ 2 slower"), "{page}");
+    assert!(page.starts_with("### `other`: ✗") && page.contains("### `scale`: ✗ 2 with more work"), "{page}");
 }
 
 #[test]
@@ -189,18 +189,49 @@ fn names_of_manifests_are_data_in_the_script_that_compares() {
 }
 
 #[test]
+fn a_page_that_is_too_long_keeps_every_verdict_that_it_has_room_for_and_counts_the_others() {
+    let [workflow, ..] = github();
+    let script = step(&workflow, "simulator", "Compare")["run"].as_str().unwrap();
+    let programs = Programs(tempfile::tempdir().unwrap());
+    // Pages as long as they may be.
+    let page = "#!/bin/bash\nlimit=${@: -3:1}\n{ printf '## ✗ 1 slower\\n\\n'; head -c $((limit - 18)) /dev/zero | tr '\\0' x; } \
+                > \"${@: -1}\"\nexit 4\n";
+    programs.add("runner", page);
+    let compared = |count: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("experiments")).unwrap();
+        for number in 0..count {
+            fs::write(folder.path().join(format!("experiments/e{number}.toml")), "").unwrap();
+        }
+        let variables = [("BACKEND", "sim"), ("BASE", "HEAD^1"), ("NUMBER", "7")];
+        let (code, said) = programs.run(folder.path(), script, &variables);
+        assert_eq!(code, 4, "{said}");
+        fs::read_to_string(folder.path().join("target/ci/comment.md")).unwrap()
+    };
+    let page = compared(12);
+    assert!(page.len() <= 28_000 && page.matches("✗ 1 slower").count() == 12, "{} {page}", page.len());
+    assert_eq!(page.matches("### `").count(), 2, "{page}");
+    let page = compared(400);
+    let shown = page.matches("✗ 1 slower").count();
+    assert!(page.len() <= 28_000 && shown > 150, "{shown} of {}", page.len());
+    assert!(page.ends_with(&format!("{} more, none of them worse, are in the artifact of the job.\n", 400 - shown)));
+}
+
+#[test]
 fn jobs_that_run_the_code_of_a_pull_request_cannot_write() {
     let [simulator, gpu, comment] = github();
     for workflow in [&simulator, &gpu] {
-        assert_eq!(workflow["on"], json!({ "pull_request": null }));
+        let events: Vec<&String> = workflow["on"].as_object().unwrap().keys().collect();
+        assert!(events == ["pull_request"] || events == ["pull_request", "push"], "{events:?}");
+        assert!(workflow["on"]["pull_request"]["paths"].as_array().is_some_and(|paths| paths.len() == 4));
         assert_eq!(workflow["permissions"], json!({ "contents": "read" }));
         let jobs = workflow["jobs"].as_object().unwrap();
         let steps: Vec<&Value> = jobs.values().flat_map(|job| job["steps"].as_array().unwrap()).collect();
         let checkout = steps.iter().find(|step| step["uses"].as_str().is_some_and(|uses| uses.contains("/checkout@")));
         assert_eq!(checkout.unwrap()["with"]["persist-credentials"], false);
         for uses in steps.iter().filter_map(|step| step["uses"].as_str()) {
-            let (_, version) = uses.split_once("@v").unwrap_or_else(|| panic!("{uses} is not pinned"));
-            assert!(version.parse::<u32>().is_ok(), "{uses}");
+            let (_, commit) = uses.split_once('@').unwrap_or_else(|| panic!("{uses} is not pinned"));
+            assert!(commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()), "{uses}");
         }
         assert!(jobs.values().all(|job| job["permissions"].is_null()) && !workflow.to_string().contains("secrets."));
     }
@@ -308,12 +339,14 @@ esac
 /// Posts twice, for both backends: the second time, the comment of the first is updated.
 fn is_updated_in_place(service: &Service, remember: impl Fn(&Service, &str)) {
     service.set("artifact/number", "7\n");
-    service
-        .set("artifact/comment.md", "### `scale`: ✗ 1 slower\n<!-- runner:gpu -->\nforged\n<!-- runner:gpu end -->\n");
+    service.set(
+        "artifact/comment.md",
+        "### `scale`: ✗ 1 slower\n<!-- runner:gpu -->\nto @all\n/close\n<!-- runner:gpu end -->\n",
+    );
     let (code, said, posted) = service.post("simulator");
     let (method, first) = posted.unwrap_or_else(|| panic!("nothing posted: {code} {said}"));
     let expected = "<!-- runner -->\n<!-- runner:simulator -->\n## On the simulator\n\nCommit 1234567 compared with its \
-                    base: [job](https://example.org/job).\n\n### `scale`: ✗ 1 slower\nforged\n\n<!-- runner:simulator \
+                    base: [job](https://example.org/job).\n\n### `scale`: ✗ 1 slower\nto @\u{200b}all\n\\/close\n\n<!-- runner:simulator \
                     end -->\n";
     assert_eq!((code, method.as_str(), first.as_str()), (0, "POST", expected), "{said}");
 

@@ -4,6 +4,7 @@ mod against;
 mod check;
 mod checkout;
 mod ci;
+mod ci_steps;
 mod cluster;
 mod compare;
 mod devices;

@@ -19,7 +19,7 @@ fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {
     let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] };
     [
         ("terminal.txt", comparison::terminal(compared, Screen { styled: false, width: Some(100) })),
-        ("page.md", comparison::markdown(compared).unwrap()),
+        ("page.md", comparison::markdown(compared, None).unwrap()),
         ("page.json", comparison::json(compared).unwrap()),
         ("rows.csv", comparison::csv(compared).unwrap()),
         ("tests.xml", comparison::junit(compared).unwrap()),

@@ -1,7 +1,7 @@
 //! The page of a comparison, short enough for a comment of a pull request.
 
-use super::Compared;
 use super::view::{View, view};
+use super::{Compared, words};
 use crate::render::{RenderError, Templates};
 
 /// What a comment on GitHub may have.
@@ -10,15 +10,15 @@ pub const MOST_CHARACTERS: usize = 65_536;
 /// No row is shorter.
 const LEAST_ROW: usize = 20;
 
-/// Returns the page, below [`MOST_CHARACTERS`]: rows that it has no room for are left out from the end, where the least
-/// important are, and counted.
-pub fn markdown(compared: Compared<'_>) -> Result<String, RenderError> {
+/// Returns the page, of at most so many bytes, or else below [`MOST_CHARACTERS`]: rows that it has no room for are left
+/// out from the end, where the least important are, and counted. The verdict is never left out.
+pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, RenderError> {
     let templates = Templates::new()?;
     let page = |rows: usize| -> Result<(String, View), RenderError> {
         let view = view(compared, rows);
         Ok((templates.comparison(&view)?, view))
     };
-    let fits = |page: &str| page.chars().count() < MOST_CHARACTERS;
+    let fits = |page: &str| limit.map_or_else(|| page.chars().count() < MOST_CHARACTERS, |limit| page.len() <= limit);
     // At most so many rows have room.
     let mut too_many = MOST_CHARACTERS / LEAST_ROW;
     let (text, _) = page(too_many)?;
@@ -26,6 +26,9 @@ pub fn markdown(compared: Compared<'_>) -> Result<String, RenderError> {
         return Ok(text);
     }
     let (mut shown, mut best) = (0, page(0)?.0);
+    if !fits(&best) {
+        return Ok(format!("## {}\n\nThe rest of the page has no room here.\n", words::headline(compared.comparison)));
+    }
     while too_many - shown > 1 {
         let middle = usize::midpoint(shown, too_many);
         let (text, _) = page(middle)?;
