@@ -1,7 +1,6 @@
 //! What became of every shard: by its journals first, and where these do not say, by the scheduler and the tasks' logs.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,7 +36,8 @@ pub struct Sighting {
 }
 
 /// Where a shard is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum State {
     /// Every case was run; it has results, right or wrong.
     Done,
@@ -52,21 +52,8 @@ pub enum State {
     /// The shard's results no longer apply: a source, an option or an input has changed.
     Outdated,
     /// The shard is in no task that the scheduler accepted.
+    #[strum(serialize = "not submitted")]
     Unsubmitted,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Done => "done",
-            Self::Running => "running",
-            Self::Queued => "queued",
-            Self::Failed => "failed",
-            Self::Lost => "lost",
-            Self::Outdated => "outdated",
-            Self::Unsubmitted => "not submitted",
-        })
-    }
 }
 
 impl State {

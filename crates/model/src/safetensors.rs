@@ -105,7 +105,7 @@ impl Tensor {
     }
 
     fn element(&self) -> Option<ElementType> {
-        ElementType::ALL.into_iter().find(|element| element.name().eq_ignore_ascii_case(&self.dtype))
+        ElementType::ALL.iter().copied().find(|element| element.name().eq_ignore_ascii_case(&self.dtype))
     }
 }
 

@@ -18,7 +18,8 @@ pub enum Space {
 }
 
 /// A fundamental type of PTX.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum ScalarType {
     /// `.pred` is a predicate.
     Pred,
@@ -69,31 +70,7 @@ pub enum ScalarType {
 impl ScalarType {
     /// Returns the type written without its leading dot, for example `f16x2`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "pred" => Self::Pred,
-            "b8" => Self::B8,
-            "b16" => Self::B16,
-            "b32" => Self::B32,
-            "b64" => Self::B64,
-            "b128" => Self::B128,
-            "u8" => Self::U8,
-            "u16" => Self::U16,
-            "u16x2" => Self::U16x2,
-            "u32" => Self::U32,
-            "u64" => Self::U64,
-            "s8" => Self::S8,
-            "s16" => Self::S16,
-            "s16x2" => Self::S16x2,
-            "s32" => Self::S32,
-            "s64" => Self::S64,
-            "f16" => Self::F16,
-            "f16x2" => Self::F16x2,
-            "bf16" => Self::Bf16,
-            "bf16x2" => Self::Bf16x2,
-            "f32" => Self::F32,
-            "f64" => Self::F64,
-            _ => return None,
-        })
+        name.parse().ok()
     }
 
     /// Size in memory in bytes; a predicate has none and counts as one.

@@ -17,7 +17,7 @@ impl Array {
     /// Reads a file of any element type.
     pub fn read(path: &Path) -> Option<Self> {
         let header = npy::Header::read(path).ok()?;
-        let element = ElementType::ALL.into_iter().find(|element| header.holds(*element))?;
+        let element = ElementType::ALL.iter().copied().find(|element| header.holds(*element))?;
         Some(Self { element, bytes: npy::read(path, element, None).ok()? })
     }
 

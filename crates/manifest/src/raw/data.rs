@@ -52,7 +52,7 @@ table! {
 
 /// Returns the name of an element type, or a template that gives one, for the schema.
 fn element_pattern() -> String {
-    let names = ElementType::ALL.map(ElementType::name).join("|");
+    let names = ElementType::NAMES.join("|");
     format!("\\{{|^\\s*({names}|{})\\s*$", ElementType::VECTORS)
 }
 

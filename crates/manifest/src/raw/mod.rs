@@ -179,7 +179,7 @@ table! {
     /// Regimes, precision and limits of the measurement.
     pub struct RawMeasure {
         /// States of the caches before each launch: `cold` (the default), `warm`, `graph`, `rotate`.
-        #[schemars(extend("minItems" = 1, "uniqueItems" = true, "items" = { "enum": Regime::ALL.map(Regime::name) }))]
+        #[schemars(extend("minItems" = 1, "uniqueItems" = true, "items" = { "enum": Regime::NAMES }))]
         pub regimes: Option<At<Vec<At<String>>>>,
         /// Half-width of the median's confidence interval to reach: `"0.5%"` (the default) or a fraction.
         pub precision: Option<At<RawPrecision>>,
@@ -227,7 +227,7 @@ table! {
         /// A condition on the axes that a group shares; by default the claim is about every group.
         pub r#where: Option<Expr>,
         /// The regime that it is about; by default every one that was measured.
-        #[schemars(extend("enum" = Regime::ALL.map(Regime::name)))]
+        #[schemars(extend("enum" = Regime::NAMES))]
         pub regime: Option<At<String>>,
         /// The backend that it is about, `cuda` or `sim`; by default every one that can judge it.
         #[schemars(extend("enum" = ["cuda", "sim"]))]

@@ -368,7 +368,7 @@ fn types_of(
 
 /// Returns a hint: the element type that a C type corresponds to, or the list of all element types.
 fn type_hint(text: &str) -> String {
-    let meant = ElementType::ALL.into_iter().find(|element| element.cpp_name() == text).or(match text {
+    let meant = ElementType::ALL.iter().copied().find(|element| element.cpp_name() == text).or(match text {
         "char" | "int8_t" => Some(ElementType::I8),
         "int16_t" => Some(ElementType::I16),
         "int32_t" => Some(ElementType::I32),
@@ -380,9 +380,8 @@ fn type_hint(text: &str) -> String {
         "half" => Some(ElementType::F16),
         _ => None,
     });
-    let names: Vec<&str> = ElementType::ALL.iter().map(|element| element.name()).collect();
     match meant {
         Some(element) => format!("write `{element}`"),
-        None => format!("there are {}", names.join(", ")),
+        None => format!("there are {}", ElementType::NAMES.join(", ")),
     }
 }

@@ -83,14 +83,14 @@ fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declare
 }
 
 fn regime(ctx: &mut Context, name: &At<String>, measure: &MeasureSpec) -> Option<Regime> {
-    let found = Regime::ALL.into_iter().find(|regime| regime.name() == name.value);
+    let found = name.value.parse().ok();
     match found {
         Some(regime) if measure.regimes.contains(&regime) => {}
         Some(regime) => {
             let message = format!("the regime `{regime}` is not measured, so that the claim is never judged");
             ctx.fault(Diagnostic::at(name.span.clone(), message).hint("add it to `measure.regimes`"));
         }
-        None => ctx.unknown(name.span.clone(), "regime", &name.value, Regime::ALL.map(Regime::name)),
+        None => ctx.unknown(name.span.clone(), "regime", &name.value, Regime::NAMES.iter().copied()),
     }
     found
 }

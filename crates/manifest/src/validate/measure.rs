@@ -64,18 +64,17 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
     }
     let mut regimes = Vec::new();
     for At { value: name, span } in &list.value {
-        let names = Regime::ALL.map(Regime::name);
-        match Regime::ALL.into_iter().find(|regime| regime.name() == name) {
-            Some(regime) if regimes.contains(&regime) => {
+        match name.parse() {
+            Ok(regime) if regimes.contains(&regime) => {
                 ctx.fault(Diagnostic::at(span.clone(), format!("the regime `{name}` is listed twice")));
             }
-            Some(regime) => regimes.push(regime),
-            None => {
+            Ok(regime) => regimes.push(regime),
+            Err(_) => {
                 let fault =
                     Diagnostic::at(span.clone(), format!("there is no regime `{name}`")).label("no such regime");
-                ctx.fault(match nearest(name, names) {
+                ctx.fault(match nearest(name, Regime::NAMES.iter().copied()) {
                     Some(near) => fault.hint(format!("did you mean `{near}`?")),
-                    None => fault.hint(format!("there are `{}`", names.join("`, `"))),
+                    None => fault.hint(format!("there are `{}`", Regime::NAMES.join("`, `"))),
                 });
             }
         }

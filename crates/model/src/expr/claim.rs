@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 use super::node::{Callee, Kind, Operator, Syntax};
 use super::{ExprError, parser};
 use crate::diagnostics::nearest;
@@ -85,7 +87,8 @@ pub struct Named {
 }
 
 /// The functions that claims may call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum ClaimFunction {
     /// The value is the time of the second variant over that of the first.
     Speedup,
@@ -114,38 +117,12 @@ pub enum ClaimFunction {
 }
 
 impl ClaimFunction {
-    /// Every function, in the order of the manual.
-    pub const ALL: [Self; 12] = [
-        Self::Speedup,
-        Self::Time,
-        Self::Bandwidth,
-        Self::FractionOfPeak,
-        Self::FractionOfCeiling,
-        Self::Counter,
-        Self::ErrorAbs,
-        Self::ErrorRel,
-        Self::ErrorUlp,
-        Self::Registers,
-        Self::Spills,
-        Self::Occupancy,
-    ];
+    /// The names of all functions, in the order of the manual.
+    pub const NAMES: &[&str] = Self::VARIANTS;
 
     /// Returns the name in claims, for example `speedup`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Speedup => "speedup",
-            Self::Time => "time",
-            Self::Bandwidth => "bandwidth",
-            Self::FractionOfPeak => "fraction_of_peak",
-            Self::FractionOfCeiling => "fraction_of_ceiling",
-            Self::Counter => "counter",
-            Self::ErrorAbs => "error_abs",
-            Self::ErrorRel => "error_rel",
-            Self::ErrorUlp => "error_ulp",
-            Self::Registers => "registers",
-            Self::Spills => "spills",
-            Self::Occupancy => "occupancy",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns how it is called and what it gives, for error texts and the manual.
@@ -177,10 +154,6 @@ impl ClaimFunction {
             _ => 1,
         }
     }
-
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|function| function.name() == name)
-    }
 }
 
 impl ClaimProgram {
@@ -193,7 +166,7 @@ impl ClaimProgram {
         let [left, right] = *sides;
         let claim = Self { left: quantity(left)?, relation, right: quantity(right)? };
         if claim.results().is_empty() {
-            let functions = ClaimFunction::ALL.map(ClaimFunction::name).join(", ");
+            let functions = ClaimFunction::NAMES.join(", ");
             let error = ExprError::new("the claim names no result: it is always true, or never").at(at);
             return Err(error.hint(format!("results are {functions}")));
         }
@@ -265,8 +238,8 @@ fn quantity(syntax: Syntax) -> Result<Quantity, ExprError> {
 }
 
 fn result(callee: &Callee, arguments: Vec<Syntax>) -> Result<Measured, ExprError> {
-    let Some(function) = ClaimFunction::named(callee.name) else {
-        let names = ClaimFunction::ALL.map(ClaimFunction::name);
+    let Ok(function) = callee.name.parse::<ClaimFunction>() else {
+        let names = ClaimFunction::NAMES;
         let error = ExprError::new(format!("there is no result `{}`", callee.name)).at(callee.at.clone());
         return Err(match nearest(callee.name, names.iter().copied()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),

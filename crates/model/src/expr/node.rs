@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::Function;
 use crate::model::Value;
 
@@ -50,80 +52,61 @@ pub enum Kind<F = Function> {
 }
 
 /// An operator between two operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 pub enum Operator {
     /// The operands are added: `+`.
+    #[strum(serialize = "+")]
     Add,
     /// The right operand is subtracted: `-`.
+    #[strum(serialize = "-")]
     Subtract,
     /// The operands are multiplied: `*`.
+    #[strum(serialize = "*")]
     Multiply,
     /// The left operand is divided: `/`.
+    #[strum(serialize = "/")]
     Divide,
     /// The remainder of the division is taken: `%`.
+    #[strum(serialize = "%")]
     Remainder,
     /// The left operand is raised to a power: `**`.
+    #[strum(serialize = "**")]
     Power,
     /// The bits are shifted left: `<<`.
+    #[strum(serialize = "<<")]
     ShiftLeft,
     /// The bits are shifted right: `>>`.
+    #[strum(serialize = ">>")]
     ShiftRight,
     /// The operands are equal: `==`.
+    #[strum(serialize = "==")]
     Equal,
     /// The operands differ: `!=`.
+    #[strum(serialize = "!=")]
     NotEqual,
     /// The left operand is less: `<`.
+    #[strum(serialize = "<")]
     Less,
     /// The left operand is less or equal: `<=`.
+    #[strum(serialize = "<=")]
     LessEqual,
     /// The left operand is greater: `>`.
+    #[strum(serialize = ">")]
     Greater,
     /// The left operand is greater or equal: `>=`.
+    #[strum(serialize = ">=")]
     GreaterEqual,
 }
 
 impl Operator {
-    /// The operators in one list.
-    pub const ALL: [Self; 14] = [
-        Self::Add,
-        Self::Subtract,
-        Self::Multiply,
-        Self::Divide,
-        Self::Remainder,
-        Self::Power,
-        Self::ShiftLeft,
-        Self::ShiftRight,
-        Self::Equal,
-        Self::NotEqual,
-        Self::Less,
-        Self::LessEqual,
-        Self::Greater,
-        Self::GreaterEqual,
-    ];
-
     /// Returns the operator that is written like this.
     pub fn from_symbol(symbol: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operator| operator.symbol() == symbol)
+        symbol.parse().ok()
     }
 
     /// As it is written.
-    pub const fn symbol(self) -> &'static str {
-        match self {
-            Self::Add => "+",
-            Self::Subtract => "-",
-            Self::Multiply => "*",
-            Self::Divide => "/",
-            Self::Remainder => "%",
-            Self::Power => "**",
-            Self::ShiftLeft => "<<",
-            Self::ShiftRight => ">>",
-            Self::Equal => "==",
-            Self::NotEqual => "!=",
-            Self::Less => "<",
-            Self::LessEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterEqual => ">=",
-        }
+    pub fn symbol(self) -> &'static str {
+        self.into()
     }
 }
 

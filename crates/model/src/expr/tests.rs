@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use strum::VariantArray as _;
 
 use super::node::{Kind, Operator};
 use super::template::Style;
@@ -479,7 +480,7 @@ fn trees() -> impl Strategy<Value = Node> {
     let names = "[a-z_][a-z0-9_]{3,6}".prop_filter("a name", |name| refusal_of_name(name).is_none());
     let leaves = prop_oneof![literals.prop_map(Kind::Literal), names.prop_map(Kind::Name)].prop_map(node);
     leaves.prop_recursive(5, 24, 3, move |inner| {
-        let operators = prop::sample::select(&Operator::ALL[..]);
+        let operators = prop::sample::select(Operator::VARIANTS);
         let no_number = |part: &Node| !matches!(&part.kind, Kind::Literal(value) if !matches!(value, Value::Bool(_)));
         let parts = prop::collection::vec(inner.clone().prop_filter("no number", no_number), 2..4);
         let list = prop::collection::vec(inner.clone(), 0..3);

@@ -85,6 +85,8 @@ impl CompileUnit {
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum KernelCompiler {
     /// The toolkit's library.
     #[default]
@@ -96,16 +98,9 @@ pub enum KernelCompiler {
 }
 
 impl KernelCompiler {
-    /// The compilers in one list.
-    pub const ALL: [Self; 3] = [Self::Nvrtc, Self::Nvcc, Self::Clang];
-
     /// Returns the name that the compiler has in manifests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nvrtc => "nvrtc",
-            Self::Nvcc => "nvcc",
-            Self::Clang => "clang",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]

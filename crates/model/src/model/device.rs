@@ -1,14 +1,14 @@
 //! Devices, their capabilities, and the environment of a run.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Dim3, Machine, Shard, ToolkitInfo};
 
 /// The kind of machine that executes the kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum BackendKind {
     /// An NVIDIA GPU through the CUDA driver.
@@ -17,16 +17,6 @@ pub enum BackendKind {
     Sim,
     /// The device of the tests: host functions in place of kernels.
     Fake,
-}
-
-impl fmt::Display for BackendKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Cuda => "cuda",
-            Self::Sim => "sim",
-            Self::Fake => "fake",
-        })
-    }
 }
 
 /// Identifies one device of a backend: its ordinal and, if it has one, its UUID.

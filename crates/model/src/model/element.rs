@@ -1,14 +1,16 @@
 //! Defines the element types of buffers and scalars.
 
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr, VariantArray, VariantNames};
 
 /// The type that an element of a buffer has, or a scalar argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum ElementType {
     /// Signed integer of 8 bits.
     I8,
@@ -38,37 +40,13 @@ pub enum ElementType {
 
 impl ElementType {
     /// Every element type, in the order of the manual.
-    pub const ALL: [Self; 12] = [
-        Self::I8,
-        Self::I16,
-        Self::I32,
-        Self::I64,
-        Self::U8,
-        Self::U16,
-        Self::U32,
-        Self::U64,
-        Self::F16,
-        Self::Bf16,
-        Self::F32,
-        Self::F64,
-    ];
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+    /// The names, in the same order.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Returns the name in manifests and reports, for example `i32`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::I8 => "i8",
-            Self::I16 => "i16",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::U8 => "u8",
-            Self::U16 => "u16",
-            Self::U32 => "u32",
-            Self::U64 => "u64",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the name in CUDA C++, for example `int`: the value of `{type}` in `kernel` and `defines`.
@@ -141,12 +119,6 @@ impl ElementType {
     }
 }
 
-impl fmt::Display for ElementType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// A text that names no element type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown element type `{0}`: use one of i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64")]
@@ -156,7 +128,7 @@ impl FromStr for ElementType {
     type Err = UnknownElementType;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|t| t.name() == text).ok_or_else(|| UnknownElementType(text.to_owned()))
+        Self::ALL.iter().copied().find(|t| t.name() == text).ok_or_else(|| UnknownElementType(text.to_owned()))
     }
 }
 

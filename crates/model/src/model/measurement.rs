@@ -1,15 +1,17 @@
 //! Defines samples, measurements, estimates and counters.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 use super::{Counters, DeviceState, Joules, Watts};
 
 /// The state of the caches in which a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Regime {
     /// L2 flushed before every launch.
     Cold,
@@ -25,17 +27,13 @@ pub enum Regime {
 
 impl Regime {
     /// The regimes in the order of reports.
-    pub const ALL: [Self; 5] = [Self::Cold, Self::Warm, Self::Graph, Self::Rotate, Self::Host];
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+    /// The names, in the same order.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Returns the name in manifests and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
-            Self::Graph => "graph",
-            Self::Rotate => "rotate",
-            Self::Host => "host",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the clock that times work of the device.
@@ -44,12 +42,6 @@ impl Regime {
             Self::Host => Unit::HostNanoseconds,
             Self::Cold | Self::Warm | Self::Graph | Self::Rotate => Unit::DeviceNanoseconds,
         }
-    }
-}
-
-impl fmt::Display for Regime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -57,7 +57,8 @@ pub enum Roof {
 }
 
 /// How a planned case ends. Every case has exactly one outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Outcome {
     /// The case is right and measured (on a device without a clock: right and counted).
@@ -156,7 +157,8 @@ pub enum Outcome {
 }
 
 /// A way to fail that a manifest can expect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// A check finds a wrong result.
@@ -176,21 +178,9 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The failures in the order of the manual.
-    pub const ALL: [Self; 7] =
-        [Self::Wrong, Self::Invalid, Self::CompileError, Self::LaunchError, Self::Crashed, Self::TimedOut, Self::Trap];
-
     /// Returns the name of the corresponding outcome.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Wrong => "wrong",
-            Self::Invalid => "invalid",
-            Self::CompileError => "compile_error",
-            Self::LaunchError => "launch_error",
-            Self::Crashed => "crashed",
-            Self::TimedOut => "timed_out",
-            Self::Trap => "trap",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -240,25 +230,8 @@ impl Outcome {
     }
 
     /// Returns one word for tables and CSV.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Unstable { .. } => "unstable",
-            Self::Suspect { .. } => "suspect",
-            Self::Wrong { .. } => "wrong",
-            Self::Excluded { .. } => "excluded",
-            Self::Invalid { .. } => "invalid",
-            Self::CompileError { .. } => "compile_error",
-            Self::LaunchError { .. } => "launch_error",
-            Self::Unresolved { .. } => "unresolved",
-            Self::Crashed { .. } => "crashed",
-            Self::TimedOut { .. } => "timed_out",
-            Self::OutOfMemory { .. } => "out_of_memory",
-            Self::Trap { .. } => "trap",
-            Self::NotRun { .. } => "not_run",
-            Self::FailedAsExpected { .. } => "failed_as_expected",
-            Self::DidNotFail { .. } => "did_not_fail",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 }
 

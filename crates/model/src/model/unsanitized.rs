@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Classes of the sanitizer's findings that a variant can switch off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum SanitizerClass {
     /// Races of threads and blocks, and notes on accesses whose order is not known.
     Race,
@@ -17,17 +19,9 @@ pub enum SanitizerClass {
 }
 
 impl SanitizerClass {
-    /// The classes in the order of the manual.
-    pub const ALL: [Self; 4] = [Self::Race, Self::Uninitialised, Self::Asynchronous, Self::Shuffle];
-
     /// Returns the name that the class has in manifests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Race => "race",
-            Self::Uninitialised => "uninitialised",
-            Self::Asynchronous => "asynchronous",
-            Self::Shuffle => "shuffle",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

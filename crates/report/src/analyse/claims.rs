@@ -13,7 +13,8 @@ use crate::expr::{Program, Scope};
 use crate::model::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};
 
 /// What becomes of a claim. In the order of importance: the first of several groups decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ClaimState {
     /// The claim is false in at least one group.
     Broken,
@@ -27,13 +28,8 @@ pub enum ClaimState {
 
 impl ClaimState {
     /// Returns the name that programs read.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Broken => "broken",
-            Self::Undecided => "undecided",
-            Self::Held => "held",
-            Self::NotApplicable => "not_applicable",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -260,7 +256,7 @@ impl Parts {
             return vec![claim.regime];
         }
         let measured = |regime: &Regime| members.iter().any(|r| r.result.as_ref().is_some_and(|r| r.regime == *regime));
-        let regimes: Vec<_> = Regime::ALL.into_iter().filter(measured).map(Some).collect();
+        let regimes: Vec<_> = Regime::ALL.iter().copied().filter(measured).map(Some).collect();
         if regimes.is_empty() { vec![None] } else { regimes }
     }
 

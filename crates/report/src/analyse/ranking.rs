@@ -68,7 +68,7 @@ pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Be
         let tied = others.filter(|other| is_tied(records, first, other, basis)).map(|other| other.index).collect();
         Some(Best { regime, index: first.index, tied })
     };
-    Regime::ALL.into_iter().filter_map(ahead).collect()
+    Regime::ALL.iter().copied().filter_map(ahead).collect()
 }
 
 /// A case that passed its checks and has a time.

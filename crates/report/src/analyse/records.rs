@@ -163,7 +163,7 @@ fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Ve
         let comparisons = noises.len() as u32;
         Some(NoiseFloor { regime, width: pooled(noises)?, comparisons })
     };
-    (Regime::ALL.into_iter().filter_map(pool).collect(), formed)
+    (Regime::ALL.iter().copied().filter_map(pool).collect(), formed)
 }
 
 /// Returns an event for each group with ratios, of those that were formed for each case.

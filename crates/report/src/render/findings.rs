@@ -45,7 +45,7 @@ fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -
         return exactness(errors, constant);
     }
     let mut findings = Vec::new();
-    for regime in Regime::ALL {
+    for &regime in Regime::ALL {
         let several_regimes = summary.standings.iter().any(|s| s.regime != regime);
         let prefix = if several_regimes { format!("{regime}: ") } else { String::new() };
         let decided: Vec<(&GroupSummary, &Best)> =

@@ -225,7 +225,7 @@ pub fn samples(records: &Records) -> Vec<String> {
             }
         })
     };
-    Regime::ALL.into_iter().filter_map(describe).map(|line| line + ".").collect()
+    Regime::ALL.iter().copied().filter_map(describe).map(|line| line + ".").collect()
 }
 
 /// Returns why a rate is above the bandwidth of the memory: the data came from the cache.

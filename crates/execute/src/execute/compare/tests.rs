@@ -151,7 +151,7 @@ fn the_last_place_is_the_distance_to_the_next_value() {
 #[test]
 fn integers_are_exact_whatever_the_tolerance() {
     let generous = Tolerance { abs: 100.0, rel: 1.0, ulp: 9 };
-    for element in ElementType::ALL.into_iter().filter(|e| !e.is_float()) {
+    for element in ElementType::ALL.iter().copied().filter(|e| !e.is_float()) {
         let difference = judged(&ints(element, &[5, 6, 8]), &ints(element, &[5, 6, 7]), generous).unwrap();
         assert_eq!((difference.index, difference.got, difference.expected), (2, Number::Int(8), Number::Int(7)));
         assert_eq!((difference.wrong, difference.of), (1, 3));
@@ -388,7 +388,7 @@ proptest! {
 
     #[test]
     fn sums_of_integers_are_judged_as_one_by_one(
-        element in prop::sample::select(ElementType::ALL.into_iter().filter(|e| !e.is_float()).collect::<Vec<_>>()),
+        element in prop::sample::select(ElementType::ALL.iter().copied().filter(|e| !e.is_float()).collect::<Vec<_>>()),
         terms in prop::collection::vec(any::<(i64, i64, i64)>(), 1..40),
         off in prop::collection::vec(0usize..5000, 0..6),
         len in prop_oneof![1usize..40, PIECE - 2..PIECE + 3, 4000usize..5000],

@@ -138,7 +138,7 @@ fn another_name_or_another_seed_is_another_content() {
 #[test]
 fn both_bounds_of_a_uniform_integer_are_hit_and_all_between_equally_often() {
     let len = 1 << 14;
-    for element in ElementType::ALL.into_iter().filter(|e| !e.is_float()) {
+    for element in ElementType::ALL.iter().copied().filter(|e| !e.is_float()) {
         let mut count = [0u32; 6];
         for value in of(element, len, &uniform(3, 8, 4)) {
             count[value as usize - 3] += 1;
@@ -217,7 +217,7 @@ fn iota_counts_from_its_start_and_wraps_in_integers() {
 
 #[test]
 fn a_constant_is_in_every_place() {
-    for element in ElementType::ALL {
+    for &element in ElementType::ALL {
         assert_eq!(of(element, 5, &FillPlan::Constant(Value::Int(7))), [7.0; 5], "{element}");
         assert_eq!(of(element, 5, &FillPlan::Constant(Value::Float(7.0))), [7.0; 5], "{element}");
     }

@@ -68,7 +68,7 @@ fn fills(element: ElementType) -> Vec<FillPlan> {
 #[test]
 fn first_contents_have_the_bits_that_the_host_would_make() {
     let (mut device, kernels) = bench();
-    for element in ElementType::ALL {
+    for &element in ElementType::ALL {
         let of_16_bits = matches!(element, ElementType::F16 | ElementType::Bf16);
         for fill_plan in fills(element) {
             let plan = plan(element, 5003, fill_plan.clone());
@@ -196,7 +196,7 @@ fn judged(got: ElementType, wanted: ElementType, tolerance: &Tolerance) -> (u64,
 
 #[test]
 fn the_device_doubts_exactly_what_the_host_refuses() {
-    for element in ElementType::ALL {
+    for &element in ElementType::ALL {
         for tolerance in tolerances() {
             let (refused, doubted) = judged(element, element, &tolerance);
             let of_16_bits = matches!(element, ElementType::F16 | ElementType::Bf16);

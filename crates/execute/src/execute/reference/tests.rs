@@ -71,11 +71,11 @@ fn real_elements(array: &Operand) -> Vec<f64> {
 }
 
 fn integer_types() -> impl Iterator<Item = ElementType> {
-    ElementType::ALL.into_iter().filter(|element| !element.is_float())
+    ElementType::ALL.iter().copied().filter(|element| !element.is_float())
 }
 
 fn float_types() -> impl Iterator<Item = ElementType> {
-    ElementType::ALL.into_iter().filter(|element| element.is_float())
+    ElementType::ALL.iter().copied().filter(|element| element.is_float())
 }
 
 /// The least and the greatest value of an integer type, by its size and sign alone.

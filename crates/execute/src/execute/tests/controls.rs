@@ -54,7 +54,7 @@ fn a_bound_of_endless_last_places_does_not_reach_infinity() {
 
 #[test]
 fn zeros_in_place_of_the_result_are_wrong_everywhere() {
-    for element in ElementType::ALL {
+    for &element in ElementType::ALL {
         let mut job = case("it", element);
         // Up to 100, which i8 holds.
         job.buffers.iter_mut().for_each(|b| b.len = 100);
@@ -67,7 +67,7 @@ fn zeros_in_place_of_the_result_are_wrong_everywhere() {
 
 #[test]
 fn a_kernel_that_does_nothing_leaves_the_poison() {
-    for element in ElementType::ALL {
+    for &element in ElementType::ALL {
         let mut job = case("it", element);
         job.buffers.iter_mut().for_each(|b| b.len = 100);
         let mismatch = run(device(vec![("it", kernel(|_| Ok(())))]), &group(vec![job])).mismatch("it");

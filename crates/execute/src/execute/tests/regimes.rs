@@ -34,7 +34,7 @@ fn taking(nanoseconds: f64) -> FakeKernel {
 
 #[test]
 fn a_case_is_measured_in_each_of_its_regimes() {
-    let said = run(device(vec![("it", taking(50_000.0))]), &group(vec![copy_in("it", &Regime::ALL)]));
+    let said = run(device(vec![("it", taking(50_000.0))]), &group(vec![copy_in("it", Regime::ALL)]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let shape = |regime| {
         let found = measured(&said, "it", regime);
@@ -134,7 +134,7 @@ fn copies_that_are_consumed_are_restored_before_each_span() {
 fn all_copies_are_given_back() {
     let mut device = device(vec![("it", taking(50_000.0))]);
     let before = crate::backend::Device::memory_free(&device);
-    let job = group(vec![copy_in("it", &Regime::ALL)]);
+    let job = group(vec![copy_in("it", Regime::ALL)]);
     run_group(&mut device, &job, &mut |_| ()).unwrap();
     assert_eq!(crate::backend::Device::memory_free(&device), before);
 }

@@ -185,7 +185,7 @@ fn observed(
 
 #[test]
 fn an_output_is_poisoned_before_every_launch_and_otherwise_before_those_that_are_timed() {
-    for element in ElementType::ALL {
+    for &element in ElementType::ALL {
         let mut job = case("it", element);
         job.buffers.iter_mut().for_each(|buffer| buffer.len = 100);
         let (kernel, seen) = observed(1, right);

@@ -1,12 +1,14 @@
 //! Judges on both sides what the manifest of the new report claims.
 
 use serde::Serialize;
+use strum::VariantArray;
 
 use super::{Options, Pair};
 use crate::analyse::claims::{ClaimState, JudgedClaim, judge_all};
 
 /// What became of a claim, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
     /// The new results are false to it; those of the base were not.
@@ -27,15 +29,7 @@ pub enum ClaimKind {
 
 impl ClaimKind {
     /// Every kind, in the order in which reports show them.
-    pub const ALL: [Self; 7] = [
-        Self::NewlyBroken,
-        Self::StillBroken,
-        Self::NewlyUndecided,
-        Self::Undecided,
-        Self::NotApplicable,
-        Self::Repaired,
-        Self::Held,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     const fn classify(base: ClaimState, new: ClaimState) -> Self {
         match (base, new) {
@@ -50,16 +44,8 @@ impl ClaimKind {
     }
 
     /// Returns the name that programs read.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewlyBroken => "newly_broken",
-            Self::StillBroken => "still_broken",
-            Self::NewlyUndecided => "newly_undecided",
-            Self::Undecided => "undecided",
-            Self::NotApplicable => "not_applicable",
-            Self::Repaired => "repaired",
-            Self::Held => "held",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

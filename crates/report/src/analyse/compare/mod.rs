@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use strum::VariantArray;
 
 use super::Call;
 use crate::model::{Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
@@ -55,7 +56,8 @@ pub struct Pair<'a> {
 }
 
 /// What became of a case, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The case fails or is wrong, and did neither before.
@@ -89,39 +91,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which reports show them.
-    pub const ALL: [Self; 13] = [
-        Self::NewlyWrong,
-        Self::Slower,
-        Self::MoreWork,
-        Self::Incomparable,
-        Self::NewlyUnstable,
-        Self::Faster,
-        Self::LessWork,
-        Self::Fixed,
-        Self::Gone,
-        Self::New,
-        Self::Ambiguous,
-        Self::StillWrong,
-        Self::Same,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Returns the name that programs read.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewlyWrong => "newly_wrong",
-            Self::Slower => "slower",
-            Self::MoreWork => "more_work",
-            Self::Incomparable => "incomparable",
-            Self::NewlyUnstable => "newly_unstable",
-            Self::Faster => "faster",
-            Self::LessWork => "less_work",
-            Self::Fixed => "fixed",
-            Self::Gone => "gone",
-            Self::New => "new",
-            Self::Ambiguous => "ambiguous",
-            Self::StillWrong => "still_wrong",
-            Self::Same => "same",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -69,7 +69,7 @@ type Row<'a> = (&'a ReportComparison, &'a Change);
 pub fn view(compared: Compared<'_>, most: usize) -> View {
     let comparison = compared.comparison;
     let mut left = most;
-    let sections = Kind::ALL.into_iter().filter_map(|kind| {
+    let sections = Kind::ALL.iter().copied().filter_map(|kind| {
         let rows = rows(compared, kind);
         let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left))?;
         left -= section.table.rows.len();
@@ -302,12 +302,14 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
 
 fn reports(compared: Compared<'_>) -> Table {
     let mut table = Table::new(vec![text("report", Folding::Keep)]);
-    table.columns.extend(Kind::ALL.map(|kind| number_column(words::heading(kind).to_lowercase(), Folding::WhenEmpty)));
+    table
+        .columns
+        .extend(Kind::ALL.iter().map(|&kind| number_column(words::heading(kind).to_lowercase(), Folding::WhenEmpty)));
     table.columns.push(number_column("geometric mean of time", Folding::WhenEmpty));
     for report in &compared.comparison.reports {
         let count = |kind: Kind| report.changes.iter().filter(|change| change.kind == kind).count();
         let mut cells = vec![Cell::plain(format!("{}, {}", report.experiment, report.device))];
-        cells.extend(Kind::ALL.map(|kind| {
+        cells.extend(Kind::ALL.iter().map(|&kind| {
             let count = count(kind);
             Cell::maybe((count > 0).then(|| count.to_string()))
         }));

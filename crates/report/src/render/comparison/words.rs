@@ -119,7 +119,12 @@ pub fn claim_counts(kinds: impl Iterator<Item = ClaimKind>) -> String {
 fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static str)> {
     let kinds: Vec<ClaimKind> = kinds.collect();
     let count = |kind: ClaimKind| kinds.iter().filter(|other| **other == kind).count();
-    ClaimKind::ALL.into_iter().map(|kind| (count(kind), claim_state(kind))).filter(|(count, _)| *count > 0).collect()
+    ClaimKind::ALL
+        .iter()
+        .copied()
+        .map(|kind| (count(kind), claim_state(kind)))
+        .filter(|(count, _)| *count > 0)
+        .collect()
 }
 
 /// Returns what became of a claim.
