@@ -14,9 +14,10 @@ pub use runner_execute::{execute, machine};
 pub use runner_manifest as manifest;
 pub use runner_model::{experiment, expr, model, project};
 pub use runner_plan as plan;
-pub use runner_report::{analyse, journal, render};
+pub use runner_report::render;
+pub use runner_results::{analyse, journal};
 
 use runner_cluster as cluster;
 use runner_model::{diagnostics, format, npy, regular};
 use runner_progress::{log, progress};
-use runner_report::stored;
+use runner_results::stored;

@@ -23,9 +23,8 @@ const EXECUTE_FLOORS: Floors = &[
     ("machine", &["atomic", "backend", "stats", "model"]),
 ];
 
-/// The same for the crate that makes reports of journals.
-const REPORT_FLOORS: Floors = &[
-    ("render", &["atomic", "analyse", "format", "journal", "regular", "stats", "model"]),
+/// The same for the crate of what runs came to.
+const RESULTS_FLOORS: Floors = &[
     ("stored", &["analyse", "journal", "revision", "programs", "model"]),
     ("analyse", &["expr", "journal", "stats", "model"]),
     ("journal", &["atomic", "regular", "model"]),
@@ -115,6 +114,7 @@ const CRATES: &[&str] = &[
     "crates/plan/src",
     "crates/progress/src",
     "crates/report/src",
+    "crates/results/src",
     "crates/simt/src",
 ];
 
@@ -125,7 +125,7 @@ const LAYERED: &[(&str, Floors)] = &[
     ("crates/execute/src", EXECUTE_FLOORS),
     ("crates/model/src", MODEL_FLOORS),
     ("crates/progress/src", PROGRESS_FLOORS),
-    ("crates/report/src", REPORT_FLOORS),
+    ("crates/results/src", RESULTS_FLOORS),
     ("crates/simt/src", SIMULATOR_FLOORS),
 ];
 

@@ -17,7 +17,7 @@ mod status;
 use runner_backend as backend;
 use runner_base::{atomic, programs};
 use runner_model::{format, model, regular};
-use runner_report::journal;
+use runner_results::journal;
 
 pub use job::{Array, Experiment, Job, JobError, Submission, Work, collected, mark_collected, shards_folder};
 pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};

@@ -9,4 +9,4 @@ use runner_execute::machine;
 use runner_model::model;
 use runner_plan as plan;
 use runner_progress::log;
-use runner_report::journal;
+use runner_results::journal;

@@ -1,9 +1,7 @@
-//! Turns the journal of a run into its report: events to records to a summary to text.
+//! Turns the summary of a run into its report: Markdown, CSV, SVG and HTML.
 
-pub mod analyse;
-pub mod journal;
 pub mod render;
-pub mod stored;
 
-use runner_base::{atomic, programs, revision, stats};
-use runner_model::{expr, format, model, regular};
+use runner_base::{atomic, stats};
+use runner_model::{format, model, regular};
+use runner_results::{analyse, journal};
