@@ -202,14 +202,14 @@ pub fn head<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
     &tokens[..tokens.len().min(LONGEST_HEAD)]
 }
 
-/// Returns the index of the parenthesis that closes the one at `open`.
+/// Returns the index of the bracket that closes the one at `open`.
 pub fn closing(tokens: &[&str], open: usize) -> Option<usize> {
-    let mut depth = 0;
+    let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
         match *token {
-            "(" => depth += 1,
-            ")" if depth == 1 => return Some(at),
-            ")" => depth -= 1,
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" if depth <= 1 => return Some(at),
+            ")" | "]" | "}" => depth -= 1,
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cuda_source::{LONGEST_HEAD, head, is_name};
+use super::cuda_source::{LONGEST_HEAD, closing, head, is_name};
 
 /// How many tokens before an argument are searched for the function.
 const LONGEST_ARGUMENTS: usize = 256;
@@ -85,16 +85,17 @@ impl KernelBody {
 fn use_at(body: &[&str], at: usize) -> Use {
     let before = |count: usize| at.checked_sub(count).map_or("", |place| body[place]);
     let is_element = body.get(at + 1) == Some(&"[");
+    let read = &body[..body.len().min(at + LONGEST_HEAD)];
     if before(1) == "(" && before(2).starts_with("atomic") {
         return atomic(before(2));
     }
     if before(1) == "(" && before(2) == "*" && !is_element {
-        return closing(body, at - 1).map_or(Use::Pointer, |close| use_of_element(body, at - 2, close + 1));
+        return closing(read, at - 1).map_or(Use::Pointer, |close| use_of_element(body, at - 2, close + 1));
     }
     if before(1) == "*" && !is_element {
         return use_of_element(body, at - 1, at + 1);
     }
-    let Some(close) = closing(body, at + 1).filter(|_| is_element) else { return Use::Pointer };
+    let Some(close) = closing(read, at + 1).filter(|_| is_element) else { return Use::Pointer };
     let is_address = before(1) == "&" && matches!(before(2), "(" | "," | "=" | "return");
     match before(3) {
         _ if !is_address => use_of_element(body, at, close + 1),
@@ -173,20 +174,6 @@ fn access(body: &[&str], uses: &[(usize, Use)]) -> Access {
         (Some(_), None) if first(&[Use::Update, Use::Argument, Use::Pointer]).is_some() => Access::Updated,
         (Some(_), None) => Access::Read,
     }
-}
-
-/// Returns the index of the bracket that closes the one at `open`.
-fn closing(tokens: &[&str], open: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(open).take(LONGEST_HEAD) {
-        match *token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" if depth <= 1 => return Some(at),
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]
