@@ -31,11 +31,11 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.check {
         return check(&args.dirs, console);
     }
-    if let Some(file) = &args.html {
+    if args.html {
         let [dir] = args.dirs.as_slice() else {
             return Err(Failure::usage("--html makes one file: name one folder, or the folder above all of them"));
         };
-        return html::run(dir, Path::new(file), console);
+        return html::run(dir, args.out.as_deref(), console);
     }
     let template = args.template.as_deref().map(templates::read).transpose()?;
     for dir in &args.dirs {

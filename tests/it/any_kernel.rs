@@ -101,7 +101,7 @@ fn only_the_cases_for_which_a_condition_holds_are_expected_to_fail() {
     // A case that must be right is wrong, and one that must fail is right.
     let (code, said) = run_replacing("n % 32 != 0", "n == 32");
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("floor[n=48]") && said.contains("floor[n=32]"), "{said}");
+    assert!(said.contains("floor[n = 48]") && said.contains("floor[n = 32]"), "{said}");
     let (code, said) =
         run_replacing("fails  = { wrong = \"n % 32 != 0\" }", "let = { m = \"n\" }\nfails = { wrong = \"m > 32\" }");
     assert_eq!(code, Some(2), "{said}");

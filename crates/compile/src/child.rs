@@ -100,7 +100,7 @@ pub(super) enum NoReply {
     Killed(Duration),
     #[error("the compiler crashed ({status})")]
     Crashed { status: ExitStatus, stderr: String },
-    #[error("the run was interrupted before this was compiled")]
+    #[error("interrupted before compilation finished")]
     Interrupted,
 }
 

@@ -4,15 +4,14 @@ use clap::Args;
 
 /// The options that select the part of the matrix to run.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Cases")]
 pub struct Narrowing {
     /// Replace the values of an axis, as in `--set n=1024,4096`; may be repeated.
-    #[arg(long, value_name = "AXIS=VALUES")]
+    #[arg(help_heading = "Cases", long, value_name = "AXIS=VALUES")]
     pub set: Vec<String>,
     /// Keep only cases for which the expression is true, as in `--filter 'n >= 2**20'`.
-    #[arg(long, value_name = "EXPR")]
+    #[arg(help_heading = "Cases", long, value_name = "EXPR")]
     pub filter: Option<String>,
     /// Keep only this variant; may be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Cases", long, value_name = "NAME")]
     pub variant: Vec<String>,
 }

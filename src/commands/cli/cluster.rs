@@ -75,61 +75,60 @@ pub struct SendingArgs {
 
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
 #[derive(Debug, Clone, Default, Args, Serialize)]
-#[command(next_help_heading = "Scheduler")]
 pub struct SiteArgs {
     /// What distributes the tasks: slurm, pbs, lsf, flux or kubernetes [default: slurm]. For the others than Slurm, the
     /// scripts are written and not submitted.
-    #[arg(long, value_name = "NAME", value_parser = scheduler)]
+    #[arg(help_heading = "Scheduler", long, value_name = "NAME", value_parser = scheduler)]
     pub scheduler: Option<SchedulerKind>,
     /// Partition of the tasks.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Scheduler", long, value_name = "NAME")]
     pub partition: Option<String>,
     /// Account that is charged.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Scheduler", long, value_name = "NAME")]
     pub account: Option<String>,
     /// Quality of service.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Scheduler", long, value_name = "NAME")]
     pub qos: Option<String>,
     /// Generic resources of a task, as in `gpu:h100:1`.
-    #[arg(long, value_name = "LIST")]
+    #[arg(help_heading = "Scheduler", long, value_name = "LIST")]
     pub gres: Option<String>,
     /// GPUs of a task, as in `1` or `h100:1`.
-    #[arg(long, value_name = "GPUS")]
+    #[arg(help_heading = "Scheduler", long, value_name = "GPUS")]
     pub gpus: Option<String>,
     /// Features that a node must have.
-    #[arg(long, value_name = "FEATURES")]
+    #[arg(help_heading = "Scheduler", long, value_name = "FEATURES")]
     pub constraint: Option<String>,
     /// Host memory of a task, as in `32G`.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(help_heading = "Scheduler", long, value_name = "SIZE")]
     pub memory: Option<String>,
     /// CPU cores of a task.
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub cpus: Option<NonZeroU32>,
     /// Time limit of a task, as in `2h` [default: from the estimate].
-    #[arg(long, value_name = "DURATION")]
+    #[arg(help_heading = "Scheduler", long, value_name = "DURATION")]
     pub time: Option<Seconds>,
     /// Environment module to load; may be repeated.
-    #[arg(long = "module", value_name = "NAME")]
+    #[arg(help_heading = "Scheduler", long = "module", value_name = "NAME")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
     /// Further option of the scheduler, as in `--extra=--exclusive`; may be repeated.
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    #[arg(help_heading = "Scheduler", long, value_name = "OPTION", allow_hyphen_values = true)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<String>,
     /// Most tasks that run at a time.
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub throttle: Option<NonZeroU32>,
     /// Most elements of a job array [default: the scheduler's limit].
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub max_array: Option<NonZeroU32>,
     /// Least estimated work of a task [default: 10min].
-    #[arg(long, value_name = "DURATION")]
+    #[arg(help_heading = "Scheduler", long, value_name = "DURATION")]
     pub min_task_time: Option<Seconds>,
     /// How often a task may ask to be started again [default: 3].
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub requeues: Option<u32>,
     /// How long before its time limit a task stops and asks to be started again [default: 2min].
-    #[arg(long, value_name = "DURATION")]
+    #[arg(help_heading = "Scheduler", long, value_name = "DURATION")]
     pub warning: Option<Seconds>,
 }
 

@@ -34,8 +34,8 @@ pub enum AllowedDifference {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 nothing, 1 newly wrong, 4 slower, 6 incomparable; the first of 1, 4, 6 that applies. 2 and 3 as \
-everywhere.")]
+Exit codes: 0 no regression, 1 newly wrong, 5 broken claim, 4 slower or more work counted, 6 not comparable: the first of \
+1, 5, 4, 6 that applies.")]
 pub struct CompareArgs {
     /// Report folder, tree of reports, `records.jsonl`, journal, or a path in a git revision as in
     /// `main:reports/reduce`.

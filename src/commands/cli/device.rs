@@ -15,15 +15,14 @@ pub enum BackendChoice {
 
 /// Where the kernels run.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Device")]
 pub struct TargetArgs {
     /// What runs the kernels.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(help_heading = "Device", long, value_enum, default_value_t)]
     pub backend: BackendChoice,
     /// Number of the GPU in the list of `runner devices`.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(help_heading = "Device", long, value_name = "N", default_value_t = 0)]
     pub device: u32,
     /// GPU to simulate: h100, a100, v100, k80, rtx4090 or b200.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Device", long, value_name = "NAME")]
     pub sim_device: Option<String>,
 }

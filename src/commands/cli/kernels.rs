@@ -8,30 +8,29 @@ use super::{DisplayArgs, ReachArgs, TargetArgs};
 
 /// The kernels and what they are run with.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Kernels")]
 pub struct KernelArgs {
     /// Kernel of the file, as in `-k old -k 'new<float>'`; may be repeated. The first is the baseline [default: every
     /// kernel of the file].
-    #[arg(long, short = 'k', value_name = "KERNEL")]
+    #[arg(help_heading = "Kernels", long, short = 'k', value_name = "KERNEL")]
     pub kernel: Vec<String>,
     /// Elements of every buffer and value of integer parameters; several with commas, as in `2**20,2**24`. Where threads
     /// or blocks have two dimensions, buffers have n * n elements [default: 2**24, or 2**16 on the simulator; 2**12 and
     /// 2**8 for n * n].
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(help_heading = "Kernels", long, value_name = "N", value_delimiter = ',')]
     pub n: Vec<String>,
     /// Threads per block, as in `256` or `32,8`: once for all kernels, or repeated for each [default: 256, or 16,16
     /// where threads have two dimensions].
-    #[arg(long, value_name = "THREADS")]
+    #[arg(help_heading = "Kernels", long, value_name = "THREADS")]
     pub block: Vec<String>,
     /// Blocks, as in `ceil_div(n, 4 * block)`: once for all kernels, or repeated for each [default: as many as
     /// give every element a thread].
-    #[arg(long, value_name = "BLOCKS")]
+    #[arg(help_heading = "Kernels", long, value_name = "BLOCKS")]
     pub grid: Vec<String>,
     /// What a parameter gets, as in `alpha=0.5`, `sums=n/256`, `data=inout` or `index=in:0..255:n`; may be repeated.
-    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    #[arg(help_heading = "Kernels", long = "arg", value_name = "NAME=VALUE")]
     pub arguments: Vec<String>,
     /// Difference of floats that is permitted, as a fraction [default: that of the type, 1e-5 for float].
-    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    #[arg(help_heading = "Kernels", long, value_name = "FRACTION", value_parser = fraction)]
     pub tolerance: Option<f64>,
 }
 

@@ -1,6 +1,5 @@
 //! Commands that look at manifests and reports: `list`, `plan`, `check`, `report`, `templates`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -59,15 +58,12 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with = "from_journal")]
     pub check: bool,
     /// Write one file for a browser, with every case and its samples and source as far as they are at hand, and nothing
-    /// else [default: `report.html` in the folder].
-    #[arg(
-        long,
-        value_name = "FILE",
-        num_args = 0..=1,
-        default_missing_value = "",
-        conflicts_with_all = ["from_journal", "check"]
-    )]
-    pub html: Option<OsString>,
+    /// else.
+    #[arg(long, conflicts_with_all = ["from_journal", "check"])]
+    pub html: bool,
+    /// File of --html [default: `report.html` in the folder].
+    #[arg(long, short = 'o', value_name = "FILE", requires = "html")]
+    pub out: Option<PathBuf>,
     /// Make `report.md` with this template, also from now on.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "html"])]
     pub template: Option<PathBuf>,

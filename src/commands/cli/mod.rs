@@ -34,7 +34,7 @@ First steps: `runner doctor` checks this machine, `runner try FILE.cu` compares 
 what a run would do, `runner run FILE` runs it, on a GPU or on the simulator.
 
 Exit codes: 0 success, 1 a case failed or has a wrong result, 2 the command line or a manifest is wrong, 3 the machine \
-lacks something, 4 something became slower, 5 a claim is broken, 6 reports cannot be compared, 130 interrupted.";
+lacks something, 4 something became slower or has more work counted, 5 a claim is broken, 6 reports cannot be compared, 130 interrupted.";
 
 /// Compare ways of writing a GPU kernel: which is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]
@@ -97,7 +97,7 @@ pub enum Command {
     Try(TryArgs),
     /// Write a manifest for the kernels of a file, or the jobs of a CI service.
     Init(InitArgs),
-    /// Take over a kernel that another compiler made, with a manifest for it.
+    /// Import a Triton kernel and draft its manifest.
     Import(ImportArgs),
     /// List experiments with their variants and axes.
     List(ListArgs),
@@ -109,13 +109,13 @@ pub enum Command {
     Compare(CompareArgs),
     /// Show the times of a report over committed revisions, and where they changed.
     History(HistoryArgs),
-    /// Run one case and show what it left: its buffers, its output, and what is wrong in its surroundings.
+    /// Run one case; print its buffers, its output, and wrong elements with their neighbours.
     Show(ShowArgs),
     /// Show what a run would do: cases, exclusions, memory and time.
     Plan(PlanArgs),
     /// Check manifests for errors.
     Check(CheckArgs),
-    /// Write the reports of a finished run again.
+    /// Regenerate reports from records.
     Report(ReportArgs),
     /// List the templates of pages, or write them to files to be edited.
     Templates(TemplatesArgs),
@@ -123,7 +123,7 @@ pub enum Command {
     Merge(MergeArgs),
     /// Run experiments on a cluster, as job arrays.
     Submit(Box<SubmitArgs>),
-    /// Show how far a submitted job is.
+    /// Show a job's progress.
     Status(StatusArgs),
     /// Make the report of a submitted job.
     Collect(CollectArgs),
@@ -184,12 +184,38 @@ mod tests {
             Exit::Usage,
             Exit::Environment,
             Exit::Regression,
+            Exit::BrokenClaim,
             Exit::Incomparable,
             Exit::Interrupted,
         ] {
             let code = format!("{} ", exit as u8);
             assert!(codes.split(", ").any(|part| part.starts_with(&code)), "{code}: {codes}");
         }
+    }
+
+    #[test]
+    fn a_heading_of_the_help_has_its_own_options_only() {
+        let own: [(&str, &[&str]); 6] = [
+            ("Cases", &["filter", "set", "variant"]),
+            ("Device", &["backend", "device", "devices", "no-sanitize", "sim-device", "thorough"]),
+            ("Kernels", &["arg", "block", "grid", "kernel", "n", "tolerance"]),
+            ("Trust", &["allow-host-code", "allow-outside", "project"]),
+            ("Comparison", &["against", "format", "gate-counters", "markdown", "markdown-limit", "threshold"]),
+            (
+                "Scheduler",
+                &["account", "array-limit", "cluster", "cpus", "gpus", "mem", "partition", "scheduler", "time", "tmp"],
+            ),
+        ];
+        let mut seen = 0;
+        for command in Cli::command().get_subcommands() {
+            for argument in command.get_arguments() {
+                let (Some(heading), Some(name)) = (argument.get_help_heading(), argument.get_long()) else { continue };
+                let known = own.iter().find(|(own, _)| *own == heading).map_or(&[][..], |(_, names)| names);
+                assert!(known.contains(&name), "--{name} of {} is below {heading}", command.get_name());
+                seen += 1;
+            }
+        }
+        assert!(seen > 50, "{seen}");
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub enum ProgressChoice {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Exit codes with --against: 0 nothing, 1 newly wrong, 4 slower, 6 incomparable; the first of 1, 4, 6 that applies.")]
+Exit codes: 0 success, 1 a case failed or has a wrong result, 5 broken claim (--gate). With --against: 0 no regression, \
+1 newly wrong, 5 broken claim, 4 slower or more work counted, 6 not comparable: the first of 1, 5, 4, 6 that applies.")]
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct RunArgs {
     /// Manifests to run, one after the other.
@@ -130,28 +131,27 @@ pub struct GateArgs {
 
 /// What a run is compared with.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Comparison")]
 pub struct AgainstArgs {
     /// Also run the variants of this git revision, or of this folder laid out like the repository, in the same rounds,
     /// and say what became faster, slower or wrong.
-    #[arg(long, value_name = "REV|DIR")]
+    #[arg(help_heading = "Comparison", long, value_name = "REV|DIR")]
     pub against: Option<String>,
     /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 1 %, or the noise of the
     /// row's time if that is more].
-    #[arg(long, value_name = "PERCENT", value_parser = percent, requires = "against")]
+    #[arg(help_heading = "Comparison", long, value_name = "PERCENT", value_parser = percent, requires = "against")]
     pub threshold: Option<f64>,
     /// Let counters of the hardware decide, too; those of the simulator always do.
-    #[arg(long, requires = "against")]
+    #[arg(help_heading = "Comparison", long, requires = "against")]
     pub gate_counters: bool,
     /// Form of the comparison.
-    #[arg(long, value_enum, default_value_t, requires = "against")]
+    #[arg(help_heading = "Comparison", long, value_enum, default_value_t, requires = "against")]
     pub format: ComparisonFormat,
     /// Also write the page for a pull request to this file.
-    #[arg(long, value_name = "FILE", requires = "against")]
+    #[arg(help_heading = "Comparison", long, value_name = "FILE", requires = "against")]
     pub markdown: Option<PathBuf>,
     /// Most bytes of that page; rows that matter least are left out first, the verdict never [default: what a comment on
     /// GitHub may have].
-    #[arg(long, value_name = "BYTES", requires = "markdown")]
+    #[arg(help_heading = "Comparison", long, value_name = "BYTES", requires = "markdown")]
     pub markdown_limit: Option<usize>,
 }
 

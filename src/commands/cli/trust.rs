@@ -9,14 +9,13 @@ use crate::project::Project;
 
 /// Where the files of manifests may be.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Trust")]
 pub struct ReachArgs {
     /// Folder that the files of a manifest must be in: sources, what they include, `.npy` files, expected lines,
     /// templates [default: the parent of the manifest's folder].
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Trust", long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Allow files outside of the project.
-    #[arg(long, conflicts_with = "project")]
+    #[arg(help_heading = "Trust", long, conflicts_with = "project")]
     pub allow_outside: bool,
 }
 
@@ -40,12 +39,11 @@ impl ReachArgs {
 
 /// What manifests may do.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Trust")]
 pub struct TrustArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
     /// Build and run the host functions of manifests: code that can do anything that you can. Remembered for the
     /// project until the code changes.
-    #[arg(long)]
+    #[arg(help_heading = "Trust", long)]
     pub allow_host_code: bool,
 }

@@ -21,7 +21,7 @@ const FILE: &str = "report.html";
 /// Sources are looked for in this many groups at most: a variant that runs in none of them has no source on the page.
 const MOST_GROUPS: usize = 256;
 
-pub fn run(dir: &Path, file: &Path, console: &mut Console) -> Result<Exit, Failure> {
+pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let found = stored::read(&Source::Path(dir.to_owned()), dir, &Programs::of_this_machine());
     let found = found.map_err(|error| read_failure(&error))?;
     for warning in found.iter().flat_map(|stored| &stored.warnings) {
@@ -32,9 +32,8 @@ pub fn run(dir: &Path, file: &Path, console: &mut Console) -> Result<Exit, Failu
     let pages: Vec<Page<'_>> =
         both.map(|(stored, beside)| Page { place: &stored.place, records: &stored.records, beside }).collect();
     let text = html(&pages).map_err(|e| Failure::environment(e.to_string()))?;
-    let default = dir.join(FILE);
-    let file = if file.as_os_str().is_empty() { &default } else { file };
-    write_file("--html", file, &text)?;
+    let file = file.map_or_else(|| dir.join(FILE), Path::to_owned);
+    write_file("--out", &file, &text)?;
     console.say(&format!("wrote {}", file.display()));
     Ok(Exit::Success)
 }

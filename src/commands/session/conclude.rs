@@ -123,6 +123,11 @@ fn show(
         if let Some(line) = render::incomplete(records) {
             console.show(&line);
         }
+        if breaks_claims(options.gate, records) {
+            for line in render::open_claims(records) {
+                console.show(&line);
+            }
+        }
         return Ok(());
     }
     if options.kind != Kind::OneOfSeveral {

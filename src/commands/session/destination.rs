@@ -37,7 +37,7 @@ impl Destination {
     }
 
     /// Refuses a folder that a link leads to, unless `--out` names it, and one named by `--out` that has the report of
-    /// a plain run: variants of a base do not belong into it.
+    /// a plain run, which must not be mixed with variants of a base.
     pub fn may_be_written(&self, options: &RunOptions) -> Result<(), Failure> {
         if options.out.is_none() {
             stays_here(&self.dir)?;

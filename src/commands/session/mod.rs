@@ -73,7 +73,7 @@ pub fn run_one(
     };
     let ran = ready.work.run(&mut worker.pool, &mut observe, interrupt);
     let end = passes.run(ran, passed, (options, interrupt), &mut ready);
-    // The plan takes as much memory as the results.
+    // Drop the plan before the results are read: each takes about as much memory.
     drop(ready.work);
     let ended = while_concluding(|| match &ready.beside {
         Some(beside) => beside.conclude(options, &end, started, ready.recorder, &ready.destination, console),

@@ -71,4 +71,11 @@ fn claims_are_judged_in_the_stream_and_each_manifest_has_its_own_lines() {
     let [held, broken] = &select("claim")[..] else { panic!("{}", ran.said) };
     assert_eq!((&held["state"], &held["where"]), (&json!("held"), &json!("n > 1")));
     assert_eq!((&broken["state"], &broken["detail"]), (&json!("broken"), &json!("32")));
+    // A quiet run says which claim its exit code is about.
+    let quiet = repository.run(&["--gate", "--quiet"]);
+    assert_eq!((quiet.code, quiet.said.as_str()), (Some(5), ""));
+    let claim = "✗ claim broken: counter(\"gld_requests\", \"plain\") == 31: 32\n";
+    assert_eq!(quiet.error, claim);
+    let silent = repository.run(&["--quiet"]);
+    assert_eq!((silent.code, silent.said.as_str(), silent.error.as_str()), (Some(0), "", ""));
 }

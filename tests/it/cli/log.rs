@@ -140,7 +140,7 @@ fn the_log_of_a_worker_that_dies_is_not_its_last_output() {
     }
     assert_eq!(runner.wait().unwrap().code(), Some(1));
     // Its other case may be running as well.
-    let killed = "crashed       twice[n=256, block=64]: the worker was killed by SIGKILL";
+    let killed = "crashed       twice[n = 256, block = 64]: the worker was killed by SIGKILL";
     assert!(failures.iter().any(|failure| failure.starts_with(killed)), "{failures:#?}");
     assert!(!failures.concat().contains("its last output"), "{failures:#?}");
 }

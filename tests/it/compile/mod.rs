@@ -376,7 +376,7 @@ fn an_interrupt_ends_the_compiler_that_runs_and_starts_no_other() {
     });
     assert!(start.elapsed() < Duration::from_secs(5));
     for unit in &units {
-        assert_eq!(results[unit].as_ref().unwrap_err().summary, "the run was interrupted before this was compiled");
+        assert_eq!(results[unit].as_ref().unwrap_err().summary, "interrupted before compilation finished");
     }
 }
 

@@ -86,6 +86,43 @@ fn each_form_is_as_kept() {
     }
 }
 
+/// The comparison of a report with itself changed, for a terminal.
+fn on_screen(screen: Screen) -> String {
+    let mut base = fixture::calibrated(&fixture::regimes());
+    for record in &mut base.cases {
+        record.case.key.variant = format!("{}_with_a_name_that_leaves_little_room", record.case.key.variant);
+    }
+    let mut new = base.clone();
+    for record in new.cases.iter_mut().filter(|record| record.result.is_some()) {
+        scale(record, 1.3);
+    }
+    let found = compare(&[Pair { base: &base, new: &new }], &Options::default());
+    let names = ["base".to_owned(), "new".to_owned()];
+    let (places, alone) = ([names.clone()], [Vec::new(), Vec::new()]);
+    comparison::terminal(
+        Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] },
+        screen,
+    )
+}
+
+#[test]
+fn a_narrow_terminal_leaves_out_times_before_the_change() {
+    for width in [60, 80, 200] {
+        let said = on_screen(Screen { styled: false, width: Some(width) }).replace('\u{a0}', " ");
+        let table = said.lines().skip_while(|line| !line.starts_with(" case")).skip(1);
+        // More rows are counted.
+        let rows: Vec<&str> = table.take(40).collect();
+        assert!(rows.len() == 40 && rows.iter().all(|row| row.contains(" +30")), "{width}: {said}");
+    }
+}
+
+#[test]
+fn the_verdict_has_a_colour_where_colours_are_shown() {
+    let said = on_screen(Screen { styled: true, width: None });
+    assert!(said.starts_with("\u{1b}[31m✗ ") && said.contains("\n\u{1b}[31m▲ Slower\u{1b}[0m: "), "{said}");
+    assert!(!on_screen(Screen { styled: false, width: None }).contains('\u{1b}'));
+}
+
 #[test]
 fn names_are_shown_and_not_obeyed() {
     let mut base = fixture::calibrated(&fixture::regimes());

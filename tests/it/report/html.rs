@@ -188,7 +188,7 @@ fn several_reports_are_one_page_with_an_index() {
         write(&dir.path().join(name), &run.events);
     }
     let site = dir.path().join("site.html");
-    let output = runner(dir.path(), &["--html", site.to_str().unwrap()]);
+    let output = runner(dir.path(), &["--html", "-o", site.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let page = fs::read_to_string(site).unwrap();
     assert!(page.contains(r##"<a href="#report=1">"##) && page.contains("<h1>2 reports</h1>"), "{page}");

@@ -124,7 +124,7 @@ pub enum StartError {
         stderr: String,
     },
     /// A worker that was started again opened another device.
-    #[error("the worker came back with another device: `{now}` in place of `{before}`")]
+    #[error("the restarted worker found a different device: expected `{before}`, found `{now}`")]
     OtherDevice {
         /// The device of the first worker.
         before: String,

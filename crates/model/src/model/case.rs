@@ -80,3 +80,22 @@ pub struct Case {
     /// The cases that it is compared with.
     pub group: GroupKey,
 }
+
+/// Returns a value of an axis for display: powers of two from 2^16 on are written as such.
+pub fn axis_value(value: &Value) -> String {
+    match value {
+        Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
+        other => other.to_string(),
+    }
+}
+
+/// Writes axes as reports do: `n = 2^20, block = 256`.
+pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> String {
+    let each: Vec<String> = axes.into_iter().map(|(name, v)| format!("{name} = {}", axis_value(v))).collect();
+    each.join(", ")
+}
+
+/// Writes the name of a case as reports do: `sum[n = 2^20]`.
+pub fn case_name(key: &CaseKey) -> String {
+    if key.axes.is_empty() { key.variant.clone() } else { format!("{}[{}]", key.variant, axes_text(&key.axes)) }
+}

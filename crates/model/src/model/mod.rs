@@ -39,7 +39,7 @@ mod whole;
 
 pub use buffer::{Access, Allocation, Vary};
 pub use calendar::calendar_time;
-pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey};
+pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey, axes_text, axis_value, case_name};
 pub use claim::Claim;
 pub use commit::Commit;
 pub use compiled::{

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::sink::Sink;
 use super::tally::Tally;
-use super::words::{failure, settled};
+use super::words::{failure, settled, sound};
 use crate::format::{plural, seconds as seconds_text};
-use crate::model::{Event, Outcome};
+use crate::model::{BackendKind, Event, Outcome};
 
 /// Runs with more cases than this print summaries and failures only.
 const EACH_CASE_UP_TO: u64 = 500;
@@ -18,16 +18,19 @@ const SUMMARY_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Lines {
     sink: Sink,
     last_summary: Instant,
+    /// Whether the device counts and takes no times.
+    is_simulated: bool,
 }
 
 impl Lines {
     pub(super) fn new(sink: Sink) -> Self {
-        Self { sink, last_summary: Instant::now() }
+        Self { sink, last_summary: Instant::now(), is_simulated: false }
     }
 
     pub(super) fn show(&mut self, event: &Event, tally: &Tally) {
         match event {
             Event::RunStarted { header, cases, groups, .. } => {
+                self.is_simulated = header.backend == BackendKind::Sim;
                 let (cases, groups) = (plural(*cases, "case"), plural(*groups, "group"));
                 self.sink.line(&format!("{}: {cases} in {groups}", header.experiment));
             }
@@ -46,7 +49,9 @@ impl Lines {
                 if let Some(failure) = failure(event) {
                     self.sink.line(&format!("{place} {failure}"));
                 } else if tally.cases <= EACH_CASE_UP_TO {
-                    self.sink.line(&format!("{place} {}", settled(case, outcome)));
+                    let counted = *outcome == Outcome::Measured && self.is_simulated;
+                    let line = if counted { sound("counted", case) } else { settled(case, outcome) };
+                    self.sink.line(&format!("{place} {line}"));
                 } else {
                     self.sum_up(tally);
                 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::format::about;
-use crate::model::{Activity, Event, Outcome};
+use crate::model::{Activity, Event, Outcome, case_name};
 
 /// How many cases of a run have ended so far, and how.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Tally {
                 self.begun.get_or_insert((Instant::now(), self.settled));
             }
             Event::CaseActive { case, activity, .. } => {
-                self.current = Some(format!("{} {}", in_words(*activity), case.key));
+                self.current = Some(format!("{} {}", in_words(*activity), case_name(&case.key)));
             }
             Event::CaseChecked { case, .. } => {
                 self.checked.insert(case.ordinal);

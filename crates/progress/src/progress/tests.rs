@@ -76,9 +76,9 @@ fn lines_show_every_case_of_a_small_run() {
     let lines = shown(Style::Lines, &small_run(), 3);
     let expected = [
         "[1/2] compiled: v0 (1.3 s)",
-        "[1/3] measured      v0[n=1024]",
-        "[2/3] wrong         v1[n=1024]: sum(partial): element 7 is 4, expected 3",
-        "[3/3] invalid       v2[n=1024]: 2048 threads per block, the device allows 1024",
+        "[1/3] measured      v0[n = 1024]",
+        "[2/3] wrong         v1[n = 1024]: sum(partial): element 7 is 4, expected 3",
+        "[3/3] invalid       v2[n = 1024]: 2048 threads per block, the device allows 1024",
     ];
     assert_eq!(lines, expected);
 }
@@ -88,20 +88,20 @@ fn lines_of_a_long_run_are_its_failures_and_a_summary() {
     let mut events: Vec<Event> = (0..999).map(|i| settled(i, Outcome::Measured)).collect();
     events.insert(3, settled(999, Outcome::TimedOut { limit_seconds: 30.0, message: None }));
     let lines = shown(Style::Lines, &events, 1000);
-    assert_eq!(lines, ["[4/1000] timed out     v999[n=1024]: no answer within 30 s", "[1000/1000] 1 failed"]);
+    assert_eq!(lines, ["[4/1000] timed out     v999[n = 1024]: no answer within 30 s", "[1000/1000] 1 failed"]);
 }
 
 #[test]
 fn quiet_shows_failures_only() {
     let lines = shown(Style::Quiet, &small_run(), 3);
-    assert_eq!(lines, ["wrong         v1[n=1024]: sum(partial): element 7 is 4, expected 3"]);
+    assert_eq!(lines, ["wrong         v1[n = 1024]: sum(partial): element 7 is 4, expected 3"]);
 }
 
 #[test]
 fn cases_that_an_interrupt_left_out_are_not_listed() {
     let mut events = vec![settled(0, Outcome::Measured)];
     events.extend((1..40).map(|i| settled(i, Outcome::NotRun { why: "interrupted".into() })));
-    assert_eq!(shown(Style::Lines, &events, 40), ["[1/40] measured      v0[n=1024]"]);
+    assert_eq!(shown(Style::Lines, &events, 40), ["[1/40] measured      v0[n = 1024]"]);
     assert!(shown(Style::Quiet, &events, 40).is_empty());
 }
 

@@ -1,9 +1,9 @@
 //! What the display says of outcomes.
 
 use crate::format::bytes;
-use crate::model::{Case, Event, Outcome};
+use crate::model::{Case, Event, Outcome, case_name};
 
-/// `wrong         interleaved[n=1024]: sum(partial): element 0 is 4, expected 3` if the event says that a case failed.
+/// `wrong         interleaved[n = 1024]: sum(partial): element 0 is 4, expected 3` if the event says that a case failed.
 /// Cases that are not run, after an interrupt, are reported once for all of them when the run ends.
 pub fn failure(event: &Event) -> Option<String> {
     match event {
@@ -16,7 +16,12 @@ pub fn failure(event: &Event) -> Option<String> {
 /// Returns the outcome of a case, and why it is not measured.
 pub fn settled(case: &Case, outcome: &Outcome) -> String {
     let why = why(outcome).map(|why| format!(": {why}")).unwrap_or_default();
-    format!("{:<13} {}{why}", name(outcome), case.key)
+    format!("{}{why}", sound(&name(outcome), case))
+}
+
+/// Returns what became of a case, in a column of its own.
+pub fn sound(what: &str, case: &Case) -> String {
+    format!("{what:<13} {}", case_name(&case.key))
 }
 
 /// Returns the outcome's name as words.

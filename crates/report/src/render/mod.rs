@@ -51,7 +51,7 @@ pub use findings::counts_of as counts;
 pub use markdown::{SHIPPED, Templates};
 pub use prose::{prose, prose_after};
 pub use report::incomplete;
-pub use terminal::{Screen, terminal};
+pub use terminal::{Screen, open_claims, terminal};
 pub use units::axis_value;
 pub use wording::{case_name, machine, reason};
 

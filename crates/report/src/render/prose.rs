@@ -17,8 +17,31 @@ pub fn prose_after(word: &str, text: &str, width: Option<usize>, indent: &str) -
     let Some(width) = width else { return text };
     let options =
         Options::new(width).subsequent_indent(indent).break_words(false).word_splitter(WordSplitter::NoHyphenation);
-    let lines = text.split('\n').map(|line| textwrap::fill(line, &options));
+    let lines = text.split('\n').map(|line| textwrap::fill(&with_joined_units(line), &options).replace(JOINED, " "));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A blank at which no line breaks.
+const JOINED: char = '\u{a0}';
+
+/// What is written after a number, as its unit.
+const UNITS: [&str; 26] = [
+    "%", "ns", "µs", "ms", "s", "min", "h", "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "B/s", "KB/s",
+    "MB/s", "GB/s", "TB/s", "MHz", "GHz", "W", "J", "±",
+];
+
+/// Returns the line with a blank between a number and its unit at which no line breaks.
+fn with_joined_units(line: &str) -> String {
+    let mut joined = String::with_capacity(line.len());
+    for (place, word) in line.split(' ').enumerate() {
+        let unit = word.trim_end_matches(['.', ',', ';', ':', ')']);
+        let follows_number = joined.ends_with(|c: char| c.is_ascii_digit());
+        if place > 0 {
+            joined.push(if follows_number && UNITS.contains(&unit) { JOINED } else { ' ' });
+        }
+        joined.push_str(word);
+    }
+    joined
 }
 
 #[cfg(test)]
@@ -31,6 +54,13 @@ mod tests {
         let expected = "one\n  two-three\n  four\n/a/very/long/path/to/a/file\n  five";
         assert_eq!(prose(text, Some(11), "  "), expected);
         assert_eq!(prose(text, None, "  "), text);
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        assert_eq!(prose("takes 12.5 µs, twice", Some(11), ""), "takes\n12.5 µs,\ntwice");
+        assert_eq!(prose("all 35 groups", Some(7), ""), "all 35\ngroups");
+        assert_eq!(prose("  a  b", Some(20), ""), "  a  b");
     }
 
     #[test]

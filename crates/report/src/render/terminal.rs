@@ -88,8 +88,14 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
     let failures = failures.iter().filter(|reason| !left_out(reason)).map(|reason| case_line("✗", reason));
     let claims = claims.iter().flat_map(claimed);
     let sentences = findings.chain(claims).chain(limits).chain(failures).chain(notes_of(&notes)).chain(warnings);
-    lines.extend(sentences.map(|sentence: String| prose(&sentence, screen.width, INDENT)));
+    lines.extend(sentences.map(|sentence: String| paint(prose(&sentence, screen.width, INDENT), screen)));
     lines.join("\n") + "\n"
+}
+
+/// Returns a line for every claim that is not held.
+pub fn open_claims(records: &Records) -> Vec<String> {
+    let report = report_within(records, &analyse::summary(records), &Limits::TERMINAL);
+    report.claims.iter().flat_map(|claims| claimed(claims).into_iter().skip(1)).collect()
 }
 
 /// Returns the counts, and every claim that is not held.
@@ -145,12 +151,29 @@ fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     lines
 }
 
+/// Colours the mark that a line begins with, and the words of the verdict up to the first comma or colon.
+pub(super) fn paint(line: String, screen: Screen) -> String {
+    let colour = match line.chars().next() {
+        Some('✗' | '▲') if screen.styled => 31,
+        Some('✓' | '▼') if screen.styled => 32,
+        Some('≠' | '?') if screen.styled => 33,
+        _ => return line,
+    };
+    let (verdict, rest) = line.split_at(line.find([',', ':', '\n']).unwrap_or(line.len()));
+    format!("\u{1b}[{colour}m{verdict}\u{1b}[0m{rest}")
+}
+
 /// Draws the columns and rows that fit, and names the others.
 ///
 /// `elsewhere` is where these can be read.
 pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String> {
+    draw_at_least(1, table, screen, elsewhere)
+}
+
+/// The same, with so many columns at least: more than fit, if need be.
+pub(super) fn draw_at_least(least: usize, table: &Table, screen: Screen, elsewhere: &str) -> Vec<String> {
     let whole = drawn(&table.columns, table, screen.styled);
-    let shown = columns_within(&whole, screen.width);
+    let shown = columns_within(&whole, screen.width).max(least);
     let (columns, others) = table.columns.split_at(shown.min(table.columns.len()));
     let fitting = if others.is_empty() { whole } else { drawn(columns, table, screen.styled) };
     let mut lines: Vec<String> = fitting.lines().map(|line| with_escapes(line.trim_end())).collect();
@@ -160,6 +183,12 @@ pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String
     let others: Vec<String> = others.iter().map(|column| column.title.clone()).collect();
     lines.extend(left_out("column", &others, screen, elsewhere));
     lines
+}
+
+/// Whether all columns fit.
+pub(super) fn is_narrow(table: &Table, screen: Screen) -> bool {
+    let columns = table.columns.len();
+    columns_within(&drawn(&table.columns, table, screen.styled), screen.width) >= columns
 }
 
 /// Replaces the marks of bold text by what switches it on and off.

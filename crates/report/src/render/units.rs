@@ -1,6 +1,7 @@
 //! Units of times and energies, chosen once per column, and values of axes.
 
 use crate::model::{Case, Estimate, Joules, Value};
+pub use crate::model::{axes_text, axis_value};
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,14 +90,6 @@ pub fn per_second(amount: f64, time: &Estimate) -> f64 {
     amount / (time.point * 1e-9)
 }
 
-/// Returns a value of an axis for display: powers of two from 2^16 on are written as such.
-pub fn axis_value(value: &Value) -> String {
-    match value {
-        Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
-        other => other.to_string(),
-    }
-}
-
 /// Returns the case's value of a shared axis.
 pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
     case.key.axes.iter().find(|(n, _)| n == name).map(|(_, value)| value)
@@ -105,12 +98,6 @@ pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
 /// Lists axes as the name of a contender does: `n=16777216, type=i32`.
 pub fn axes_list(axes: &[(String, Value)]) -> String {
     axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Lists axes for readers: `n = 2^24, type = i32`.
-pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> String {
-    let each: Vec<String> = axes.into_iter().map(|(name, v)| format!("{name} = {}", axis_value(v))).collect();
-    each.join(", ")
 }
 
 #[cfg(test)]

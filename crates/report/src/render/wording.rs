@@ -286,11 +286,7 @@ pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
 
 /// Returns the case by name, with every axis.
 pub fn case_name(case: &Case) -> String {
-    if case.key.axes.is_empty() {
-        case.key.variant.clone()
-    } else {
-        format!("{}[{}]", case.key.variant, units::axes_text(&case.key.axes))
-    }
+    crate::model::case_name(&case.key)
 }
 
 /// Returns the machine and the versions, in separate sentences.

@@ -67,7 +67,7 @@ pub struct Stored {
     pub folder: String,
     /// What it was written from.
     pub records: Records,
-    /// What was left out in reading.
+    /// Lines that could not be read.
     pub warnings: Vec<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::journal::{self, JOURNAL_FILE, Merged, Scan};
 pub struct Joined {
     /// The merged journal of each experiment and kind of machine.
     pub parts: Vec<Merged>,
-    /// What was left out in reading.
+    /// Lines that could not be read.
     pub warnings: Vec<String>,
 }
 

@@ -6,7 +6,8 @@ use super::{Compared, words};
 use crate::analyse::compare::Kind;
 use crate::render::Screen;
 use crate::render::prose::prose;
-use crate::render::terminal::draw;
+use crate::render::table::Table;
+use crate::render::terminal::{draw, draw_at_least, is_narrow, paint};
 
 /// More rows are left to the page, and counted.
 const MOST_ROWS: usize = 200;
@@ -41,11 +42,11 @@ const LISTED: [Kind; 8] = [
 /// Returns the text, in the width that there is.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
-    let mut lines = vec![words::headline(compared.comparison)];
+    let mut lines = vec![paint(words::headline(compared.comparison), screen)];
     let sentences = view.facts.iter().chain(&view.warnings);
     lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
     let claims = view.claims.iter().flat_map(claimed);
-    lines.extend(claims.map(|sentence| prose(&sentence, screen.width, INDENT)));
+    lines.extend(claims.map(|sentence| paint(prose(&sentence, screen.width, INDENT), screen)));
     for section in view.sections.iter().filter(|section| LISTED.contains(&section.kind)) {
         lines.push(String::new());
         lines.extend(of_section(section, screen));
@@ -67,7 +68,7 @@ fn claimed(claims: &Claims) -> Vec<String> {
 }
 
 fn of_section(section: &Section, screen: Screen) -> Vec<String> {
-    let mut lines = vec![prose(&section.title, screen.width, INDENT)];
+    let mut lines = vec![paint(prose(&section.title, screen.width, INDENT), screen)];
     if !section.common.is_empty() {
         lines.push(prose(&format!("{}.", section.common), screen.width, INDENT));
     }
@@ -82,7 +83,7 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
     let most = if section.is_gating { table.rows.len() } else { MOST_HARMLESS };
     let hidden = table.rows.len().saturating_sub(most);
     table.rows.truncate(most);
-    lines.extend(draw(&table, screen, ELSEWHERE));
+    lines.extend(draw_change(table, screen));
     if hidden > 0 {
         lines.push(format!(" … and {hidden} more in {ELSEWHERE}"));
     }
@@ -92,6 +93,22 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
         lines.extend(reasons.map(|(why, cases)| prose(&format!(" {}: {why}", names(cases)), screen.width, "   ")));
     }
     lines
+}
+
+/// Draws a table. Where it is too wide, the case and its change come first, and are never left out.
+fn draw_change(mut table: Table, screen: Screen) -> Vec<String> {
+    if is_narrow(&table, screen) {
+        return draw(&table, screen, ELSEWHERE);
+    }
+    let mut first = 0;
+    for title in ["case", "change"] {
+        if let Some(place) = table.columns.iter().position(|column| column.title == title) {
+            table.columns[first..=place].rotate_right(1);
+            table.rows.iter_mut().for_each(|row| row[first..=place].rotate_right(1));
+            first += 1;
+        }
+    }
+    draw_at_least(first.max(1), &table, screen, ELSEWHERE)
 }
 
 fn names(cases: &[String]) -> String {

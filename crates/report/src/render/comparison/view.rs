@@ -234,7 +234,7 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         if comparison.reports.len() == 1
             && let Some(geomean) = report.geomean
         {
-            facts.push(format!("Geometric mean of the changes of time: {}.", words::geomean(geomean)));
+            facts.push(format!("Average change of time: {}.", words::average(geomean)));
         }
         let differences = report.differences.iter().map(words::difference);
         let causes: Vec<String> = differences.chain(report.causes.iter().map(words::cause)).collect();
@@ -286,8 +286,8 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         |report: &ReportComparison| report.may_be_two_gpus && report.changes.iter().any(|c| c.time.is_some());
     if compared.comparison.reports.iter().any(is_between) {
         warnings.push(format!(
-            "Base and new are of two GPUs of one model, or do not say of which: without --threshold, no change of time \
-             below {} % is called.",
+            "The reports may come from two GPUs of this model, so changes of time below {} % are not reported \
+             (--threshold overrides).",
             100.0 * BETWEEN_GPUS
         ));
     }
@@ -305,7 +305,7 @@ fn reports(compared: Compared<'_>) -> Table {
     table
         .columns
         .extend(Kind::ALL.iter().map(|&kind| number_column(words::heading(kind).to_lowercase(), Folding::WhenEmpty)));
-    table.columns.push(number_column("geometric mean of time", Folding::WhenEmpty));
+    table.columns.push(number_column("average change of time", Folding::WhenEmpty));
     for report in &compared.comparison.reports {
         let count = |kind: Kind| report.changes.iter().filter(|change| change.kind == kind).count();
         let mut cells = vec![Cell::plain(format!("{}, {}", report.experiment, report.device))];
@@ -342,7 +342,7 @@ fn method(compared: Compared<'_>) -> Vec<String> {
          processes on such a device differ."
     };
     vec![
-        "The geometric mean is the change that, if every row on the device's clock had it, would give the same product \
+        "The average is the geometric mean: the change that, if every row on the device's clock had it, would give the same product \
          of times."
             .to_owned(),
         change.to_owned(),

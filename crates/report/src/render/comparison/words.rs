@@ -199,6 +199,13 @@ pub fn plain_change(ratio: f64) -> String {
     signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
 }
 
+/// Writes a mean ratio with its kind, such as `+1.3 % (geometric mean, 420 rows)`.
+pub fn average(mean: Geomean) -> String {
+    let text = geomean(mean);
+    let (change, rows) = text.split_once(" over ").unwrap_or((&text, ""));
+    format!("{change} (geometric mean, {rows})")
+}
+
 /// Writes a mean ratio, such as `+1.3 % over 420 rows`.
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
@@ -218,7 +225,7 @@ pub fn why(change: &Change, report: &ReportComparison) -> String {
         parts.push(counters(change));
     }
     if parts.is_empty() && is_unexplained(change, report) {
-        parts.push("same source and options".to_owned());
+        parts.push("no cause found: same source and options".to_owned());
     }
     parts.join("; ")
 }
@@ -277,7 +284,7 @@ fn counters(change: &Change) -> String {
     let more = agreeing.len() - shown.len();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let by = match change.counted_by {
-        Some(CountedBy::Hardware) => "counted by the hardware: ",
+        Some(CountedBy::Hardware) => "hardware counters: ",
         Some(CountedBy::Sample) => "estimated from the same blocks: ",
         Some(CountedBy::Simulator) | None => "",
     };

@@ -19,7 +19,7 @@ const INDENT: &str = "  ";
 /// Where what the terminal leaves out can be read.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
-const BREAK_NOTE: &str = "What was measured or how is not the same before and after; no change is searched across.";
+const BREAK_NOTE: &str = "Times before and after are not comparable.";
 
 /// A history as a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]

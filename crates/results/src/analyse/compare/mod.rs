@@ -33,7 +33,7 @@ pub use differences::DifferenceKind;
 pub use time::{BETWEEN_GPUS, Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
-/// What the caller decides.
+/// Options for a comparison.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
     /// The smallest change that matters, as a fraction; `None` for that of each row.
