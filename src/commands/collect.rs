@@ -42,7 +42,7 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
 /// reasons.
 pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let submissions = Submission::all(dir).map_err(|error: JobError| Failure::environment(error.to_string()))?;
-    let shards = status::shards(dir, job, &submissions, console)?;
+    let shards = status::shards(dir, job, &submissions, console);
     let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
     console.print(&(status::counts(job, &shards) + "\n" + &status::listed(job, &open)))?;
     let sources = vec![shards_folder(dir)];

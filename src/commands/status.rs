@@ -15,7 +15,7 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     let failure = |error: JobError| Failure::environment(error.to_string());
     let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
     let submissions = Submission::all(&args.job).map_err(failure)?;
-    let shards = shards(&args.job, &job, &submissions, console)?;
+    let shards = shards(&args.job, &job, &submissions, console);
     console.print(&(counts(&job, &shards) + "\n" + &listed(&job, &shards)))?;
     let missing = shards.iter().filter(|shard| shard.state.is_missing()).count();
     if missing > 0 {
@@ -25,25 +25,32 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Returns the state of every shard. Asks the scheduler if its last answer is old.
-pub fn shards(
-    dir: &Path,
-    job: &Job,
-    submissions: &[Submission],
-    console: &mut Console,
-) -> Result<Vec<ShardStatus>, Failure> {
+pub fn shards(dir: &Path, job: &Job, submissions: &[Submission], console: &mut Console) -> Vec<ShardStatus> {
     let mut known = Known::read(dir);
     let shards = cluster::status(dir, job, submissions, &known);
     let is_open = shards.iter().any(|shard| shard.state != State::Done);
-    let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else { return Ok(shards) };
+    let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else { return shards };
     let jobs: Vec<String> = submissions.iter().flat_map(|s| s.arrays.iter().map(|array| array.id.clone())).collect();
     if jobs.is_empty() {
-        return Ok(shards);
+        return shards;
     }
-    match queue.ask(&jobs) {
-        Ok(answer) => known.update(dir, answer).map_err(|error| Failure::environment(error.to_string()))?,
+    let mut users: Vec<u32> = submissions.iter().filter_map(|submission| submission.user).collect();
+    users.sort_unstable();
+    users.dedup();
+    match queue.ask(&jobs, &users) {
+        Ok(answer) => {
+            if let Some(error) = &answer.gap {
+                console.say(&format!("warning: the scheduler's accounts do not answer ({error})"));
+            }
+            known.add(answer);
+            // A user who may not write there can look, too.
+            if let Err(error) = known.write(dir) {
+                console.say(&format!("warning: the scheduler's answer is not kept: {error}"));
+            }
+        }
         Err(error) => console.say(&format!("warning: the scheduler does not answer ({error})")),
     }
-    Ok(cluster::status(dir, job, submissions, &known))
+    cluster::status(dir, job, submissions, &known)
 }
 
 /// Counts the shards by state: `job reduce-1f3a: 40 shards: 30 done, 10 queued`.

@@ -25,7 +25,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
         let ahead = ahead::compile(args, &manifests, &described, console)?;
         outdated::mark(dir, job, &manifests, &ahead, earlier.len() as u32)?;
     }
-    let missing = missing(dir, job, &earlier, console)?;
+    let missing = missing(dir, job, &earlier, console);
     if missing.is_empty() {
         let dir = dir.display();
         console
@@ -47,12 +47,12 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Returns the shards that have no results and are not on their way.
-fn missing(dir: &Path, job: &Job, earlier: &[Submission], console: &mut Console) -> Result<Vec<Work>, Failure> {
+fn missing(dir: &Path, job: &Job, earlier: &[Submission], console: &mut Console) -> Vec<Work> {
     if earlier.is_empty() {
-        return Ok(job.work().collect());
+        return job.work().collect();
     }
-    let shards = status::shards(dir, job, earlier, console)?;
-    Ok(shards.into_iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect())
+    let shards = status::shards(dir, job, earlier, console);
+    shards.into_iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect()
 }
 
 fn announce(job: &Job, missing: &[Work], tasks: &[Vec<Work>], console: &mut Console) {

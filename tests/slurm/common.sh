@@ -32,7 +32,7 @@ is_state() { queue | grep -qE "^$1 $2( |\$)"; }
 is_empty() { [ -z "$(squeue --noheader)" ]; }
 
 # The scheduler was asked less than a minute ago; the scenarios do not wait that long.
-forget() { rm -f "$JOB/scheduler.json"; }
+forget() { rm -f "$JOB"/scheduler-*.json; }
 
 same_report() {
     local file

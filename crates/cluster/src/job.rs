@@ -97,6 +97,9 @@ pub struct Work {
 pub struct Submission {
     /// The number of the submission; the first is 1.
     pub number: u32,
+    /// The number of the user who submitted it. Older versions of this program did not write it.
+    #[serde(default)]
+    pub user: Option<u32>,
     /// The time of the submission: RFC 3339, UTC.
     pub submitted: String,
     /// The shards that each task runs.
@@ -277,6 +280,7 @@ mod tests {
         let array = |id: &str, first, count| Array { id: id.to_owned(), first, count };
         let submission = Submission {
             number: 1,
+            user: None,
             submitted: String::new(),
             tasks: Vec::new(),
             arrays: vec![array("70", 0, 1000), array("71", 1000, 5)],

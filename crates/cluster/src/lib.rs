@@ -13,6 +13,7 @@ pub mod scheduler;
 mod settings;
 mod shards;
 mod status;
+mod view;
 
 use runner_backend as backend;
 use runner_base::{atomic, programs};
@@ -25,4 +26,5 @@ pub use log::{TaskEvent, TaskLog};
 pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
 pub use shards::{finished_journal, is_done, mark_outdated, next_attempt};
-pub use status::{Known, ShardStatus, State, status};
+pub use status::{ShardStatus, State, status};
+pub use view::{Known, user};

@@ -1,39 +1,17 @@
 //! What became of every shard: by its journals first, and where these do not say, by the scheduler and the tasks' logs.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
 
-use serde::{Deserialize, Serialize};
-
-use super::job::{read_json, write_json};
-use super::scheduler::{Outcome, Queue, Seen};
+use super::log::Attempt;
+use super::scheduler::{Outcome, Queue};
 use super::shards::outdated_by;
-use super::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done};
+use super::view::{Known, Sighting};
+use super::{Job, Submission, TaskEvent, TaskLog, Work, is_done};
 
-/// The scheduler is asked at most this often, seconds.
-const INTERVAL: u64 = 60;
-/// A task that the scheduler does not know is lost after this long, seconds.
+/// A task that is in no answer of the scheduler is lost this long after it was seen last, seconds.
 const LOST_AFTER: u64 = 600;
-
-/// What the scheduler said last, kept in the folder of the job.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
-    /// When it was asked, seconds since 1970.
-    pub at: u64,
-    /// What was seen of each task, by the scheduler's names. A task that it has forgotten stays as it was seen last.
-    pub tasks: BTreeMap<String, Sighting>,
-}
-
-/// A task as it was seen last.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sighting {
-    /// The time in seconds since 1970.
-    pub at: u64,
-    /// What the scheduler said.
-    #[serde(flatten)]
-    pub seen: Seen,
-}
 
 /// Where a shard is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
@@ -76,34 +54,6 @@ pub struct ShardStatus {
     pub why: String,
 }
 
-impl Known {
-    /// Returns what the scheduler said last about the job in `dir`.
-    pub fn read(dir: &Path) -> Self {
-        read_json(&Self::path(dir)).unwrap_or_default()
-    }
-
-    /// Whether it is time to ask again.
-    pub fn is_old(&self) -> bool {
-        now().saturating_sub(self.at) >= INTERVAL
-    }
-
-    /// Adds an answer and keeps it in `dir`.
-    pub fn update(&mut self, dir: &Path, answer: BTreeMap<String, Seen>) -> Result<(), JobError> {
-        self.at = now();
-        let at = self.at;
-        self.tasks.extend(answer.into_iter().map(|(id, seen)| (id, Sighting { at, seen })));
-        write_json(&Self::path(dir), self)
-    }
-
-    fn path(dir: &Path) -> PathBuf {
-        dir.join("scheduler.json")
-    }
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 /// Returns the state of every shard of the job in `dir`.
 pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) -> Vec<ShardStatus> {
     // Later submissions replace earlier ones.
@@ -128,10 +78,12 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
             (State::Outdated, "code or inputs have changed".to_owned())
         } else {
             match (task, queue, &id) {
-                (Some((submission, task)), None, _) => explain_by_log(&TaskLog::new(dir, submission.number, task)),
+                (Some((submission, task)), None, _) => {
+                    explain_by_log(&TaskLog::new(dir, submission.number, task).read())
+                }
                 (Some((submission, task)), Some(queue), Some(id)) => {
-                    let log = TaskLog::new(dir, submission.number, task);
-                    explain((queue, known), id, &submission.submitted, &log, now())
+                    let log = TaskLog::new(dir, submission.number, task).read();
+                    explain((queue, known), submission, id, &log)
                 }
                 _ => (State::Unsubmitted, String::new()),
             }
@@ -141,118 +93,209 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
     job.work().map(status_of).collect()
 }
 
-/// Returns the state of a task whose shards have no results.
+/// Returns the state of a task whose shards have no results. Only what was seen or said counts: no time that passes
+/// without an answer of the scheduler changes a state.
 fn explain(
     (queue, known): (&dyn Queue, &Known),
+    submission: &Submission,
     id: &str,
-    submitted: &str,
-    log: &TaskLog,
-    now: u64,
+    log: &[Attempt],
 ) -> (State, String) {
     let said = last_words(log);
     let joined = |parts: [String; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-    let Some(Sighting { at, seen }) = known.tasks.get(id) else {
-        if knows_others(known, id) {
-            let gone = "the scheduler no longer lists it, so it was cancelled or has ended";
-            return (State::Failed, joined([gone.to_owned(), said]));
+    let sighting = known.sighting(id);
+    let outcome = sighting.map(|Sighting { seen, .. }| queue.outcome(&seen.state));
+    let seen_at = sighting.map_or(0, |sighting| sighting.at);
+    // A task that writes has not ended, unless the scheduler has said so since, or it was about to end then.
+    let own = log.last().filter(|line| {
+        let is_newer = seconds(&line.at) > seen_at;
+        let begins = matches!(line.event, TaskEvent::Started { .. } | TaskEvent::Requeued { .. });
+        is_newer && (begins || !matches!(outcome, Some(Outcome::Ended(_))))
+    });
+    let at = own.map_or(seen_at, |line| seconds(&line.at)).max(seconds(&submission.submitted));
+    let on = |nodes: &str| if nodes.is_empty() { String::new() } else { format!(" on {nodes}") };
+    let (state, why, last) = match (own.map(|line| &line.event), sighting, outcome) {
+        (Some(TaskEvent::Requeued { .. }), ..) => {
+            (State::Queued, "it asked to be started again".to_owned(), "waited when it was seen last".to_owned())
         }
-        let since = humantime::parse_rfc3339(submitted).ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-        let age = now.saturating_sub(since.map_or(0, |since| since.as_secs()));
-        return if age > LOST_AFTER {
-            (State::Lost, joined(["unknown to the scheduler".to_owned(), said]))
-        } else {
-            (State::Queued, "not seen by the scheduler yet".to_owned())
-        };
+        (Some(_), ..) => {
+            let place = on(last_node(log));
+            (State::Running, place.trim_start().to_owned(), format!("ran{place} when it was seen last"))
+        }
+        (None, Some(Sighting { seen, .. }), Some(Outcome::Ended(word))) => {
+            return (State::Failed, joined([format!("{word}{}", on(&seen.nodes)), said]));
+        }
+        (None, Some(Sighting { seen, .. }), Some(Outcome::Runs)) => {
+            let place = on(&seen.nodes);
+            (State::Running, place.trim_start().to_owned(), format!("ran{place} when it was seen last"))
+        }
+        (None, Some(Sighting { seen, .. }), _) => {
+            (State::Queued, seen.reason.clone(), "waited when it was seen last".to_owned())
+        }
+        (None, None, _) => {
+            (State::Queued, "not seen by the scheduler yet".to_owned(), "unknown to the scheduler".to_owned())
+        }
     };
-    let place = if seen.nodes.is_empty() { String::new() } else { format!(" on {}", seen.nodes) };
-    match queue.outcome(&seen.state) {
-        Outcome::Waits => (State::Queued, seen.reason.clone()),
-        // The scheduler forgets tasks some time after their end.
-        Outcome::Runs if *at < known.at && now.saturating_sub(*at) > LOST_AFTER => {
-            (State::Lost, joined([format!("ran{place} when the scheduler saw it last"), said]))
-        }
-        Outcome::Runs => (State::Running, place.trim_start().to_owned()),
-        Outcome::Ended(word) => (State::Failed, joined([format!("{word}{place}"), said])),
+    // A user may not see the tasks of others, so that only the answer to the user who submitted can lack a task.
+    let Some(view) = known.view_of(submission.user).filter(|view| view.answered > at) else { return (state, why) };
+    if view.has_others(id) {
+        let gone = "the scheduler no longer lists it, so it was cancelled or has ended";
+        (State::Failed, joined([gone.to_owned(), said]))
+    } else if view.answered - at > LOST_AFTER {
+        (State::Lost, joined([last, said]))
+    } else {
+        (state, why)
     }
 }
 
+/// Returns a time in seconds since 1970.
+fn seconds(time: &str) -> u64 {
+    let since = humantime::parse_rfc3339(time).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| since.as_secs())
+}
+
 /// Explains the state of a shard by its log, for a scheduler that is not asked.
-fn explain_by_log(log: &TaskLog) -> (State, String) {
-    match log.read().pop().map(|attempt| attempt.event) {
+fn explain_by_log(log: &[Attempt]) -> (State, String) {
+    match log.last().map(|attempt| &attempt.event) {
         None => (State::Queued, "it has not begun".to_owned()),
         Some(TaskEvent::Started { node, .. }) => (State::Running, format!("on {node}, unless it was killed")),
         Some(_) => (State::Failed, last_words(log)),
     }
 }
 
-/// Whether the last answer has other tasks of the same array.
-fn knows_others(known: &Known, id: &str) -> bool {
-    let Some((array, _)) = id.split_once('_') else { return false };
-    let is_other = |(other, sighting): (&String, &Sighting)| {
-        sighting.at == known.at && other.split_once('_').is_some_and(|(name, _)| name == array)
-    };
-    known.tasks.iter().any(is_other)
-}
-
 /// Returns what the task wrote last about its trouble.
-fn last_words(log: &TaskLog) -> String {
-    let words = |event: TaskEvent| match event {
+fn last_words(log: &[Attempt]) -> String {
+    let words = |event: &TaskEvent| match event {
         TaskEvent::Refused { node, why } => Some(format!("{node}: {why}")),
-        TaskEvent::Stopped { why } => Some(why),
+        TaskEvent::Stopped { why } => Some(why.clone()),
         TaskEvent::Started { .. } | TaskEvent::Requeued { .. } | TaskEvent::Finished => None,
     };
-    log.read().into_iter().rev().find_map(|attempt| words(attempt.event)).unwrap_or_default()
+    log.iter().rev().find_map(|attempt| words(&attempt.event)).unwrap_or_default()
+}
+
+/// Returns the node that the task ran on last.
+fn last_node(log: &[Attempt]) -> &str {
+    log.iter()
+        .rev()
+        .find_map(|attempt| match &attempt.event {
+            TaskEvent::Started { node, .. } => Some(node.as_str()),
+            _ => None,
+        })
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::scheduler::Seen;
+    use super::super::view::View;
     use super::*;
     use crate::SchedulerKind;
 
     const SUBMITTED: &str = "2026-01-01T00:00:00Z";
-    /// A moment in seconds since 1970.
+    /// The moment in seconds since 1970.
     const THEN: u64 = 1_767_225_600;
+    const USER: u32 = 7;
 
-    fn seen(state: &str, reason: &str, nodes: &str) -> Known {
-        let seen = Seen { state: state.to_owned(), reason: reason.to_owned(), nodes: nodes.to_owned() };
-        Known { at: THEN, tasks: BTreeMap::from([("7_0".to_owned(), Sighting { at: THEN, seen })]) }
+    /// A view in which element 0 of array 7 was seen some seconds after the submission, if there is a state, and whose
+    /// last answer is of a later time.
+    fn view(user: u32, seen: Option<(u64, &str)>, answered: u64) -> View {
+        let sighting = |(at, state): (u64, &str)| {
+            let seen = Seen { state: state.to_owned(), reason: "Priority".to_owned(), nodes: "n1".to_owned() };
+            ("7_0".to_owned(), Sighting { at: THEN + at, seen })
+        };
+        let answered = THEN + answered;
+        View { user, asked: answered, answered, tasks: seen.map(sighting).into_iter().collect() }
     }
 
-    fn explained(known: &Known, later: u64) -> (State, String) {
-        let log = TaskLog::new(Path::new("/nonexistent"), 1, 0);
-        let queue = SchedulerKind::Slurm.queue().unwrap();
-        explain((queue, known), "7_0", SUBMITTED, &log, THEN + later)
+    fn explained(views: &[View], log: &[Attempt]) -> (State, String) {
+        let submission = Submission {
+            number: 1,
+            user: Some(USER),
+            submitted: SUBMITTED.to_owned(),
+            tasks: Vec::new(),
+            arrays: Vec::new(),
+            collect: None,
+        };
+        let known = Known::new(USER, views.iter().cloned());
+        explain((SchedulerKind::Slurm.queue().unwrap(), &known), &submission, "7_0", log)
+    }
+
+    fn state(seen: Option<(u64, &str)>, answered: u64) -> State {
+        explained(&[view(USER, seen, answered)], &[]).0
+    }
+
+    fn line(at: &str, event: TaskEvent) -> Attempt {
+        Attempt { at: format!("2026-01-01T00:{at}.000Z"), event }
+    }
+
+    fn started(at: &str) -> Attempt {
+        line(at, TaskEvent::Started { id: "7_0".to_owned(), node: "n2".to_owned(), restart: 0 })
     }
 
     #[test]
     fn the_ends_of_a_task_differ() {
-        let words = |state| explained(&seen(state, "", "n1"), 10);
+        let words = |state| explained(&[view(USER, Some((10, state)), 10)], &[]);
         assert_eq!(words("TIMEOUT"), (State::Failed, "reached its time limit on n1".to_owned()));
         assert_eq!(words("NODE_FAIL"), (State::Failed, "its node failed on n1".to_owned()));
         assert_eq!(words("CANCELLED"), (State::Failed, "cancelled on n1".to_owned()));
+        assert_eq!(words("OUT_OF_MEMORY"), (State::Failed, "out of host memory on n1".to_owned()));
         assert_eq!(words("RUNNING"), (State::Running, "on n1".to_owned()));
-        assert_eq!(explained(&seen("PENDING", "Priority", ""), 10_000), (State::Queued, "Priority".to_owned()));
+        assert_eq!(words("PENDING"), (State::Queued, "Priority".to_owned()));
     }
 
     #[test]
     fn a_task_that_is_missing_among_others_of_its_array_has_ended() {
-        let mut known = seen("RUNNING", "", "n1");
+        let mut known = view(USER, Some((10, "RUNNING")), 10);
         let sighting = known.tasks.remove("7_0").map(|seen| ("7_1".to_owned(), seen));
         known.tasks.extend(sighting);
-        let (state, why) = explained(&known, 10);
+        let (state, why) = explained(&[known], &[]);
         assert_eq!(state, State::Failed);
         assert!(why.contains("cancelled or has ended"), "{why}");
     }
 
     #[test]
-    fn a_task_that_the_scheduler_does_not_know_is_lost_after_a_while() {
-        let nothing = Known { at: THEN + 900, ..Known::default() };
-        assert_eq!(explained(&nothing, 30).0, State::Queued);
-        assert_eq!(explained(&nothing, 601), (State::Lost, "unknown to the scheduler".to_owned()));
-        // It ran, and is in no later answer.
-        let known = Known { at: THEN + 60, ..seen("RUNNING", "", "n1") };
-        assert_eq!(explained(&known, 590).0, State::Running);
-        assert_eq!(explained(&known, 601).0, State::Lost);
+    fn a_task_that_the_scheduler_no_longer_knows_is_lost_after_a_while_whether_it_ran_or_waited() {
+        for (seen, open) in
+            [(None, State::Queued), (Some((0, "PENDING")), State::Queued), (Some((0, "RUNNING")), State::Running)]
+        {
+            assert_eq!(state(seen, 600), open, "{seen:?}");
+            assert_eq!(state(seen, 601), State::Lost, "{seen:?}");
+        }
+        let words = explained(&[view(USER, Some((0, "PENDING")), 601)], &[]).1;
+        assert_eq!(words, "waited when it was seen last");
+    }
+
+    #[test]
+    fn no_answer_changes_nothing() {
+        // The clock of this machine is later than all of these times.
+        assert_eq!(state(Some((0, "RUNNING")), 0), State::Running);
+        assert_eq!(explained(&[], &[]).0, State::Queued);
+    }
+
+    #[test]
+    fn only_the_view_of_the_user_who_submitted_can_lack_a_task() {
+        let (other, blind) = (view(8, None, 10_000), View { tasks: BTreeMap::new(), ..view(USER, None, 0) });
+        assert_eq!(explained(&[blind.clone(), other], &[]).0, State::Queued);
+        // What another user has seen counts.
+        let other = view(8, Some((20, "TIMEOUT")), 20);
+        assert_eq!(explained(&[blind, other], &[]).0, State::Failed);
+    }
+
+    #[test]
+    fn the_log_of_a_task_shows_that_it_was_there() {
+        let began = [started("10:00")];
+        let one = |seen, answered, log: &[Attempt]| explained(&[view(USER, seen, answered)], log);
+        // 00:10:00 is 600 s after the submission.
+        assert_eq!(one(Some((0, "PENDING")), 0, &began), (State::Running, "on n2".to_owned()));
+        assert_eq!(one(None, 1200, &began).0, State::Running);
+        assert_eq!(one(None, 1201, &began), (State::Lost, "ran on n2 when it was seen last".to_owned()));
+        // The scheduler says more than an end that the task has written itself.
+        let stopped = [began[0].clone(), line("10:05", TaskEvent::Stopped { why: "warned".to_owned() })];
+        assert_eq!(one(Some((604, "CANCELLED")), 604, &stopped).0, State::Failed);
+        let again = [&stopped[..], &[line("10:06", TaskEvent::Requeued { excluded: None })]].concat();
+        assert_eq!(one(Some((604, "CANCELLED")), 604, &again).0, State::Queued);
     }
 }

@@ -21,7 +21,7 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     let (mut last, mut ended) = (String::new(), None);
     loop {
         let submissions = Submission::all(dir).map_err(failure)?;
-        let shards = status::shards(dir, &job, &submissions, console)?;
+        let shards = status::shards(dir, &job, &submissions, console);
         let line = status::counts(&job, &shards);
         if line != last {
             console.say(&line);

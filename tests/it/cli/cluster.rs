@@ -43,7 +43,19 @@ const SCONTROL: &str = r#"#!/bin/bash
 echo "$*" >>"$(dirname "$0")/scontrol.args"
 [ "$1" != show ] || echo "MaxArraySize            = 3"
 "#;
-const SQUEUE: &str = "#!/bin/bash\ncat \"$(dirname \"$0\")/squeue.says\" 2>/dev/null || true\n";
+const SQUEUE: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+[ ! -e "$here/squeue.fails" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1; }
+cat "$here/squeue.says" 2>/dev/null || true
+"#;
+/// Knows no `--array`, as that of Slurm 22.05.
+const SACCT: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+for word; do [ "$word" != --array ] || { echo "sacct: unrecognized option '--array'" >&2; exit 1; }; done
+[ ! -e "$here/sacct.fails" ] || { echo "sacct: error: slurmdbd: Connection refused" >&2; exit 1; }
+[ -e "$here/sacct.says" ] || { echo "Slurm accounting storage is disabled" >&2; exit 1; }
+cat "$here/sacct.says"
+"#;
 
 fn project(manifest: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -52,9 +64,7 @@ fn project(manifest: &str) -> TempDir {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    for (name, text) in
-        [("sbatch", SBATCH), ("scontrol", SCONTROL), ("squeue", SQUEUE), ("sacct", "#!/bin/sh\nexit 1\n")]
-    {
+    for (name, text) in [("sbatch", SBATCH), ("scontrol", SCONTROL), ("squeue", SQUEUE), ("sacct", SACCT)] {
         let path = dir.path().join("slurm").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
@@ -88,6 +98,73 @@ fn submit(dir: &Path, manifest: &str, more: &[&str], code: i32) -> String {
 }
 
 const JOB: &str = "target/jobs/job";
+
+/// The scheduler was asked less than a minute ago; the tests do not wait that long.
+fn forget(dir: &Path) {
+    let views = fs::read_dir(dir.join(JOB)).unwrap().map(|entry| entry.unwrap().path());
+    let views = views.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("scheduler-"));
+    views.for_each(|view| fs::remove_file(view).unwrap());
+}
+
+/// Lets everything that a job's folder says have happened a day earlier.
+fn age(dir: &Path) {
+    let now = std::time::SystemTime::now();
+    let yesterday = humantime::format_rfc3339_seconds(now - Duration::from_hours(24)).to_string();
+    for entry in fs::read_dir(dir.join(JOB)).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("submission-") {
+            let text = fs::read_to_string(&entry).unwrap();
+            let mut submission: serde_json::Value = serde_json::from_str(&text).unwrap();
+            submission["submitted"] = yesterday.clone().into();
+            fs::write(&entry, submission.to_string()).unwrap();
+        } else if name.starts_with("scheduler-") {
+            let text = fs::read_to_string(&entry).unwrap();
+            let mut view: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let earlier = |at: &mut serde_json::Value| *at = (at.as_u64().unwrap().saturating_sub(24 * 3600)).into();
+            for key in ["asked", "answered"] {
+                earlier(&mut view[key]);
+            }
+            for task in view["tasks"].as_object_mut().unwrap().values_mut() {
+                earlier(&mut task["at"]);
+            }
+            fs::write(&entry, view.to_string()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn only_what_the_scheduler_answers_makes_a_task_lost() {
+    let dir = project("experiments/scale.toml");
+    let slurm = |file: &str| dir.path().join("slurm").join(file);
+    fs::write(
+        slurm("sbatch"),
+        "#!/bin/sh\nn=$(cat \"$0.id\" 2>/dev/null || echo 0)\necho $((n + 1)) | tee \"$0.id\"\n",
+    )
+    .unwrap();
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    // Eight tasks in arrays 1 to 3. They wait, are seen, and are gone a day later.
+    let waits = "1_0|PENDING||Priority\n1_1|PENDING||Priority\n1_2|PENDING||Priority\n";
+    fs::write(slurm("squeue.says"), waits).unwrap();
+    forget(dir.path());
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("8 shards: 8 queued"));
+    age(dir.path());
+    fs::write(slurm("squeue.says"), "").unwrap();
+    fs::write(slurm("squeue.fails"), "").unwrap();
+    let said = submit(dir.path(), "experiments/scale.toml", &[], 0);
+    assert!(said.contains("Unable to contact slurm controller") && said.contains("no shard is missing"), "{said}");
+    fs::remove_file(slurm("squeue.fails")).unwrap();
+    fs::write(slurm("sacct.fails"), "").unwrap();
+    let said = submit(dir.path(), "experiments/scale.toml", &[], 0);
+    assert!(said.contains("slurmdbd: Connection refused") && said.contains("no shard is missing"), "{said}");
+    fs::remove_file(slurm("sacct.fails")).unwrap();
+    fs::write(slurm("sacct.says"), "1_[0-1%2]|CANCELLED by 0|None assigned|None|0:0\n1_2|FAILED|n1|None|0:125\n")
+        .unwrap();
+    age(dir.path());
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("8 shards: 3 failed, 5 lost"), "{said}");
+    assert!(said.contains("(task 1_1): cancelled") && said.contains("(task 1_2): out of host memory on n1"), "{said}");
+    assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("8 shards in 8 tasks"));
+}
 
 #[test]
 fn a_submitted_job_ends_in_the_report_of_one_run_whatever_its_path_is_called() {
@@ -130,7 +207,7 @@ fn submitting_again_sends_only_what_is_missing() {
         "1_1|NODE_FAIL|n7|None\n2_1|TIMEOUT|n1|TimeLimit\n3_1|PENDING||Priority\n",
     )
     .unwrap();
-    fs::remove_file(dir.path().join(JOB).join("scheduler.json")).unwrap();
+    forget(dir.path());
     let said = runner(dir.path(), &["status", JOB], 1);
     assert!(said.contains("8 shards: 5 done, 1 queued, 2 failed"), "{said}");
     assert!(said.contains("its node failed on n7") && said.contains("reached its time limit on n1"), "{said}");
@@ -298,7 +375,7 @@ fn the_collecting_job_compares_with_a_revision() {
     fs::write(dir.path().join("kernels/scale.cu"), slower).unwrap();
     let again = ["--out", "reports/scale", "--compare-with", "HEAD", "--gate"];
     submit(dir.path(), "experiments/scale.toml", &again, 0);
-    fs::remove_file(dir.path().join(JOB).join("scheduler.json")).ok();
+    forget(dir.path());
     // The counters of the simulator decide.
     let said = runner(dir.path(), &["collect", JOB], 4);
     assert!(said.contains("16 cases: 8 with more work counted, 8 same."), "{said}");

@@ -75,8 +75,8 @@ pub trait Queue {
     /// Submits a script and returns the job's id.
     fn submit(&self, script: &Script) -> Result<String, QueueError>;
 
-    /// Returns what the scheduler knows of the tasks of these jobs, by their names.
-    fn ask(&self, jobs: &[String]) -> Result<BTreeMap<String, Seen>, QueueError>;
+    /// Returns what the scheduler knows of the tasks of these jobs, which these users have submitted.
+    fn ask(&self, jobs: &[String], users: &[u32]) -> Result<Answer, QueueError>;
 
     /// Puts the scheduler's word for a state into words. How a task ended is no failure of a case.
     fn outcome(&self, state: &str) -> Outcome;
@@ -87,6 +87,15 @@ pub trait Queue {
     /// Starts the task again that this process belongs to, not on the excluded node. The scheduler then ends this
     /// process.
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError>;
+}
+
+/// What the scheduler knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The tasks by their names.
+    pub tasks: BTreeMap<String, Seen>,
+    /// Why tasks that the scheduler knows may be missing.
+    pub gap: Option<QueueError>,
 }
 
 /// A task as the scheduler knows it.

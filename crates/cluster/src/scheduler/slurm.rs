@@ -6,10 +6,16 @@ use std::collections::BTreeMap;
 use std::env;
 use std::process::Command;
 
-use super::{Outcome, Part, Place, Queue, QueueError, Scheduler, Script, ScriptError, Seen, given, lines, quoted_path};
+use super::{
+    Answer, Outcome, Part, Place, Queue, QueueError, Scheduler, Script, ScriptError, Seen, given, lines, quoted_path,
+};
 
 /// Slurm's default, where it does not say.
 const DEFAULT_MAX_ARRAY: u32 = 1001;
+/// More elements than Slurm lets an array have.
+const LARGEST_ARRAY: u32 = 4_000_001;
+/// The signal by which Slurm says that a task had not enough memory, as accounts write it.
+const OUT_OF_MEMORY: &str = ":125";
 
 #[derive(Debug)]
 pub struct Slurm;
@@ -76,18 +82,23 @@ impl Queue for Slurm {
     }
 
     /// Jobs that ended some time ago are missing if Slurm keeps no accounts.
-    fn ask(&self, jobs: &[String]) -> Result<BTreeMap<String, Seen>, QueueError> {
-        let said = run(&["squeue", "--noheader", "--array", "--me", "--states=all", "--format=%i|%T|%N|%r"])?;
-        let mut known = rows(&said, jobs);
+    fn ask(&self, jobs: &[String], users: &[u32]) -> Result<Answer, QueueError> {
+        let users: Vec<String> = users.iter().map(u32::to_string).collect();
+        let users = if users.is_empty() { "--me".to_owned() } else { format!("--user={}", users.join(",")) };
+        let said = run(&["squeue", "--noheader", "--array", &users, "--states=all", "--format=%i|%T|%N|%r"])?;
+        let mut tasks = rows(&said, jobs);
         let list = format!("--jobs={}", jobs.join(","));
-        let format = "--format=JobID,State,NodeList,Reason";
-        // Fails where Slurm keeps no accounts.
-        if let Ok(said) = run(&["sacct", "--allocations", "--noheader", "--parsable2", "--array", format, &list]) {
-            for (id, seen) in rows(&said, jobs) {
-                known.entry(id).or_insert(seen);
+        let format = "--format=JobID,State,NodeList,Reason,ExitCode";
+        let gap = match run(&["sacct", "--allocations", "--noheader", "--parsable2", format, &list]) {
+            Ok(said) => {
+                self.add_ended(&mut tasks, rows(&said, jobs));
+                None
             }
-        }
-        Ok(known)
+            Err(QueueError::Missing { .. }) => None,
+            Err(QueueError::Failed { why, .. }) if why.contains("accounting storage is disabled") => None,
+            Err(error) => Some(error),
+        };
+        Ok(Answer { tasks, gap })
     }
 
     fn outcome(&self, state: &str) -> Outcome {
@@ -182,19 +193,52 @@ fn run_as(program: &str, words: &[&str]) -> Result<String, QueueError> {
     Err(QueueError::Failed { program, why })
 }
 
-/// Returns the rows of the given jobs, each of which is `ID|STATE|NODES|REASON`.
+impl Slurm {
+    /// Adds the ends of tasks that accounts have. Accounts may have a task that runs or waits although the controller
+    /// has forgotten it, and the last row of a task that is started again may be its former end.
+    fn add_ended(&self, tasks: &mut BTreeMap<String, Seen>, accounts: BTreeMap<String, Seen>) {
+        let has_ended = |seen: &Seen| matches!(self.outcome(&seen.state), Outcome::Ended(_));
+        for (id, seen) in accounts.into_iter().filter(|(_, seen)| has_ended(seen)) {
+            if tasks.get(&id).is_none_or(has_ended) {
+                tasks.insert(id, seen);
+            }
+        }
+    }
+}
+
+/// Returns the rows of the given jobs, each of which is `ID|STATE|NODES|REASON` and in accounts also `|EXIT:SIGNAL`.
 fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
     let is_ours = |id: &str| jobs.iter().any(|job| id.split('_').next() == Some(job));
     let row = |line: &str| {
-        let mut fields = line.splitn(4, '|').map(str::trim);
+        let mut fields = line.split('|').map(str::trim);
         let (id, state, nodes) = (fields.next()?, fields.next()?, fields.next()?);
         let known = |text: &str| if matches!(text, "None" | "None assigned") { String::new() } else { text.to_owned() };
         let reason = known(fields.next().unwrap_or_default());
         // `CANCELLED by 1000` in accounts.
-        let state = state.split(' ').next().unwrap_or_default().to_owned();
-        is_ours(id).then(|| (id.to_owned(), Seen { state, reason, nodes: known(nodes) }))
+        let state = match (state.split(' ').next().unwrap_or_default(), fields.next()) {
+            ("FAILED", Some(code)) if code.ends_with(OUT_OF_MEMORY) => "OUT_OF_MEMORY",
+            (state, _) => state,
+        };
+        let seen = Seen { state: state.to_owned(), reason, nodes: known(nodes) };
+        is_ours(id).then(|| elements(id).into_iter().map(move |id| (id, seen.clone())))
     };
-    text.lines().filter_map(row).collect()
+    text.lines().filter_map(row).flatten().collect()
+}
+
+/// Returns the names of the elements that a row is about: `7_[0-2,8%4]` are `7_0`, `7_1`, `7_2` and `7_8`.
+fn elements(id: &str) -> Vec<String> {
+    let Some((job, list)) = id.split_once("_[") else { return vec![id.to_owned()] };
+    let list = list.trim_end_matches(']').split('%').next().unwrap_or_default();
+    let range = |part: &str| {
+        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        Some(
+            (first..=last.min(first.saturating_add(LARGEST_ARRAY)))
+                .step_by(step.parse().ok().filter(|step| *step > 0)?),
+        )
+    };
+    list.split(',').filter_map(range).flatten().map(|element| format!("{job}_{element}")).collect()
 }
 
 #[cfg(test)]
@@ -215,6 +259,27 @@ mod tests {
             ("7_1", "PENDING", "", "ReqNodeNotAvail, UnavailableNodes:n2"),
             ("7_2", "CANCELLED", "n1", ""),
             ("8", "PENDING", "", "Dependency"),
+        ];
+        assert_eq!(states, expected);
+    }
+
+    #[test]
+    fn accounts_give_ranges_of_elements_and_tell_how_tasks_ended() {
+        let jobs = ["7".to_owned()];
+        let mut known = rows("7_0|RUNNING|n1|None\n7_9|FAILED|n1|None\n", &jobs);
+        let accounts = "7_[2-4,6-9:2%3]|CANCELLED by 0|None assigned|None|0:0\n7_0|FAILED|n2|None|1:0\n\
+                        7_9|FAILED|n1|None|0:125\n7_10|RUNNING|n1|None|0:0\n7_11|FAILED|n1|None|1:0\n";
+        Slurm.add_ended(&mut known, rows(accounts, &jobs));
+        let states: Vec<(&str, &str)> = known.iter().map(|(id, seen)| (id.as_str(), seen.state.as_str())).collect();
+        let expected = [
+            ("7_0", "RUNNING"),
+            ("7_11", "FAILED"),
+            ("7_2", "CANCELLED"),
+            ("7_3", "CANCELLED"),
+            ("7_4", "CANCELLED"),
+            ("7_6", "CANCELLED"),
+            ("7_8", "CANCELLED"),
+            ("7_9", "OUT_OF_MEMORY"),
         ];
         assert_eq!(states, expected);
     }

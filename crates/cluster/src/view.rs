@@ -1,0 +1,120 @@
+//! What the scheduler said about the tasks of a job. Each user who asks has a file of his own in the folder of the job,
+//! since a scheduler may show each user other tasks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::JobError;
+use super::job::{read_json, write_json};
+use super::scheduler::{Answer, Seen};
+
+/// The scheduler is asked at most this often, seconds.
+const INTERVAL: u64 = 60;
+
+/// Returns the number of the user who runs this process.
+pub fn user() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+/// Everything that the scheduler said about a job, to this user and to others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    own: View,
+    others: Vec<View>,
+}
+
+/// What the scheduler said to one user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// The number of the user.
+    pub user: u32,
+    /// When the scheduler last answered, seconds since 1970.
+    pub asked: u64,
+    /// When its answer last had every task that it knows, seconds since 1970.
+    pub answered: u64,
+    /// What was seen of each task, by the scheduler's names. A task that it has forgotten stays as it was seen last.
+    pub tasks: BTreeMap<String, Sighting>,
+}
+
+/// A task as it was seen last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sighting {
+    /// The time in seconds since 1970.
+    pub at: u64,
+    /// What the scheduler said.
+    #[serde(flatten)]
+    pub seen: Seen,
+}
+
+impl Known {
+    /// Returns what the scheduler said last about the job in `dir`. A file that cannot be read says nothing.
+    pub fn read(dir: &Path) -> Self {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let is_view = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(|name| name.strip_prefix("scheduler-")?.strip_suffix(".json")).is_some()
+        };
+        let views = entries.map(|entry| entry.path()).filter(is_view).filter_map(|path| read_json(&path).ok());
+        Self::new(user(), views)
+    }
+
+    /// Returns the views of a user and of others.
+    pub fn new(user: u32, views: impl IntoIterator<Item = View>) -> Self {
+        let (own, others): (Vec<View>, _) = views.into_iter().partition(|view| view.user == user);
+        Self { own: own.into_iter().next().unwrap_or(View { user, ..View::default() }), others }
+    }
+
+    /// Whether it is time to ask again.
+    pub fn is_old(&self) -> bool {
+        now().saturating_sub(self.own.asked) >= INTERVAL
+    }
+
+    /// Adds an answer.
+    pub fn add(&mut self, answer: Answer) {
+        let at = now();
+        self.own.asked = at;
+        if answer.gap.is_none() {
+            self.own.answered = at;
+        }
+        self.own.tasks.extend(answer.tasks.into_iter().map(|(id, seen)| (id, Sighting { at, seen })));
+    }
+
+    /// Keeps this user's view in `dir`.
+    pub fn write(&self, dir: &Path) -> Result<(), JobError> {
+        write_json(&dir.join(format!("scheduler-{}.json", self.own.user)), &self.own)
+    }
+
+    /// Returns the last sighting of a task by any user.
+    pub(super) fn sighting(&self, id: &str) -> Option<&Sighting> {
+        self.views().filter_map(|view| view.tasks.get(id)).max_by_key(|sighting| sighting.at)
+    }
+
+    /// Returns the view that has every task that the scheduler knows of this user: his own. A submission of an older
+    /// version does not say whose it is.
+    pub(super) fn view_of(&self, user: Option<u32>) -> Option<&View> {
+        self.views().filter(|view| user.is_none_or(|user| view.user == user)).max_by_key(|view| view.answered)
+    }
+
+    fn views(&self) -> impl Iterator<Item = &View> {
+        std::iter::once(&self.own).chain(&self.others)
+    }
+}
+
+impl View {
+    /// Whether the last whole answer has other tasks of the same array.
+    pub(super) fn has_others(&self, id: &str) -> bool {
+        let Some((array, _)) = id.split_once('_') else { return false };
+        let is_other = |(other, sighting): (&String, &Sighting)| {
+            sighting.at == self.answered && other.split_once('_').is_some_and(|(name, _)| name == array)
+        };
+        self.tasks.iter().any(is_other)
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
