@@ -1,13 +1,13 @@
 //! `runner collect`: the report of a submitted job, and what it lacks.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use super::cli::{Cli, CollectArgs, Command, GateArgs, MergeArgs};
+use super::merge::Report;
 use super::session::breaks_claims;
 use super::{Console, Exit, Failure, compare, history, merge, status};
 use crate::cluster::{Job, JobError, State, Submission, mark_collected, shards_folder};
-use crate::model::Records;
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
@@ -58,7 +58,7 @@ pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console)
         _ if merged
             .reports
             .iter()
-            .any(|(_, records)| breaks_claims(GateArgs { gate: job.gate, strict: false }, records)) =>
+            .any(|report| breaks_claims(GateArgs { gate: job.gate, strict: false }, &report.records)) =>
         {
             Exit::BrokenClaim
         }
@@ -67,12 +67,12 @@ pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console)
 }
 
 /// Compares each report with that of the revision that the job names, and shows its history.
-fn compare_reports(job: &Job, reports: &[(PathBuf, Records)], console: &mut Console) -> Exit {
+fn compare_reports(job: &Job, reports: &[Report], console: &mut Console) -> Exit {
     let Some(revision) = &job.compare_with else { return Exit::Success };
     let mut worst = Exit::Success;
-    for (folder, _) in reports {
+    for Report { folder, usual, .. } in reports {
         let folder = folder.display().to_string();
-        let base = format!("{revision}:{folder}");
+        let base = format!("{revision}:{}", usual.display());
         for words in [vec!["compare", &base, &folder], vec!["history", &folder]] {
             match command(&words, console) {
                 Ok(exit) => worst = first(worst, exit),

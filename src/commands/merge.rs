@@ -23,8 +23,18 @@ pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
 #[derive(Debug)]
 pub struct Written {
     pub exit: Exit,
-    /// The reports that were written, each with its folder.
-    pub reports: Vec<(PathBuf, Records)>,
+    /// The reports that were written.
+    pub reports: Vec<Report>,
+}
+
+/// A report that was written.
+#[derive(Debug)]
+pub struct Report {
+    /// The folder that it was written to.
+    pub folder: PathBuf,
+    /// The folder of the experiment's report, which another report may have kept.
+    pub usual: PathBuf,
+    pub records: Records,
 }
 
 /// Merges journals and writes their reports.
@@ -44,8 +54,9 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
     }
     let mut exit = Exit::Success;
     let mut reports = Vec::new();
-    for (part, dir) in joined.parts.into_iter().zip(folders) {
+    for (part, usual) in joined.parts.into_iter().zip(folders) {
         let missing = part.missing.clone();
+        let dir = folder_for(&part, &usual, console)?;
         let records = write(part, &dir)?;
         let counts = render::counts(&records);
         console.print(&format!(
@@ -59,7 +70,7 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
         if !missing.is_empty() || records.cases.iter().any(|case| case.outcome.is_failure()) {
             exit = Exit::CaseFailed;
         }
-        reports.push((dir, records));
+        reports.push(Report { folder: dir, usual, records });
     }
     Ok(Written { exit, reports })
 }
@@ -68,19 +79,43 @@ fn failure(error: &ReadError) -> Failure {
     if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
 }
 
+/// The folder of reports of parts of a matrix, which are not committed.
+const OF_PARTS: &str = "target/reports";
+
+/// Returns where the report is written: not over one of the whole matrix if this one is of a part.
+fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<PathBuf, Failure> {
+    let Some((header, _)) = part.run() else { return Ok(usual.to_owned()) };
+    let is_part = header.narrowed.is_some() || !part.missing.is_empty();
+    let is_whole = |known: &RunHeader| known.complete && known.narrowed.is_none();
+    // A file that cannot be read is not a report.
+    if !is_part || !journal::header_of(&usual.join(RECORDS_FILE)).is_ok_and(|known| is_whole(&known)) {
+        return Ok(usual.to_owned());
+    }
+    let name = usual.file_name().unwrap_or_default();
+    let other = Path::new(OF_PARTS).join(&header.experiment).join(name);
+    stays_here(&other)?;
+    console.say(&format!(
+        "warning: {} has the report of a complete run, which is kept; what there is goes to {}",
+        usual.display(),
+        other.display()
+    ));
+    Ok(other)
+}
+
 /// Returns the folder of each report. Those of one experiment on devices of one name are told apart by driver, then by
 /// number.
 fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
     if let (Some(out), [_]) = (out, parts) {
         return vec![out.to_owned()];
     }
-    let root = out.unwrap_or(Path::new("reports"));
+    let root =
+        |header: &RunHeader| out.unwrap_or(Path::new(if header.narrowed.is_some() { OF_PARTS } else { "reports" }));
     let named = |with_driver: bool| -> Vec<PathBuf> {
         let folder = |(header, environment): (&RunHeader, &Environment)| {
             let driver = environment.driver.as_deref().filter(|_| with_driver);
             let driver = driver.map(|driver| format!("-driver-{}", slug(driver))).unwrap_or_default();
             let device = slug(&environment.device.name);
-            root.join(&header.experiment).join(format!("{device}{driver}"))
+            root(header).join(&header.experiment).join(format!("{device}{driver}"))
         };
         parts.iter().filter_map(Merged::run).map(folder).collect()
     };
@@ -115,10 +150,10 @@ fn number_equal<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> 
 pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::environment(format!("{error}; name another folder with --out"));
-    if let (Ok(other), Some((header, _))) = (journal::experiment_of(&dir.join(RECORDS_FILE)), part.run())
-        && other != header.experiment
+    if let (Ok(other), Some((header, _))) = (journal::header_of(&dir.join(RECORDS_FILE)), part.run())
+        && other.experiment != header.experiment
     {
-        let (dir, own) = (dir.display(), &header.experiment);
+        let (dir, other, own) = (dir.display(), &other.experiment, &header.experiment);
         return Err(Failure::usage(format!(
             "{dir} holds the report of experiment `{other}`, not `{own}`: name another folder with --out"
         )));

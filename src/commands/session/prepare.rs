@@ -197,6 +197,7 @@ impl Planned {
             manifest_hash: manifest.hash.clone(),
             narrowed: options.narrowing.describe(),
             complete: false,
+            planned: None,
             counters_missing: None,
             energy_missing: None,
             command,

@@ -103,6 +103,28 @@ fn merged_shards_are_the_report_of_one_run_byte_for_byte() {
 }
 
 #[test]
+fn a_part_of_the_matrix_never_replaces_the_report_of_the_whole() {
+    let dir = project();
+    runner(dir.path(), &[&SIMULATED[..], &["--out", "whole"]].concat(), 0);
+    let report = || fs::read(dir.path().join("whole/records.jsonl")).unwrap();
+    let before = report();
+    shard(dir.path(), "1/3");
+    shard(dir.path(), "3/3");
+    let said = runner(dir.path(), &["merge", &format!("target/shards/scale/{DEVICE}"), "--out", "whole"], 1);
+    let kept = "warning: whole has the report of a complete run, which is kept; what there is goes to \
+                target/reports/scale/whole";
+    assert!(said.contains(kept), "{said}");
+    assert!(said.contains(" of 8 planned cases run, every result right"), "{said}");
+    let page = fs::read_to_string(dir.path().join("target/reports/scale/whole/report.md")).unwrap();
+    assert!(page.contains("of 8 planned cases were not run. Run them and merge again."), "{page}");
+
+    runner(dir.path(), &[&SIMULATED[..], &["--set", "n=1024", "--out", "narrow"]].concat(), 0);
+    let said = runner(dir.path(), &["merge", "narrow", "--out", "whole"], 0);
+    assert!(said.contains(kept), "{said}");
+    assert!(report() == before, "the report of the whole was replaced");
+}
+
+#[test]
 fn a_shard_writes_no_report_and_resumes() {
     let dir = project();
     shard(dir.path(), "2/2");

@@ -104,6 +104,7 @@ impl Run {
             manifest_hash: "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae".to_owned(),
             narrowed: None,
             complete: false,
+            planned: None,
             command: None,
             counters_missing: None,
             template: None,

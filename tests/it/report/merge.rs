@@ -5,7 +5,7 @@ use std::path::Path;
 
 use runner::analyse;
 use runner::journal::{self, History, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
-use runner::model::{Case, Event, GroupKey, Outcome, Records, Shard};
+use runner::model::{Case, CaseHashes, Event, GroupKey, Outcome, Records, Shard};
 
 use super::fixture;
 
@@ -253,9 +253,36 @@ fn journals_of_different_manifests_are_refused() {
         header.manifest_hash = "other".to_owned();
     }
     let error = merge(&parts).unwrap_err();
-    assert!(matches!(&error, MergeError::Differ { what: "the manifest", .. }), "{error}");
+    assert!(matches!(&error, MergeError::Differ { what, .. } if what == "the manifest"), "{error}");
     let empty = Part { place: "empty".to_owned(), events: Vec::new() };
     assert!(matches!(merge(&[empty]), Err(MergeError::NoRun { place }) if place.ends_with("empty/journal.jsonl")));
+}
+
+#[test]
+fn results_of_two_versions_of_a_variant_are_refused() {
+    let edit = |part: &mut Part, change: fn(&mut CaseHashes)| {
+        for event in &mut part.events {
+            if let Event::CaseChecked { hashes: Some(hashes), .. } = event {
+                change(hashes);
+            }
+        }
+    };
+    let mut parts = shards(3);
+    edit(&mut parts[1], |hashes| hashes.source = "edited".to_owned());
+    let error = merge(&parts).unwrap_err();
+    assert!(
+        matches!(&error, MergeError::Differ { what, .. } if what.starts_with("the source of variant `")),
+        "{error}"
+    );
+    // Other options may include other files.
+    edit(&mut parts[1], |hashes| hashes.options = "others".to_owned());
+    assert_eq!(merge(&parts), Ok(1));
+    // A shard that was run again with the edited code is of one version with the others.
+    let mut parts = shards(2);
+    edit(&mut parts[0], |hashes| hashes.source = "edited".to_owned());
+    let again = shard(&whole(), Shard { index: 1, of: 2 }, "2026-01-02T04:00:00Z");
+    parts.push(again);
+    assert_eq!(merge(&parts), Ok(1));
 }
 
 /// The lines of the journal in a folder.

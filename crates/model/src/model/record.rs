@@ -86,6 +86,9 @@ pub struct RunHeader {
     pub narrowed: Option<String>,
     /// False if the run was interrupted.
     pub complete: bool,
+    /// How many cases the plan has, if some of them are in none of the journals that were merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<u64>,
     /// The command that makes the records again, if it is not `runner run` of the manifest on the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

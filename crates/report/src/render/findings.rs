@@ -421,7 +421,8 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
         .map(|(name, count)| wording::tally(name, *count))
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
-    format!("{done} of {} cases {verb}{checked}{others}.", summary.cases)
+    let of = records.header.planned.map_or_else(|| summary.cases.to_string(), |planned| format!("{planned} planned"));
+    format!("{done} of {of} cases {verb}{checked}{others}.")
 }
 
 /// Returns which cases are unstable: their variants with a count each, the most frequent first, and how far they are

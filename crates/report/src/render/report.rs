@@ -204,11 +204,18 @@ pub fn incomplete(records: &Records) -> Option<String> {
 }
 
 fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
-    let text = match summary.outcomes.get("not_run").copied().unwrap_or(0) {
-        0 => "the run did not finish".to_owned(),
-        not_run => format!("{not_run} of {} cases were not run", summary.cases),
+    let not_run = summary.outcomes.get("not_run").copied().unwrap_or(0);
+    let text = match (records.header.planned, not_run) {
+        (Some(planned), _) => {
+            let lacking = planned.saturating_sub((summary.cases - not_run) as u64);
+            format!("{lacking} of {planned} planned cases were not run. Run them and merge again.")
+        }
+        (None, 0) => "the run did not finish. Add --resume to run what is missing.".to_owned(),
+        (None, _) => {
+            format!("{not_run} of {} cases were not run. Add --resume to run what is missing.", summary.cases)
+        }
     };
-    (!records.header.complete).then(|| format!("Incomplete: {text}. Add --resume to run what is missing."))
+    (!records.header.complete).then(|| format!("Incomplete: {text}"))
 }
 
 fn warnings(records: &Records, summary: &Summary) -> Vec<String> {

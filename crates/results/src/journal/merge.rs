@@ -36,7 +36,7 @@ pub enum MergeError {
         /// The place of the journal that differs from the first.
         second: String,
         /// What they differ in.
-        what: &'static str,
+        what: String,
     },
 }
 
@@ -135,6 +135,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     environment.machine.gpu = environment.machine.gpu.filter(|_| gpus.len() == 1);
     let mut ordered: Vec<Best> = best.into_values().collect();
     ordered.sort_by_key(|best| best.group.planned.iter().map(|case| case.ordinal).min());
+    agree_on_code(&ordered, &sources)?;
     let lacking_runs = ordered.iter().filter(|best| !best.group.is_complete);
     let incomplete = lacking_runs.map(|best| (*best.group.key).clone()).collect();
     let (mut todo, mut lines, mut ends) = (Vec::new(), Vec::new(), Vec::with_capacity(ordered.len()));
@@ -147,7 +148,8 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     let missing =
         Missing { shards: lacking(&shards), cases: cases.saturating_sub(todo.len() as u64), groups: incomplete };
     let context = RunContext { shard: None, ..context };
-    let header = RunHeader { complete: false, ..header };
+    let planned = (missing.cases > 0).then_some(cases);
+    let header = RunHeader { complete: false, planned, ..header };
     let started =
         Event::RunStarted { header: Box::new(header), environment: Box::new(environment), context, cases, groups };
     let mut end = remarks;
@@ -179,10 +181,35 @@ fn agree(parts: &[Part]) -> Result<(), MergeError> {
         } else {
             continue;
         };
+        let what = what.to_owned();
         let [first, second] = [&first.place, &other.place].map(|place| Path::display(place).to_string());
         return Err(MergeError::Differ { first, second, what });
     }
     Ok(())
+}
+
+/// Refuses results of two versions of the code of one variant. Where options differ, the sources of a variant may, too:
+/// a macro can name what is included.
+fn agree_on_code(best: &[Best], sources: &[Source]) -> Result<(), MergeError> {
+    let mut versions: HashMap<(&str, &str), BTreeMap<u32, BTreeSet<&str>>> = HashMap::new();
+    for Best { source, group } in best {
+        for (variant, code) in group.lines.iter().filter_map(|(_, line)| line.code()) {
+            let of_variant = versions.entry((variant, &code.options)).or_default();
+            of_variant.entry(*source).or_default().insert(&code.source);
+        }
+    }
+    let place = |source: u32| sources.get(source as usize).map(|source| source.path().display().to_string());
+    let differ = |((variant, _), of_variant): (&(&str, &str), &BTreeMap<u32, BTreeSet<&str>>)| {
+        // Several within one journal are of one version of the code.
+        let (first, code) = of_variant.first_key_value().filter(|_| of_variant.values().all(|code| code.len() == 1))?;
+        let (second, _) = of_variant.iter().find(|(_, other)| *other != code)?;
+        Some((place(*first)?, place(*second)?, format!("the source of variant `{variant}`")))
+    };
+    // Whatever the order of the map, the message is the same.
+    match versions.iter().filter_map(differ).min() {
+        Some((first, second, what)) => Err(MergeError::Differ { first, second, what }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the shards of the largest division that have no journal. A run of the whole plan has every shard.

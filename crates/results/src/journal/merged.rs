@@ -264,7 +264,7 @@ impl Texts {
 }
 
 impl Source {
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::Bytes(path, _) => path,
         }

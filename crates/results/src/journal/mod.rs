@@ -32,7 +32,7 @@ pub use merge::{MergeError, merge};
 pub use merged::Merged;
 pub use merged::Missing;
 pub use read::{Contents, is_complete, read};
-pub use records::{ENVIRONMENT_FILE, environment_text, experiment_of};
+pub use records::{ENVIRONMENT_FILE, environment_text, header_of};
 pub use records::{parse_records, read_records, records_text, without_run_facts};
 pub use resume::Held;
 pub use scan::{Scan, scan};

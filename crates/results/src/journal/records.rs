@@ -144,12 +144,12 @@ fn digest<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     hex(&digest.finalize())
 }
 
-/// Returns the experiment of a file of records, by its header alone.
-pub fn experiment_of(path: &Path) -> Result<String, JournalError> {
+/// Returns the header of a file of records, of which the rest is not read.
+pub fn header_of(path: &Path) -> Result<RunHeader, JournalError> {
     let mut first = String::new();
     let file = regular::open(path).map_err(JournalError::io("read", path))?;
     BufReader::new(file.take(regular::LONGEST_TEXT)).read_line(&mut first).map_err(JournalError::io("read", path))?;
-    Ok(header(path, first.trim_end())?.0.header.experiment)
+    Ok(header(path, first.trim_end())?.0.header)
 }
 
 /// Returns the header in a file's first line, with no cases yet, and what the other lines refer to.

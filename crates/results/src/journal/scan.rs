@@ -56,6 +56,14 @@ pub(super) struct GroupLine {
 }
 
 impl Scanned {
+    /// Returns the variant and the code of a line that has them.
+    pub fn code(&self) -> Option<(&str, &Arc<Code>)> {
+        match self {
+            Self::Group(GroupLine { kind: Kind::Case { key, code: Some(code), .. }, .. }) => Some((&key.variant, code)),
+            _ => None,
+        }
+    }
+
     /// Returns where the text of a line of a group is.
     pub const fn text(&self) -> Option<Text> {
         match self {
@@ -70,7 +78,14 @@ enum Kind {
     Started,
     Finished,
     Ratios,
-    Case { ordinal: u64, key: Arc<CaseKey>, part: Part },
+    Case { ordinal: u64, key: Arc<CaseKey>, part: Part, code: Option<Arc<Code>> },
+}
+
+/// The code of a case, as hashes of its sources and of its compiler options.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+pub(super) struct Code {
+    pub source: String,
+    pub options: String,
 }
 
 /// Where the text of a line is in the file, without the line's end.
@@ -140,6 +155,8 @@ struct Head<'a> {
     key: Option<&'a RawValue>,
     #[serde(borrow)]
     outcome: Option<&'a RawValue>,
+    #[serde(borrow)]
+    hashes: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -177,11 +194,19 @@ impl OutcomeHead<'_> {
 struct Keys {
     groups: HashMap<String, Arc<GroupKey>>,
     cases: HashMap<String, Arc<CaseKey>>,
+    codes: HashMap<String, Arc<Code>>,
 }
 
 impl Keys {
-    fn line(&mut self, head: &CaseHead<'_>, part: Part, text: Text) -> Result<Scanned, Fault> {
-        let kind = Kind::Case { ordinal: head.ordinal, key: parsed(&mut self.cases, head.key)?, part };
+    fn line(
+        &mut self,
+        head: &CaseHead<'_>,
+        part: Part,
+        hashes: Option<&RawValue>,
+        text: Text,
+    ) -> Result<Scanned, Fault> {
+        let code = hashes.map(|hashes| parsed(&mut self.codes, hashes)).transpose()?;
+        let kind = Kind::Case { ordinal: head.ordinal, key: parsed(&mut self.cases, head.key)?, part, code };
         Ok(Scanned::Group(GroupLine { key: parsed(&mut self.groups, head.group)?, kind, text }))
     }
 }
@@ -199,6 +224,9 @@ fn parsed<K: DeserializeOwned>(known: &mut HashMap<String, Arc<K>>, text: &RawVa
 
 /// How the case of an event begins, which comes first.
 const CASE_FIELD: &[u8] = b",\"case\":";
+/// How what follows the case of a check begins.
+const FINGERPRINT_FIELD: &[u8] = b",\"fingerprint\":";
+const HASHES_FIELD: &[u8] = b",\"hashes\":";
 
 fn scan_line(line: &[u8], offset: usize, keys: &mut Keys) -> Result<Line<Scanned>, Fault> {
     if let Some(scanned) = scan_start(line, offset, keys) {
@@ -212,22 +240,32 @@ fn scan_line(line: &[u8], offset: usize, keys: &mut Keys) -> Result<Line<Scanned
 /// Scans a line as it is written, of which the long rest behind the case is not parsed.
 fn scan_start(line: &[u8], offset: usize, keys: &mut Keys) -> Option<Result<Line<Scanned>, Fault>> {
     let (Envelope { v, seq, event }, rest) = Envelope::of_start(line)?;
-    let at_start = || {
-        let rest = serde_json::Deserializer::from_slice(rest.strip_prefix(CASE_FIELD)?);
-        rest.into_iter::<CaseHead<'_>>().next()?.ok()
-    };
-    let (case, part) = match &*event {
-        "case_checked" | "case_measured" => (at_start()?, Part::Result),
-        "case_counted" => (at_start()?, Part::Counted),
+    let at_start = || value_of::<CaseHead<'_>>(rest, CASE_FIELD);
+    let (case, part, hashes) = match &*event {
+        "case_checked" => {
+            let (case, rest) = at_start()?;
+            let (_, rest) = value_of::<&RawValue>(rest, FINGERPRINT_FIELD)?;
+            (case, Part::Result, value_of::<&RawValue>(rest, HASHES_FIELD).map(|(hashes, _)| hashes))
+        }
+        "case_measured" => (at_start()?.0, Part::Result, None),
+        "case_counted" => (at_start()?.0, Part::Counted, None),
         "case_settled" => {
             let SettledHead { case, outcome } = from_slice(line).ok()?;
-            (case, outcome.part())
+            (case, outcome.part(), None)
         }
         _ => return None,
     };
     let text = Text { offset: offset as u64, length: u32::try_from(line.len()).ok()? };
     let checked = parse::check(v, line).and_then(|()| parse::numbered(seq));
-    Some(checked.and_then(|seq| Ok(Line { seq, content: keys.line(&case, part, text)? })))
+    Some(checked.and_then(|seq| Ok(Line { seq, content: keys.line(&case, part, hashes, text)? })))
+}
+
+/// Returns the value of the field at the start of a text, and what follows it.
+fn value_of<'a, T: Deserialize<'a>>(text: &'a [u8], field: &[u8]) -> Option<(T, &'a [u8])> {
+    let text = text.strip_prefix(field)?;
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<T>();
+    let value = values.next()?.ok()?;
+    Some((value, text.get(values.byte_offset()..)?))
 }
 
 fn of_line(head: &Head<'_>, line: &[u8], offset: usize, keys: &mut Keys) -> Result<Scanned, Fault> {
@@ -253,5 +291,5 @@ fn of_line(head: &Head<'_>, line: &[u8], offset: usize, keys: &mut Keys) -> Resu
         _ => return Ok(Scanned::Run(Box::new(parse::parse(line)?.content))),
     };
     let case = head.case.ok_or_else(|| lacks("case"))?;
-    keys.line(&from_str(case.get()).map_err(|e| Fault::syntax(&e))?, part, text)
+    keys.line(&from_str(case.get()).map_err(|e| Fault::syntax(&e))?, part, head.hashes, text)
 }

@@ -33,6 +33,7 @@ pub fn records(cases: Vec<CaseRecord>) -> Records {
             manifest_hash: String::new(),
             narrowed: None,
             complete: true,
+            planned: None,
             command: None,
             counters_missing: None,
             template: None,
