@@ -23,11 +23,6 @@ pub struct Watts(#[serde(with = "super::real")] pub f64);
 pub struct Nanoseconds(#[serde(with = "super::real")] pub f64);
 
 impl Nanoseconds {
-    /// Converts from milliseconds, the unit of CUDA events.
-    pub const fn from_milliseconds(ms: f64) -> Self {
-        Self(ms * 1e6)
-    }
-
     /// Returns the time in seconds.
     pub const fn seconds(self) -> f64 {
         self.0 * 1e-9
