@@ -4,8 +4,7 @@
 
 use crate::model::DeviceInfo;
 
-/// How many cycles pass from a load to its data. Textbooks give this range, and measured values of recent GPUs lie in
-/// it.
+/// How many cycles pass from a load to its data: the range that textbooks give.
 pub const MEMORY_LATENCY: (f64, f64) = (400.0, 800.0);
 
 /// Bytes that a warp moves when each of its 32 threads loads one float.
