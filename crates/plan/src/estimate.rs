@@ -50,7 +50,7 @@ pub const SIMULATED_PER_SECOND: f64 = 2e7;
 /// How many bytes the 32 threads of a warp request with one instruction, at four bytes each.
 const BYTES_PER_REQUEST: f64 = 128.0;
 
-/// How many threads a warp has.
+/// The number of threads that a warp has.
 const WARP: f64 = 32.0;
 
 /// How often a case is launched besides its samples and its warm-up: once for the check before and once for the check

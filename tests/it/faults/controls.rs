@@ -21,7 +21,7 @@ struct Wrong {
     count: u64,
 }
 
-/// Holds every field of a mismatch against what the kernel's source says it does.
+/// Compares every field of a mismatch with what the kernel's source says it does.
 #[track_caller]
 fn expect_wrong(left: &Left, rows: &[Wrong], types: &[&str]) {
     for row in rows {

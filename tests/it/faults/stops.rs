@@ -41,7 +41,7 @@ fn finished(events: &[Event]) -> BTreeMap<u64, Vec<Measurement>> {
     measurements(&events[..last])
 }
 
-/// Continues the run in `out`, which was cut short after `before`, and holds what it does against what was left.
+/// Continues the run in `out`, which was cut short after `before`, and compares what it does with what was left.
 fn expect_continued(bench: &Bench, before: &[Event]) {
     let done = finished(before);
     assert!(!done.is_empty() && done.len() < CELLS, "{} of {CELLS} cells were done", done.len());

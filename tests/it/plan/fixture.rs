@@ -1,4 +1,4 @@
-//! Manifests from text, and the device that they are held against.
+//! Makes manifests from text, and the device that they are planned for.
 
 use std::sync::Arc;
 

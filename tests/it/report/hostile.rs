@@ -31,7 +31,7 @@ fn places(value: &Value, at: &str, into: &mut Vec<String>) {
     }
 }
 
-/// What stands in a value's place.
+/// What replaces a value.
 fn instead(value: &Value) -> Vec<Value> {
     match value {
         Value::Number(_) => [json!(0), json!(-1), json!(1e308), json!(u64::MAX), json!(1)].into(),

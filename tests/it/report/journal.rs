@@ -373,7 +373,7 @@ fn records_are_read_back_as_they_were_less_what_changes_from_run_to_run() {
         records.environment = journal::without_run_facts(&records.environment);
         assert!(journal::read_records(&path).unwrap() == records);
         for word in ["gpu-node-7", "0123abcd", "2026-01-02", "memory_free", "\"rounds\":"] {
-            assert!(!text.contains(word), "{word} stands in the records");
+            assert!(!text.contains(word), "the records contain {word}");
         }
     }
 }

@@ -69,7 +69,7 @@ fn charts_that_a_report_no_longer_has_are_removed_and_nothing_else() {
 fn nothing_that_changes_from_run_to_run_is_in_a_file_for_git() {
     for (path, text) in render::files(&records(&fixture::reduce())).unwrap() {
         for word in ["gpu-node-7", "0123abcd", "2026-01-02", "memory_free"] {
-            assert!(!text.contains(word), "{word} stands in {}", path.display());
+            assert!(!text.contains(word), "{} contains {word}", path.display());
         }
     }
 }

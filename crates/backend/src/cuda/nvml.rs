@@ -134,7 +134,7 @@ impl Gpu {
         Ok(Self { nvml, handle })
     }
 
-    /// Energy of the board since the driver was loaded. The counter advances about ten times a second.
+    /// Energy of the board since the driver was loaded. The counter of an H100 advances about ten times a second.
     pub fn energy(&self) -> Result<Joules, String> {
         let millijoules =
             self.number(&self.nvml.0.nvmlDeviceGetTotalEnergyConsumption).map_err(|error| match error {

@@ -120,7 +120,7 @@ fn lane_of(lanes: u32, touches: impl Fn(u32) -> bool) -> Option<u32> {
     (0..32).find(|&lane| lanes >> lane & 1 == 1 && touches(lane))
 }
 
-/// Holds one pattern of loads against what it must find.
+/// Compares what one pattern of loads finds with what it must find.
 fn look((width, load): (u32, &str), (lanes, first, stride): (u32, u32, u32), hole: u32) {
     let found = lane_of(lanes, |lane| (0..width).any(|word| first + stride * lane + word == hole));
     let pattern = format!("{width} words, lanes {lanes:#x}, {first} + {stride} k, word {hole} unwritten");
