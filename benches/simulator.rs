@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::manifest;
 use runner::model::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan, LaunchPlan};
 use runner::plan::{self, PlanOptions};
@@ -67,7 +67,7 @@ fn rungs(experiment: &str, set: &[&str], variants: &[&str], result: &'static str
     let launched: Vec<(&CaseJob, &[LaunchPlan])> = cases.iter().filter_map(|c| Some((c, launches(c)?))).collect();
     let units: Vec<_> = launched.iter().map(|(_, launches)| launches[0].unit.clone()).collect();
     let cache = Cache::locate().unwrap();
-    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let options =
         CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
     let compiled = compile_all(&units, target, &toolkit, &options, &mut |_, _, _| {});

@@ -37,7 +37,7 @@ impl Console {
     /// Faults of a manifest or of a narrowing, with the lines they are in.
     pub fn faults(&self, faults: &Diagnostics) -> Failure {
         let message = faults.render_within(self.error_color, self.error_width()).trim_end().to_owned();
-        Failure { exit: Exit::Usage, message, is_drawn: true }
+        Failure { exit: Exit::Usage, message, is_rendered: true }
     }
 
     /// The terminal that tables on standard output are drawn for.
@@ -79,7 +79,7 @@ impl Console {
         if message.is_empty() {
             return;
         }
-        if failure.is_drawn {
+        if failure.is_rendered {
             return self.show(message);
         }
         let error = if self.error_color { "\u{1b}[1;31merror\u{1b}[0m" } else { "error" };
@@ -97,7 +97,7 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-            Err(Failure { exit: Exit::Success, message: String::new(), is_drawn: false })
+            Err(Failure { exit: Exit::Success, message: String::new(), is_rendered: false })
         }
         Err(e) => Err(Failure::environment(format!("cannot write to standard output: {e}"))),
     }

@@ -12,11 +12,12 @@ use std::process::Command;
 use super::cli::DoctorArgs;
 use super::options::network;
 use super::session::machine::{self, Site};
-use super::session::worker::gpu_words;
+use super::session::worker::selected_gpu_args;
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
 use crate::compile::{
-    Cache, Clang, CompileOptions, Nvcc, Target, Toolkit, ToolkitError, Want, compile_all, confines_compilers, fetch,
+    Cache, Clang, CompileOptions, Nvcc, Requirement, Target, Toolkit, ToolkitError, compile_all, confines_compilers,
+    fetch,
 };
 use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
@@ -107,12 +108,13 @@ fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mu
     }
     let interrupt = Interrupt::new();
     for (id, info) in devices {
-        let spec = WorkerSpec::of_this_program(gpu_words(id.ordinal));
+        let spec = WorkerSpec::of_this_program(selected_gpu_args(id.ordinal));
         let (mut pool, ready) = Pool::start(spec, &interrupt).map_err(|e| Failure::environment(e.to_string()))?;
         let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
-        let want = ready
-            .driver_cuda
-            .map_or(Want::Pinned, |driver| Want::Gpu { driver, compute_capability: info.compute_capability });
+        let want = ready.driver_cuda.map_or(Requirement::Pinned, |driver| Requirement::Gpu {
+            driver,
+            compute_capability: info.compute_capability,
+        });
         let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
             .map_err(|e| Failure::environment(e.to_string()))?;
         let site = Site { ready: &ready, ordinal: id.ordinal, toolkit: &toolkit, interrupt: &interrupt };
@@ -167,11 +169,11 @@ fn render(findings: &[Finding], screen: Screen) -> String {
 }
 
 /// Returns the compiler that a run on the oldest of these devices would take.
-fn want(driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Want {
+fn want(driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Requirement {
     let oldest = devices.iter().map(|(_, info)| info.compute_capability).min();
     match (driver, oldest) {
-        (Some(driver), Some(compute_capability)) => Want::Gpu { driver: driver.cuda, compute_capability },
-        _ => Want::Pinned,
+        (Some(driver), Some(compute_capability)) => Requirement::Gpu { driver: driver.cuda, compute_capability },
+        _ => Requirement::Pinned,
     }
 }
 
@@ -407,7 +409,7 @@ mod tests {
     #[test]
     fn a_compiler_that_a_run_fetches_is_missing_only_where_it_cannot_be_fetched() {
         let dir = env::temp_dir().join("runner-doctor-has-no-such-cache");
-        let nowhere = || Toolkit::locate(Want::PinnedMajor(13), &Cache::at(&dir));
+        let nowhere = || Toolkit::locate(Requirement::PinnedMajor(13), &Cache::at(&dir));
         assert_eq!(of_compiler(&nowhere(), true).state, State::Absent);
         assert_eq!(of_compiler(&nowhere(), false).state, State::Missing);
         assert_eq!(of_headers(None, true).state, State::Absent);

@@ -31,17 +31,17 @@ pub struct Failure {
     /// What is wrong and what to do, for standard error.
     pub message: String,
     /// Whether the message is laid out already, as faults of a manifest are, and not a sentence.
-    pub is_drawn: bool,
+    pub is_rendered: bool,
 }
 
 impl Failure {
     /// The command line or a manifest is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into(), is_drawn: false }
+        Self { exit: Exit::Usage, message: message.into(), is_rendered: false }
     }
 
     /// The machine lacks something.
     pub fn environment(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Environment, message: message.into(), is_drawn: false }
+        Self { exit: Exit::Environment, message: message.into(), is_rendered: false }
     }
 }

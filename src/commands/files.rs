@@ -14,7 +14,7 @@ pub fn load_manifest(path: &Path, reach: &ReachArgs, console: &Console) -> Resul
 }
 
 /// Refuses a folder that the user has not named and that a symbolic link of a checkout leads to from here.
-pub fn stays_here(dir: &Path) -> Result<(), Failure> {
+pub fn refuse_path_outside(dir: &Path) -> Result<(), Failure> {
     let Ok(here) = std::fs::canonicalize(".") else { return Ok(()) };
     let there = dir.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
     match there.filter(|there| !there.starts_with(&here)) {

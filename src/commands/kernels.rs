@@ -109,7 +109,7 @@ fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<
 /// Returns all faults, each on a line of its own.
 fn refused(faults: &[String]) -> Failure {
     let message = faults.iter().map(|fault| format!("error: {fault}")).collect::<Vec<_>>().join("\n");
-    Failure { exit: Exit::Usage, message, is_drawn: true }
+    Failure { exit: Exit::Usage, message, is_rendered: true }
 }
 
 /// Returns what a manifest at `manifest` calls a source: by its name where manifests look for sources, relative to the

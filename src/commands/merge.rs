@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
-use super::{Console, Exit, Failure, stays_here, templates};
+use super::{Console, Exit, Failure, refuse_path_outside, templates};
 use crate::analyse;
 use crate::format::{plural, slug};
 use crate::journal::{self, History, Merged, Missing, RECORDS_FILE};
@@ -50,7 +50,7 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
     }
     let folders = folders(args.out.as_deref(), &joined.parts);
     if args.out.is_none() {
-        folders.iter().try_for_each(|dir| stays_here(dir))?;
+        folders.iter().try_for_each(|dir| refuse_path_outside(dir))?;
     }
     let mut exit = Exit::Success;
     let mut reports = Vec::new();
@@ -93,7 +93,7 @@ fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<Path
     }
     let name = usual.file_name().unwrap_or_default();
     let other = Path::new(OF_PARTS).join(&header.experiment).join(name);
-    stays_here(&other)?;
+    refuse_path_outside(&other)?;
     console.say(&format!(
         "warning: {} has the report of a complete run, which is kept; what there is goes to {}",
         usual.display(),

@@ -42,7 +42,7 @@ pub use failure::{Exit, Failure};
 
 use crate::log;
 use cli::Command;
-pub use files::{load_manifest, stays_here, write_file, write_new, write_out};
+pub use files::{load_manifest, refuse_path_outside, write_file, write_new, write_out};
 
 /// Runs one command.
 pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::cli::ProfileArgs;
 use super::options::RunOptions;
-use super::session::{Task, conclude, get_ready, interrupt, or_narrowing_fault, worker};
+use super::session::{Task, conclude, explain_empty_selection, get_ready, interrupt, worker};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::profiler::{ProfilerError, Session, Tally, pass};
+use crate::profiler::{ProfilerError, ProfilerSession, Tally, pass};
 use crate::programs::Programs;
 
 pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -16,8 +16,8 @@ pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifest = load_manifest(&args.manifest, &args.trust.reach, console)?;
     let interrupt = interrupt()?;
     let failure = |why: ProfilerError| Failure::environment(why.to_string());
-    let mut session = Session::start(&Programs::of_this_machine(), &manifest.measure.metrics)
-        .map_err(|why| or_narrowing_fault(&options, &manifest, console, failure(why)))?;
+    let mut session = ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics)
+        .map_err(|why| explain_empty_selection(&options, &manifest, console, failure(why)))?;
     let mut worker = worker::start_profiled(args.device, &mut session, &interrupt).map_err(failure)?;
     let task = Task {
         options: &options,

@@ -4,7 +4,7 @@ use super::cli::SetupArgs;
 use super::options::network;
 use super::{Console, Exit, Failure};
 use crate::backend::cuda;
-use crate::compile::{self, Cache, Nvcc, Toolkit, Want};
+use crate::compile::{self, Cache, Nvcc, Requirement, Toolkit};
 use crate::programs::Programs;
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -30,17 +30,17 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Returns the pinned compiler of the given major version; otherwise the newest that the driver and every GPU support.
-fn wanted(major: Option<u32>) -> Result<Want, compile::ToolkitError> {
+fn wanted(major: Option<u32>) -> Result<Requirement, compile::ToolkitError> {
     let major = match (major, cuda::driver_version()) {
         (Some(major), _) => major,
-        (None, Err(_)) => return Ok(Want::Pinned),
+        (None, Err(_)) => return Ok(Requirement::Pinned),
         (None, Ok(driver)) => {
             let devices = cuda::probe().unwrap_or_default();
             let oldest = devices.iter().map(|(_, info)| info.compute_capability).min().unwrap_or((u32::MAX, 0));
-            Want::Gpu { driver: driver.cuda, compute_capability: oldest }.pinned()?.major
+            Requirement::Gpu { driver: driver.cuda, compute_capability: oldest }.pinned()?.major
         }
     };
-    Ok(Want::PinnedMajor(major))
+    Ok(Requirement::PinnedMajor(major))
 }
 
 /// Implements `runner __compile`, the process of the compiler.

@@ -1,4 +1,4 @@
-//! `runner show`: runs one case and shows what it left: its buffers, its output, and what is wrong in its surroundings.
+//! `runner show`: runs one case and prints its buffers, its output, and wrong elements with their neighbours.
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! `runner status`: how far a submitted job is.
+//! Implements `runner status`, which shows a job's progress.
 
 use std::fmt::Write as _;
 use std::path::Path;

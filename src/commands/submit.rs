@@ -9,7 +9,7 @@ mod wait;
 use std::path::Path;
 
 use super::cli::SubmitArgs;
-use super::{Console, Exit, Failure, run, status, stays_here};
+use super::{Console, Exit, Failure, refuse_path_outside, run, status};
 use crate::cluster::{Job, Submission, Work, pack};
 use crate::format::{about, plural};
 
@@ -17,7 +17,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifests = run::load_all(&args.manifests, &args.trust.reach, console)?;
     let described = describe::job(args, &manifests, console)?;
     let dir = described.dir.as_path();
-    stays_here(dir)?;
+    refuse_path_outside(dir)?;
     let job = &described.job;
     let earlier = describe::same_job(dir, job)?;
     let sends = !args.sending.dry_run;

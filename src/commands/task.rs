@@ -12,7 +12,7 @@ use super::options::{Kind, RunOptions};
 use super::session::{interrupt, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::cuda;
-use crate::cluster::scheduler::{Place, Queue};
+use crate::cluster::scheduler::{Placement, Queue};
 use crate::cluster::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done, next_attempt, preflight};
 use crate::compile::Network;
 use crate::dispatch::{Interrupt, Urgency};
@@ -29,7 +29,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         dir: &args.job,
         job: &job,
         log: TaskLog::new(&args.job, args.submission, args.task),
-        place: job.settings.scheduler.queue().map_or_else(Place::of_host, Queue::place),
+        place: job.settings.scheduler.queue().map_or_else(Placement::of_host, Queue::place),
     };
     let interrupt = interrupt()?;
     interrupt.on_warning().map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
@@ -57,7 +57,7 @@ struct Task<'a> {
     dir: &'a Path,
     job: &'a Job,
     log: TaskLog,
-    place: Place,
+    place: Placement,
 }
 
 impl Task<'_> {

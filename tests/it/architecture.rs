@@ -424,6 +424,63 @@ fn sources_stay_short() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
+/// How a comment begins that leans on the line above it, which editors and rustdoc do not show with it.
+const LEANING: &[&str] = &[
+    "Of",
+    "Those",
+    "That of",
+    "The same",
+    "As above",
+    "Its",
+    "Their",
+    "It",
+    "They",
+    "Likewise",
+    "Also",
+    "Neither",
+    "Nor",
+    "Otherwise",
+    "Whose",
+];
+
+/// Sources whose documentation is the text of the manual, of the schema and of `--help`.
+const MANUAL: &[&str] = &["crates/manifest/src/raw/", "crates/model/src/model/settings.rs", "src/commands/cli/"];
+
+/// The text of a line of documentation.
+fn documentation(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "))
+}
+
+#[test]
+fn documentation_is_understood_without_the_line_above() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = Vec::new();
+    sources(&root.join("src"), &mut paths);
+    sources(&root.join("crates"), &mut paths);
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for path in paths {
+        let name = path.strip_prefix(root).expect("under the root").display().to_string();
+        if MANUAL.iter().any(|manual| name.starts_with(manual)) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source can be read");
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let is_first = at == 0 || !lines[at - 1].trim_start().starts_with("//");
+            let Some(comment) = documentation(line).filter(|_| is_first) else { continue };
+            let leans =
+                |words: &&str| comment.strip_prefix(*words).is_some_and(|rest| rest.starts_with([' ', ',', ':']));
+            count += 1;
+            if LEANING.iter().any(|words| leans(&words)) {
+                wrong.push(format!("{name}:{}: {comment}", at + 1));
+            }
+        }
+    }
+    assert!(count > 5000, "{count} comments are found");
+    assert!(wrong.is_empty(), "write a sentence that says what it is about:\n{}", wrong.join("\n"));
+}
+
 /// Whether a line declares a field that holds an `f64`.
 fn declares_floats(line: &str) -> bool {
     let line = line.trim();

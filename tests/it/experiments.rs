@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use runner::analyse::{self, ClaimState};
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::experiment::Manifest;
 use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
 use runner::plan::{self, PlanOptions};
@@ -71,7 +71,7 @@ fn every_shipped_kernel_compiles_to_machine_code() {
     units.retain(|unit| unit.source.extension().is_some_and(|extension| extension == "cu"));
     assert!(units.len() > 30, "{} units", units.len());
     let cache = Cache::locate().unwrap();
-    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let options =
         CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
     let compiled = compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {});
@@ -95,7 +95,7 @@ fn every_manifest_of_the_gallery_is_planned_and_its_files_compile() {
     // One of each file: the files are what has to be understood.
     units.dedup_by(|a, b| a.source == b.source);
     let cache = Cache::locate().unwrap();
-    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let options =
         CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
     for (unit, result) in compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {}) {

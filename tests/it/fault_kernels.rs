@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fake_backend::device_info;
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::experiment::Manifest;
 use runner::manifest;
 use runner::model::{BackendKind, BodyPlan, CompileUnit, DeviceInfo, Outcome};
@@ -47,7 +47,7 @@ fn every_kernel_compiles_but_the_one_that_must_not() {
         }
     }
     let cache = Cache::locate().unwrap();
-    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let compiler = PathBuf::from(env!("CARGO_BIN_EXE_runner"));
     let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };
     let wanted: Vec<CompileUnit> = units.keys().cloned().collect();

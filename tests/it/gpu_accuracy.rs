@@ -14,7 +14,7 @@ use std::process::Command;
 use crate::gpu::{gpu, launch, load, scalar, timed, untimed};
 use runner::backend::cuda::Cuda;
 use runner::backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::machine::{self, Store};
 use runner::model::{ElementType, ReferenceTimes, SurveyRequest};
 use runner::stats::median;
@@ -329,7 +329,7 @@ fn own_constant(device: &mut dyn Device) -> Option<f64> {
     let cache = Cache::locate().unwrap();
     let unit = machine::unit(machine::write_source(&cache.root().join("machine")).unwrap());
     let compute_capability = device.info().compute_capability;
-    let want = Want::Gpu { driver: device.driver().unwrap().cuda, compute_capability };
+    let want = Requirement::Gpu { driver: device.driver().unwrap().cuda, compute_capability };
     let toolkit = Toolkit::ensure(want, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let compiler = std::env::var_os("RUNNER_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_runner").into()).into();
     let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use runner::backend::cuda::Cuda;
 use runner::backend::sim::SimBackend;
 use runner::backend::{Backend, Device, DeviceError};
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::model::{
     ArgPlan, BackendKind, BodyPlan, CompileUnit, Compiled, DeviceInfo, ElementType, Event, GroupJob, LaunchPlan,
     Outcome,
@@ -182,7 +182,7 @@ fn every_experiment_leaves_the_same_memory_on_the_gpu_and_on_the_simulator() {
     };
     let gpu = Cuda::Timed.open(&id).unwrap();
     let cuda = gpu.driver().unwrap().cuda;
-    let want = Want::Gpu { driver: cuda, compute_capability: info.compute_capability };
+    let want = Requirement::Gpu { driver: cuda, compute_capability: info.compute_capability };
     let toolkit = Toolkit::ensure(want, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
     let paired = PairedDevice::new(gpu, open_simulator(None));
     Pair { paired, toolkit, target: Target::Gpu(info.compute_capability), ran: 0 }.run(&experiments());
@@ -190,7 +190,8 @@ fn every_experiment_leaves_the_same_memory_on_the_gpu_and_on_the_simulator() {
 
 #[test]
 fn two_simulators_leave_the_same_memory() {
-    let toolkit = Toolkit::ensure(Want::Pinned, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
+    let toolkit =
+        Toolkit::ensure(Requirement::Pinned, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
     let paired = PairedDevice::new(open_simulator(Some(1)), open_simulator(Some(4)));
     let mut pair = Pair { paired, toolkit, target: Target::Ptx((9, 0)), ran: 0 };
     let few =

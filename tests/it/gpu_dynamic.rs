@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::gpu::{Gpu, gpu, in_child, launch, scalar, untimed};
 use fake_backend::compiled;
 use runner::backend::{Batch, BufferId, Device, DeviceError, LaunchArg, ModuleId};
-use runner::compile::{Cache, Toolkit, Want};
+use runner::compile::{Cache, Requirement, Toolkit};
 use runner::model::{CodeKind, Compiled, ElementType};
 
 const KERNELS: &str = include_str!("../../crates/simt/tests/ptx/kernels/device_launch.ptx");
@@ -18,7 +18,7 @@ const ONE: (u32, u32, u32) = (1, 1, 1);
 /// `libcudadevrt.a` of the toolkit that a run would take.
 fn device_runtime(gpu: &Gpu) -> Option<PathBuf> {
     let driver = gpu.device.driver().unwrap().cuda;
-    let want = Want::Gpu { driver, compute_capability: gpu.device.info().compute_capability };
+    let want = Requirement::Gpu { driver, compute_capability: gpu.device.info().compute_capability };
     let found = Toolkit::locate(want, &Cache::locate().unwrap()).ok().and_then(|toolkit| toolkit.device_runtime);
     if found.is_none() {
         assert!(std::env::var_os("RUNNER_REQUIRE_GPU").is_none(), "there is no toolkit with libcudadevrt.a");

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::model::CompileUnit;
 
 use crate::snapshot;
@@ -26,7 +26,8 @@ fn the_committed_ptx_is_made_from_the_source() {
 fn ptx(source: PathBuf) -> String {
     let cache = tempfile::tempdir().unwrap();
     let toolkit =
-        Toolkit::ensure(Want::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
+        Toolkit::ensure(Requirement::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {})
+            .unwrap();
     let unit = CompileUnit {
         // The host multiplies and adds in two roundings.
         options: vec!["--fmad=false".to_owned()],

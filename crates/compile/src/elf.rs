@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::model::CodeKind;
     use crate::nvrtc::{Nvrtc, Source};
-    use crate::{Cache, Network, Toolkit, Want, log};
+    use crate::{Cache, Network, Requirement, Toolkit, log};
 
     const KERNELS: &str = "
 extern \"C\" __global__ void __launch_bounds__(256) framed(float *p, int n) {
@@ -94,7 +94,7 @@ extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
     #[test]
     fn the_elf_agrees_with_the_assemblers_log_on_every_architecture() {
         let cache = Cache::locate().unwrap();
-        let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+        let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
         let nvrtc = Nvrtc::open(&toolkit.library, &toolkit.builtins).unwrap();
         let source = Source {
             text: KERNELS,

@@ -36,7 +36,7 @@ pub use cache::Cache;
 pub use child::end_first;
 pub use child::serve;
 pub use locate::ToolkitError;
-pub use locate::{Network, Want};
+pub use locate::{Network, Requirement};
 pub use nvcc::{NvccError, NvccOnDemand};
 pub use options::Target;
 pub use plugin::Nvcc;

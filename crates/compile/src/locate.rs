@@ -25,7 +25,7 @@ const OLDEST_GPU_OF_13: (u32, u32) = (7, 5);
 
 /// The compiler that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum Requirement {
     /// Exactly the pinned one: what the simulator counts must not depend on the machine.
     Pinned,
     /// The pinned compiler of this CUDA major version is wanted.
@@ -39,7 +39,7 @@ pub enum Want {
     },
 }
 
-impl Want {
+impl Requirement {
     /// Returns the pinned set for this want.
     pub fn pinned(self) -> Result<&'static Pinned, ToolkitError> {
         let major = match self {
@@ -138,7 +138,7 @@ impl fmt::Display for Missing {
 
 impl Toolkit {
     /// Finds a toolkit without using the network.
-    pub fn locate(want: Want, cache: &Cache) -> Result<Self, ToolkitError> {
+    pub fn locate(want: Requirement, cache: &Cache) -> Result<Self, ToolkitError> {
         let pinned = want.pinned()?;
         let mut tried = Vec::new();
         let named = env::var_os(TOOLKIT_VARIABLE).filter(|v| !v.is_empty());
@@ -173,7 +173,7 @@ impl Toolkit {
     ///
     /// `say` receives lines of progress while a toolkit is fetched.
     pub fn ensure(
-        want: Want,
+        want: Requirement,
         cache: &Cache,
         network: Network,
         say: &mut dyn FnMut(&str),
@@ -215,7 +215,7 @@ fn system_roots() -> Vec<PathBuf> {
 }
 
 /// Returns the newest suitable toolkit in `root`, or why there is none.
-fn choose(root: &Path, want: Want) -> Result<Toolkit, String> {
+fn choose(root: &Path, want: Requirement) -> Result<Toolkit, String> {
     let mut refusals = Vec::new();
     for toolkit in inspect(root)? {
         match want.refusal(&toolkit.info) {
@@ -238,8 +238,8 @@ mod tests {
     const HOPPER: (u32, u32) = (9, 0);
     const VOLTA: (u32, u32) = (7, 0);
 
-    fn gpu(driver: (u32, u32), compute_capability: (u32, u32)) -> Want {
-        Want::Gpu { driver, compute_capability }
+    fn gpu(driver: (u32, u32), compute_capability: (u32, u32)) -> Requirement {
+        Requirement::Gpu { driver, compute_capability }
     }
 
     fn version(major: u32, minor: u32) -> ToolkitInfo {
@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn the_pinned_major_is_the_newest_that_driver_and_gpu_can_use() {
-        let major = |want: Want| want.pinned().unwrap().major;
-        assert_eq!(major(Want::Pinned), 13);
-        assert_eq!(major(Want::PinnedMajor(12)), 12);
+        let major = |want: Requirement| want.pinned().unwrap().major;
+        assert_eq!(major(Requirement::Pinned), 13);
+        assert_eq!(major(Requirement::PinnedMajor(12)), 12);
         assert_eq!(major(gpu((12, 4), HOPPER)), 12);
         assert_eq!(major(gpu((13, 0), HOPPER)), 13);
         assert_eq!(major(gpu((14, 1), HOPPER)), 13);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_compiler_suits_a_gpu_when_the_driver_loads_its_code_and_it_knows_the_gpu() {
-        let refusal = |want: Want, major| want.refusal(&version(major, 0));
+        let refusal = |want: Requirement, major| want.refusal(&version(major, 0));
         assert_eq!(refusal(gpu((13, 0), HOPPER), 13), None);
         assert_eq!(refusal(gpu((13, 0), HOPPER), 12), None);
         assert_eq!(refusal(gpu((13, 0), VOLTA), 12), None);
@@ -281,14 +281,14 @@ mod tests {
 
     #[test]
     fn only_the_very_build_is_the_pinned_one() {
-        assert_eq!(Want::Pinned.refusal(&version(13, 0)), None);
-        assert_eq!(Want::Pinned.refusal(&version(13, 1)).unwrap(), "is NVRTC 13.1.88, only 13.0.88 is accepted");
+        assert_eq!(Requirement::Pinned.refusal(&version(13, 0)), None);
+        assert_eq!(Requirement::Pinned.refusal(&version(13, 1)).unwrap(), "is NVRTC 13.1.88, only 13.0.88 is accepted");
     }
 
     #[test]
     fn nothing_is_missing_without_a_word_on_where_it_was_sought_and_how_to_get_it() {
         let dir = tempfile::tempdir().unwrap();
-        let error = Toolkit::locate(Want::PinnedMajor(12), &Cache::at(dir.path())).unwrap_err().to_string();
+        let error = Toolkit::locate(Requirement::PinnedMajor(12), &Cache::at(dir.path())).unwrap_err().to_string();
         assert!(error.contains(&format!("{}/toolkit/cuda-12.9.86 is not there", dir.path().display())), "{error}");
         assert!(error.contains("`runner setup --cuda 12` fetches NVRTC 12.9.86"), "{error}");
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::cache::Cache;
 use super::fetch::{self, FetchError, SANITIZER, find_program};
-use super::locate::{Network, ToolkitError, Want};
+use super::locate::{Network, Requirement, ToolkitError};
 use super::pinned;
 use crate::programs::Programs;
 
@@ -27,7 +27,7 @@ pub enum SanitizerError {
 ///
 /// `say` receives lines of progress meanwhile.
 pub fn ensure(
-    want: Want,
+    want: Requirement,
     programs: &Programs,
     cache: &Cache,
     network: Network,
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    const HOPPER: Want = Want::Gpu { driver: (13, 0), compute_capability: (9, 0) };
+    const HOPPER: Requirement = Requirement::Gpu { driver: (13, 0), compute_capability: (9, 0) };
 
     fn ensured(programs: &Programs, cache: &Cache) -> Result<PathBuf, String> {
         let mut said = Vec::new();

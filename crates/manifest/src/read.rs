@@ -25,9 +25,9 @@ pub struct At<T> {
 
 /// The value of a key that is required. Empty if it is missing or wrong, which has then been reported.
 #[derive(Debug, Clone)]
-pub struct Must<T>(pub Option<T>);
+pub struct Required<T>(pub Option<T>);
 
-impl<T> Default for Must<T> {
+impl<T> Default for Required<T> {
     fn default() -> Self {
         Self(None)
     }
@@ -236,7 +236,7 @@ impl<T: Read> Slot for Option<T> {
     }
 }
 
-impl<T: Read> Slot for Must<T> {
+impl<T: Read> Slot for Required<T> {
     fn given(&self, key: &'static str, given: &mut Vec<(&'static str, Span)>) {
         self.0.given(key, given);
     }
@@ -542,7 +542,7 @@ macro_rules! transparent_schema {
 }
 
 transparent_schema!(At);
-transparent_schema!(Must);
+transparent_schema!(Required);
 transparent_schema!(Inline);
 
 impl<T: JsonSchema> JsonSchema for Named<T> {

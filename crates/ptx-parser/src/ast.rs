@@ -206,7 +206,7 @@ pub struct Function<'a> {
 
 /// A position in a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct SourcePosition {
     /// The index that the `.file` directive gives.
     pub file: u32,
     /// The line, which counts from one.
@@ -227,9 +227,9 @@ pub enum Statement<'a> {
     /// `.loc`: the source position of the statements that follow and, for inlined code, the position of the call.
     Location {
         /// The position in the source.
-        place: Place,
+        place: SourcePosition,
         /// The position of the call, for inlined code.
-        inlined_at: Option<Place>,
+        inlined_at: Option<SourcePosition>,
     },
     /// The statement is a scope with its own names.
     Block(Vec<Statement<'a>>),

@@ -1,7 +1,7 @@
 //! Parses the bodies of functions: statements, labels, scopes.
 
 use super::ParseError;
-use super::ast::{Guard, Instruction, Place, Statement};
+use super::ast::{Guard, Instruction, SourcePosition, Statement};
 use super::lexer::Token;
 use super::parser::Parser;
 
@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
                 let line = self.int("a line")? as u32;
                 let column = self.int("a column")? as u32;
                 let inlined_at = self.inlining()?;
-                out.push(Statement::Location { place: Place { file, line, column }, inlined_at });
+                out.push(Statement::Location { place: SourcePosition { file, line, column }, inlined_at });
             }
             ".pragma" => {
                 while !self.eat(b';')? {
@@ -117,7 +117,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses `, function_name $L__info_string0, inlined_at 1 6 28` after a `.loc`.
-    fn inlining(&mut self) -> Result<Option<Place>, ParseError> {
+    fn inlining(&mut self) -> Result<Option<SourcePosition>, ParseError> {
         let mut place = None;
         while self.eat(b',')? {
             match self.word("`function_name` or `inlined_at`")? {
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
                 "inlined_at" => {
                     let file = self.int("a file index")? as u32;
                     let line = self.int("a line")? as u32;
-                    place = Some(Place { file, line, column: self.int("a column")? as u32 });
+                    place = Some(SourcePosition { file, line, column: self.int("a column")? as u32 });
                 }
                 other => return Err(self.lexer.error(format!("unknown attribute `{other}` of `.loc`"))),
             }

@@ -7,8 +7,8 @@ mod operand;
 mod parser;
 
 pub use ast::{
-    Call, Function, Guard, Initializer, Instruction, Linkage, Module, Operand, Place, ScalarType, SourceFile, Space,
-    Statement, Variable,
+    Call, Function, Guard, Initializer, Instruction, Linkage, Module, Operand, ScalarType, SourceFile, SourcePosition,
+    Space, Statement, Variable,
 };
 pub use parser::parse;
 

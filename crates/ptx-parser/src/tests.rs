@@ -102,7 +102,8 @@ fn locations_say_where_they_were_inlined_and_sections_are_ignored() {
                 .b8 1\n.b64 x+4\n}";
     let m = parse(text).unwrap();
     assert_eq!((m.version, m.target, m.files[0].path), ((9, 0), "sm_90", "k.cu"));
-    let (place, inlined_at) = (Place { file: 2, line: 261, column: 5 }, Some(Place { file: 1, line: 6, column: 28 }));
+    let (place, inlined_at) =
+        (SourcePosition { file: 2, line: 261, column: 5 }, Some(SourcePosition { file: 1, line: 6, column: 28 }));
     assert_eq!(m.functions[0].body.as_ref().unwrap()[0], Statement::Location { place, inlined_at });
 }
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::compare::read_failure;
 use crate::commands::{Console, Exit, Failure, write_file};
-use crate::compile::{self, Cache, Toolkit, Want};
+use crate::compile::{self, Cache, Requirement, Toolkit};
 use crate::journal::JOURNAL_FILE;
 use crate::manifest;
 use crate::model::{BodyPlan, CaseJob, CompileUnit, Records};
 use crate::plan::{self, PlanOptions};
 use crate::programs::Programs;
 use crate::project::Project;
-use crate::render::html::{Beside, Page, SourceFile, html};
+use crate::render::html::{Companions, Page, SourceFile, html};
 use crate::stored::{self, Source, Stored};
 
 /// The name of the file if the command line gives none.
@@ -27,7 +27,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
     for warning in found.iter().flat_map(|stored| &stored.warnings) {
         console.say(&format!("warning: {warning}"));
     }
-    let besides: Vec<Beside> = found.iter().map(|stored| beside(stored, console)).collect();
+    let besides: Vec<Companions> = found.iter().map(|stored| beside(stored, console)).collect();
     let both = found.iter().zip(&besides);
     let pages: Vec<Page<'_>> =
         both.map(|(stored, beside)| Page { place: &stored.place, records: &stored.records, beside }).collect();
@@ -39,7 +39,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
 }
 
 /// Returns what was found beside the records. A journal that cannot be read is reported and left out.
-fn beside(stored: &Stored, console: &mut Console) -> Beside {
+fn beside(stored: &Stored, console: &mut Console) -> Companions {
     let dir = Path::new(&stored.place);
     let journal = dir.join(JOURNAL_FILE);
     let samples = if journal.is_file() { stored::samples(&journal) } else { Ok(HashMap::new()) };
@@ -47,14 +47,14 @@ fn beside(stored: &Stored, console: &mut Console) -> Beside {
         console.say(&format!("warning: no samples: {error}"));
         HashMap::new()
     });
-    Beside { samples, sources: sources(dir, &stored.records) }
+    Companions { samples, sources: sources(dir, &stored.records) }
 }
 
 /// Returns the sources of the working tree that have the hash in the records.
 fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
     let wanted: BTreeSet<&str> =
         records.cases.iter().filter_map(|record| record.hashes.as_ref()).map(|hashes| hashes.source.as_str()).collect();
-    let toolkit = Cache::locate().ok().and_then(|cache| Toolkit::locate(Want::Pinned, &cache).ok());
+    let toolkit = Cache::locate().ok().and_then(|cache| Toolkit::locate(Requirement::Pinned, &cache).ok());
     let headers = toolkit.map(|toolkit| toolkit.include_dirs).unwrap_or_default();
     let mut found = BTreeMap::new();
     let (project, cases) = cases(dir, records).unwrap_or_default();

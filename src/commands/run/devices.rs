@@ -26,9 +26,9 @@ use crate::dispatch::shared::Shared;
 use crate::dispatch::{RunEnd, Urgency};
 use crate::format::{plural, seconds};
 use crate::host_lock::HostLock;
-use experiment::{Experiment, Unit};
+use experiment::{Experiment, WorkItem};
 use gpu::Gpu;
-use session::Sessions;
+use session::GpuJournals;
 use shared::Run;
 
 pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, Failure> {
@@ -93,11 +93,11 @@ fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
         let site = Site { ready: &ready, ordinal: gpu.target.ordinal(), toolkit, interrupt: run.interrupt };
         machine::known(&mut pool, site, &mut quiet)
     });
-    let sessions = Sessions::new(run, gpu, &ready, machine.unwrap_or_default());
+    let sessions = GpuJournals::new(run, gpu, &ready, machine.unwrap_or_default());
     if is_first && run.experiments.iter().any(|experiment| experiment.options.resume) {
         sessions.open_all();
     }
-    let mut groups = Shared::new(&run.queue, &run.groups, |unit: &Unit| sessions.begin(unit));
+    let mut groups = Shared::new(&run.queue, &run.groups, |unit: &WorkItem| sessions.begin(unit));
     let end = pool.run_supplied(&mut groups, &mut |event| sessions.emit(&event), run.interrupt);
     if run.interrupt.urgency() > Urgency::None {
         run.queue.close();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::commands::cli::{ReachArgs, RunArgs};
 use crate::commands::options::RunOptions;
-use crate::commands::session::{Both, Ended, compare, interrupt, run_one};
+use crate::commands::session::{BaseAndNew, Ended, compare, interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::Urgency;
 use crate::experiment::Manifest;
@@ -31,7 +31,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifests = load_all(&args.manifests, &args.trust.reach, console)?;
     let interrupt = interrupt()?;
     let mut lines: Vec<Line> = Vec::new();
-    let mut runs: Vec<Both> = Vec::new();
+    let mut runs: Vec<BaseAndNew> = Vec::new();
     for (path, manifest) in &manifests {
         let (experiment, started) = (manifest.name.clone(), Instant::now());
         if interrupt.urgency() > Urgency::None {
@@ -96,7 +96,7 @@ pub fn load_all<'a>(
         }
     }
     let message = faults.join("\n\n");
-    if faults.is_empty() { Ok(manifests) } else { Err(Failure { exit: Exit::Usage, message, is_drawn: true }) }
+    if faults.is_empty() { Ok(manifests) } else { Err(Failure { exit: Exit::Usage, message, is_rendered: true }) }
 }
 
 fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> Result<RunOptions, Failure> {
@@ -157,15 +157,15 @@ mod tests {
     use super::*;
 
     fn line(experiment: &str, exit: Option<Exit>) -> Line {
-        let ended = exit.map(|exit| Ended { exit, counts: "3 of 3 cases run.".to_owned(), both: None });
+        let ended = exit.map(|exit| Ended { exit, counts: "3 of 3 cases passed.".to_owned(), both: None });
         Line { experiment: experiment.to_owned(), ended, took: Duration::from_millis(1250) }
     }
 
     #[test]
     fn the_table_names_every_experiment_and_what_became_of_it() {
         let lines = [line("copy", Some(Exit::Success)), line("reduce", Some(Exit::CaseFailed)), line("late", None)];
-        let expected = "\ncopy    ok               1.2 s  3 of 3 cases run.\n\
-                        reduce  failed           1.2 s  3 of 3 cases run.\n\
+        let expected = "\ncopy    ok               1.2 s  3 of 3 cases passed.\n\
+                        reduce  failed           1.2 s  3 of 3 cases passed.\n\
                         late    not run          1.2 s\n\
                         1 of 3 experiments succeeded in 3.8 s.\n";
         assert_eq!(table(&lines), expected);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::conclude::finish;
 use super::destination::Destination;
-use super::ended::{Both, Ended};
+use super::ended::{BaseAndNew, Ended};
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
 use crate::commands::cli::{ReachArgs, RunArgs};
@@ -172,19 +172,19 @@ impl PlannedBase<'_> {
     }
 
     /// Adds the base's cases to the groups.
-    pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> Beside {
+    pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
             recorder.expect(manifest, plan, &base_name("", &self.base.label));
         }
         let mut joined = join(groups, self.groups, &self.base.label);
         joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));
-        Beside { label: self.base.label.clone(), place: self.base.place.clone(), joined, faults: self.faults }
+        BaseRun { label: self.base.label.clone(), place: self.base.place.clone(), joined, faults: self.faults }
     }
 }
 
 /// The cases of a base in the groups of a run.
 #[derive(Debug)]
-pub struct Beside {
+pub struct BaseRun {
     label: String,
     place: String,
     joined: Joined,
@@ -192,7 +192,7 @@ pub struct Beside {
     faults: Vec<String>,
 }
 
-impl Beside {
+impl BaseRun {
     /// Adds the base's variants to the beginning of a run.
     pub fn announce(&self, begun: &mut Event) {
         let Event::RunStarted { header, cases, .. } = begun else { return };
@@ -218,7 +218,7 @@ impl Beside {
         let counts = render::counts(&written.records);
         let stopped = match end {
             RunEnd::Complete => {
-                let both = Both {
+                let both = BaseAndNew {
                     together: self.together(&written.records, &destination.dir)?,
                     names: [self.place.clone(), options.manifest.display().to_string()],
                     faults: self.faults.clone(),
@@ -259,7 +259,7 @@ impl Beside {
 }
 
 /// Says how base and new compare, in one verdict on all runs.
-pub fn compare(runs: Vec<Both>, args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
+pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let against = &args.against;
     let options = Options {
         threshold: against.threshold,

@@ -56,7 +56,7 @@ pub fn finish(
     destination: &Destination,
 ) -> Result<Written, Failure> {
     let written = close(end, started, recorder, destination)?;
-    // What the machine lacks says nothing about the results of the run before.
+    // An environment failure must not overwrite the previous run's records.
     if matches!(end, RunEnd::Environment(_)) && destination.dir.join(journal::RECORDS_FILE).exists() {
         return Ok(written);
     }

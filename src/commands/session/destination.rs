@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::commands::options::{Kind, RunOptions};
-use crate::commands::{Failure, stays_here};
+use crate::commands::{Failure, refuse_path_outside};
 use crate::experiment::Manifest;
 use crate::format::slug;
 use crate::journal;
@@ -40,7 +40,7 @@ impl Destination {
     /// a plain run, which must not be mixed with variants of a base.
     pub fn may_be_written(&self, options: &RunOptions) -> Result<(), Failure> {
         if options.out.is_none() {
-            stays_here(&self.dir)?;
+            refuse_path_outside(&self.dir)?;
         }
         let (Some(base), Some(_)) = (&options.against.against, &options.out) else { return Ok(()) };
         // A file that cannot be read is not a report.

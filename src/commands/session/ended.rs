@@ -13,12 +13,12 @@ pub struct Ended {
     /// The counts of cases: `26 of 36 cases measured, every result checked; 10 invalid.`
     pub counts: String,
     /// Base and new, of a finished run with `--against`.
-    pub both: Option<Both>,
+    pub both: Option<BaseAndNew>,
 }
 
 /// A run that has measured base and new.
 #[derive(Debug)]
-pub struct Both {
+pub struct BaseAndNew {
     pub together: Together,
     /// The manifests of base and new.
     pub names: [String; 2],

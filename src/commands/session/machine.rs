@@ -3,7 +3,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::worker::gpu_words;
+use super::worker::selected_gpu_args;
 use crate::commands::Console;
 use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
 use crate::dispatch::calibrate::{Surveyor, identity};
@@ -74,7 +74,7 @@ pub fn store(cache: &Cache) -> Store {
 }
 
 fn surveyor(cache: Cache, site: Site<'_>) -> Result<Surveyor<'_>, String> {
-    let worker = gpu_words(site.ordinal);
+    let worker = selected_gpu_args(site.ordinal);
     let traced = worker.iter().cloned().chain(["--traced".into()]);
     Ok(Surveyor {
         traced_worker: WorkerSpec::of_this_program(traced),

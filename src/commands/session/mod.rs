@@ -32,10 +32,10 @@ pub use against::compare;
 pub use conclude::{breaks_claims, close, conclude, judge};
 pub use consent::HostCode;
 pub use destination::Destination;
-pub use ended::{Both, Ended};
+pub use ended::{BaseAndNew, Ended};
 pub use interrupt::interrupt;
 pub use outputs::outputs_of;
-pub use prepare::{Planned, Task, compile_ahead, get_ready, or_narrowing_fault};
+pub use prepare::{Planned, Task, compile_ahead, explain_empty_selection, get_ready};
 pub use recorder::Recorder;
 
 /// Runs one experiment, or a shard of it.
@@ -53,7 +53,7 @@ pub fn run_one(
         .map(|named| Base::find(named, &options.manifest, &options.trust.reach))
         .transpose()?;
     let mut worker = worker::start(options, interrupt, console)
-        .map_err(|failure| or_narrowing_fault(options, manifest, console, failure))?;
+        .map_err(|failure| explain_empty_selection(options, manifest, console, failure))?;
     let passes = Passes::prepare(options, manifest, &worker, console)?;
     let task = Task {
         options,

@@ -4,14 +4,14 @@ use super::prepare::Prepared;
 use super::worker::{self, Worker};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
-use crate::compile::{self, Cache, Want};
+use crate::compile::{self, Cache, Requirement};
 use crate::dispatch::feed::Ran;
 use crate::dispatch::{Interrupt, RunEnd};
 use crate::experiment::Manifest;
 use crate::model::{BackendKind, Event};
 use crate::profiler::memcheck::{self, Memcheck};
 use crate::profiler::pass::{self, Passed};
-use crate::profiler::{ProfilerError, Session};
+use crate::profiler::{ProfilerError, ProfilerSession};
 use crate::programs::Programs;
 
 /// The passes that are asked for and that the backend does not make by itself.
@@ -19,7 +19,7 @@ use crate::programs::Programs;
 pub struct Passes {
     memcheck: Option<Memcheck>,
     /// The profiler, or why there is none.
-    counting: Option<Result<Session, ProfilerError>>,
+    counting: Option<Result<ProfilerSession, ProfilerError>>,
 }
 
 impl Passes {
@@ -31,13 +31,13 @@ impl Passes {
         console: &mut Console,
     ) -> Result<Self, Failure> {
         let counts = options.passes.counters && worker.backend() == BackendKind::Cuda;
-        let counting = counts.then(|| Session::start(&Programs::of_this_machine(), &manifest.measure.metrics));
+        let counting = counts.then(|| ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics));
         Ok(Self { memcheck: memory_check(options, worker, console)?, counting })
     }
 
     /// Returns how counters are taken, in one sentence for the environment.
     pub fn counting_method(&self) -> Option<String> {
-        self.counting.as_ref().and_then(|session| session.as_ref().ok()).map(Session::method)
+        self.counting.as_ref().and_then(|session| session.as_ref().ok()).map(ProfilerSession::method)
     }
 
     /// Runs them, if the timings are complete. The jobs of the run are freed with this.
@@ -65,8 +65,9 @@ impl Passes {
             passed.add(&held, |key| work.held.lacks_counters(key));
             groups.extend(held);
             let emit = &mut |event: Event| recorder.emit(&event);
-            let open =
-                |session: &mut Session| worker::start_profiled(ordinal, session, interrupt).map(|worker| worker.pool);
+            let open = |session: &mut ProfilerSession| {
+                worker::start_profiled(ordinal, session, interrupt).map(|worker| worker.pool)
+            };
             match counting {
                 Ok(session) => end = pass::count(session, open, groups, &passed, emit, interrupt),
                 Err(why) => emit(pass::missing(&why)),
@@ -86,7 +87,7 @@ fn memory_check(options: &RunOptions, worker: &Worker, console: &mut Console) ->
         return Ok(None);
     };
     let failure = |why: &dyn std::fmt::Display| Failure::environment(format!("--memcheck: {why}"));
-    let want = Want::Gpu { driver, compute_capability: worker.ready.device.compute_capability };
+    let want = Requirement::Gpu { driver, compute_capability: worker.ready.device.compute_capability };
     let cache = Cache::locate().map_err(|e| failure(&e))?;
     let (programs, say) = (Programs::of_this_machine(), &mut |line: &str| console.say(line));
     let program = compile::sanitizer::ensure(want, &programs, &cache, options.network, say).map_err(|e| failure(&e))?;

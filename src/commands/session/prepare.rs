@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
-use super::against::{Base, Beside, PlannedBase};
+use super::against::{Base, BaseRun, PlannedBase};
 use super::consent::HostCode;
 use super::destination::Destination;
 use super::machine::{self, Site};
@@ -14,7 +14,7 @@ use super::recorder::Recorder;
 use super::worker::Worker;
 use crate::commands::options::{RunOptions, Target as Place};
 use crate::commands::{Console, Failure, templates};
-use crate::compile::{self, Cache, CompileOptions, Installed, Network, NvccOnDemand, Target, Toolkit, Want};
+use crate::compile::{self, Cache, CompileOptions, Installed, Network, NvccOnDemand, Requirement, Target, Toolkit};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
 use crate::dispatch::pending;
 use crate::dispatch::{Interrupt, Pool, Ready};
@@ -50,7 +50,7 @@ pub struct Prepared {
     pub recorder: Recorder,
     pub destination: Destination,
     /// The cases of the base, if there is one.
-    pub beside: Option<Beside>,
+    pub beside: Option<BaseRun>,
 }
 
 /// What is to be compiled and run.
@@ -234,7 +234,12 @@ pub fn compile_ahead(
 }
 
 /// Returns a fault of the narrowing, which comes before any other failure; otherwise `failure`.
-pub fn or_narrowing_fault(options: &RunOptions, manifest: &Manifest, console: &Console, failure: Failure) -> Failure {
+pub fn explain_empty_selection(
+    options: &RunOptions,
+    manifest: &Manifest,
+    console: &Console,
+    failure: Failure,
+) -> Failure {
     narrowing_fault(options, manifest).map_or(failure, |faults| console.faults(&faults))
 }
 
@@ -270,8 +275,8 @@ fn narrowing_fault(args: &RunOptions, manifest: &Manifest) -> Option<Diagnostics
 fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Toolkit, Failure> {
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
     let want = match worker.ready.driver_cuda {
-        Some(driver) => Want::Gpu { driver, compute_capability: worker.ready.device.compute_capability },
-        None => Want::Pinned,
+        Some(driver) => Requirement::Gpu { driver, compute_capability: worker.ready.device.compute_capability },
+        None => Requirement::Pinned,
     };
     let toolkit = Toolkit::ensure(want, &cache, options.network, &mut |line| console.say(line))
         .map_err(|e| Failure::environment(e.to_string()))?;

@@ -80,7 +80,7 @@ impl Recorder {
         Ok((Self { journal, progress, lines, expected_failures: Vec::new(), lost: None }, held))
     }
 
-    /// From now on, outcomes are compared with the failures that the manifest expects of their variants, whose names
+    /// Compares outcomes from now on with the failures that the manifest expects of their variants, whose names
     /// end in `suffix`.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str) {
         let failures_of = |variant: &crate::plan::PlannedVariant| {

@@ -13,7 +13,7 @@ use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
 use crate::host_lock::HostLock;
 use crate::model::{BackendKind, Event, GroupJob};
 use crate::profiler::memcheck::Memcheck;
-use crate::profiler::{ProfilerError, Session};
+use crate::profiler::{ProfilerError, ProfilerSession};
 use crate::{execute, machine};
 
 /// A started worker and what it opened.
@@ -36,11 +36,11 @@ pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console)
         Ok(Worker { pool, ready })
     };
     match &options.target {
-        Target::Gpu(ordinal) => open(gpu_words(*ordinal)).map_err(|error| failure(&error)),
+        Target::Gpu(ordinal) => open(selected_gpu_args(*ordinal)).map_err(|error| failure(&error)),
         Target::Simulator(name) => {
             open(simulator_words(name.as_deref(), options.sanitize)).map_err(|error| failure(&error))
         }
-        Target::Auto => match open(gpu_words(0)) {
+        Target::Auto => match open(selected_gpu_args(0)) {
             Err(StartError::Refused(why)) => {
                 let worker = open(simulator_words(None, options.sanitize)).map_err(|error| failure(&error))?;
                 let name = &worker.ready.device.name;
@@ -61,7 +61,7 @@ pub fn start_on(
 ) -> Result<Worker, Failure> {
     let mut words = match target {
         Target::Simulator(name) => simulator_words(name.as_deref(), sanitize),
-        Target::Auto | Target::Gpu(_) => gpu_words(target.ordinal()),
+        Target::Auto | Target::Gpu(_) => selected_gpu_args(target.ordinal()),
     };
     if !cores.is_empty() {
         words.extend(["--cores".into(), cores.to_string().into()]);
@@ -74,17 +74,21 @@ pub fn start_on(
 fn failure(error: &StartError) -> Failure {
     match error {
         // The user ended it: that is no fault of the machine.
-        StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_drawn: false },
+        StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_rendered: false },
         _ => Failure::environment(error.to_string()),
     }
 }
 
 /// Starts a worker of the GPU inside the profiler and waits until its device is open.
-pub fn start_profiled(ordinal: u32, session: &mut Session, interrupt: &Interrupt) -> Result<Worker, ProfilerError> {
+pub fn start_profiled(
+    ordinal: u32,
+    session: &mut ProfilerSession,
+    interrupt: &Interrupt,
+) -> Result<Worker, ProfilerError> {
     // In the profiler, `/proc/self/exe` is the profiler.
     let this = std::env::current_exe()
         .map_err(|e| ProfilerError::Start(format!("the path of this program is unknown: {e}")))?;
-    let mut words = gpu_words(ordinal);
+    let mut words = selected_gpu_args(ordinal);
     words.push("--profiled".into());
     let (pool, ready) = session.open(|session| session.worker(&this, words.clone()), interrupt)?;
     Ok(Worker { pool, ready })
@@ -95,12 +99,12 @@ pub fn start_memchecked(ordinal: u32, memcheck: &Memcheck, interrupt: &Interrupt
     // In compute-sanitizer, `/proc/self/exe` is compute-sanitizer.
     let this =
         std::env::current_exe().map_err(|source| StartError::Spawn { program: "/proc/self/exe".into(), source })?;
-    let words = gpu_words(ordinal).into_iter().chain(["--memchecked".into()]);
+    let words = selected_gpu_args(ordinal).into_iter().chain(["--memchecked".into()]);
     Pool::start(memcheck.worker(&this, words), interrupt).map(|(pool, _)| pool)
 }
 
 /// Returns the command line of a worker on this GPU.
-pub fn gpu_words(ordinal: u32) -> Vec<OsString> {
+pub fn selected_gpu_args(ordinal: u32) -> Vec<OsString> {
     vec!["__worker".into(), "--backend".into(), "cuda".into(), "--device".into(), ordinal.to_string().into()]
 }
 

@@ -9,7 +9,7 @@ use crate::commands::cli::SubmitArgs;
 use crate::commands::options::network;
 use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure};
-use crate::compile::{self, Cache, CompileOptions, Installed, Target, Toolkit, Want};
+use crate::compile::{self, Cache, CompileOptions, Installed, Requirement, Target, Toolkit};
 use crate::experiment::Manifest;
 use crate::format::{plural, seconds};
 use crate::model::{BackendKind, CaseHashes, CaseKey, CompileUnit, Environment, Machine};
@@ -20,14 +20,14 @@ use crate::project::Project;
 
 /// The kernels that are compiled before the job starts.
 #[derive(Debug)]
-pub struct Ahead {
+pub struct CompiledKernels {
     units: CompiledUnits,
     options: PlanOptions,
     /// The environment of the nodes, as far as it is known here: hashes of cases do not depend on it.
     environment: Environment,
 }
 
-impl Ahead {
+impl CompiledKernels {
     /// Returns the hashes of every case that compiles.
     pub fn hashes(&self, manifest: &Manifest) -> HashMap<CaseKey, CaseHashes> {
         let Ok(plan) = plan::expand(manifest, &self.options) else { return HashMap::new() };
@@ -42,12 +42,12 @@ pub fn compile(
     manifests: &[(&Path, Manifest)],
     described: &Described,
     console: &mut Console,
-) -> Result<Ahead, Failure> {
+) -> Result<CompiledKernels, Failure> {
     let environment = |error: &dyn std::fmt::Display| Failure::environment(error.to_string());
     let capability = described.device.compute_capability;
     let (target, want) = match described.backend {
         BackendKind::Cuda => (Target::Gpu(capability), gpu_toolkit(capability)),
-        BackendKind::Sim | BackendKind::Fake => (Target::Ptx(capability), Want::Pinned),
+        BackendKind::Sim | BackendKind::Fake => (Target::Ptx(capability), Requirement::Pinned),
     };
     let cache = Cache::locate().map_err(|e| environment(&e))?;
     let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
@@ -98,13 +98,13 @@ pub fn compile(
         counting_method: None,
         machine: Machine::default(),
     };
-    Ok(Ahead { units: compiled, options, environment })
+    Ok(CompiledKernels { units: compiled, options, environment })
 }
 
 /// Returns the toolkit for a GPU whose driver is on another machine.
-fn gpu_toolkit(compute_capability: (u32, u32)) -> Want {
+fn gpu_toolkit(compute_capability: (u32, u32)) -> Requirement {
     crate::backend::cuda::driver_version()
-        .map_or(Want::Pinned, |driver| Want::Gpu { driver: driver.cuda, compute_capability })
+        .map_or(Requirement::Pinned, |driver| Requirement::Gpu { driver: driver.cuda, compute_capability })
 }
 
 fn groups(options: &PlanOptions, manifest: &Manifest, console: &Console) -> Result<Vec<ResolvedGroup>, Failure> {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::ahead::Ahead;
+use super::ahead::CompiledKernels;
 use crate::cluster::{Job, finished_journal, mark_outdated};
 use crate::commands::Failure;
 use crate::experiment::Manifest;
@@ -17,7 +17,7 @@ pub fn mark(
     dir: &Path,
     job: &Job,
     manifests: &[(&Path, Manifest)],
-    ahead: &Ahead,
+    ahead: &CompiledKernels,
     submissions: u32,
 ) -> Result<(), Failure> {
     for (index, (_, manifest)) in manifests.iter().enumerate() {

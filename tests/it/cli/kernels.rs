@@ -64,7 +64,7 @@ fn two_kernels_are_compared_without_a_manifest_and_nothing_is_left_behind() {
         };
         assert!(out.lines().any(has_row), "{cells:?} is not in:\n{out}");
     }
-    assert!(out.contains("2 of 2 cases run"), "{out}");
+    assert!(out.contains("2 of 2 cases ran; 1 matches `old`, the reference"), "{out}");
     assert!(
         error.contains("input = f32[n], input, uniform from 0 to 1\nout = f32[n], output\nn = u32(n)\n"),
         "{error}"
@@ -87,7 +87,7 @@ fn a_kernel_of_half_as_many_threads_has_a_grid_of_its_own() {
         ["scale.cu", "-k", "old", "-k", "wide<2>", "--grid", "ceil_div(n, block)", "--grid", "ceil_div(n, 2 * block)"];
     let (code, out, error) = run(&folder(), &[&TRY[..], &words].concat());
     assert_eq!(code, Some(0), "{out}{error}");
-    assert!(out.contains("2 of 2 cases run"), "{out}");
+    assert!(out.contains("2 of 2 cases ran; 1 matches `old`, the reference"), "{out}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn init_writes_a_manifest_that_runs_and_replaces_none() {
     expect(&folder, &words, 2, &["experiments/scale.toml exists; name another file with --out"]);
     expect(&folder, &[&words[..], &["--force", "--n", "2**12"]].concat(), 0, &[]);
     let run = ["run", "experiments/scale.toml", "--backend", "sim", "--variant", "old", "--variant", "strided"];
-    expect(&folder, &run, 0, &["2 of 2 cases run"]);
+    expect(&folder, &run, 0, &["2 of 2 cases ran; 1 matches `old`, the reference"]);
 }
 
 #[test]
@@ -184,6 +184,6 @@ fn a_kernel_that_updates_a_buffer_is_compared_with_what_the_buffer_held() {
     let refused = ["read of 4 bytes", "(buffer `y` + 0), which was never written", "--arg y=inout"];
     expect(&folder, &attempt(&["-k", "passes_on"]), 1, &refused);
     expect(&folder, &attempt(&["-k", "plain", "-k", "passes_on", "--arg", "y=inout"]), 0, &["2 of 2 cases"]);
-    let square = ["out = f32[n * n], output", "1 of 1 cases run"];
+    let square = ["out = f32[n * n], output", "1 of 1 cases ran"];
     expect(&folder, &["try", "--backend", "sim", "--n", "50", "k.cu", "-k", "transpose"], 0, &square);
 }

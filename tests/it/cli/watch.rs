@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_mins(2);
 /// What ends a round.
 const WAITS: &str = "waiting for changes; Ctrl-C ends";
 
-const RIGHT: &str = "1 of 1 cases run, every result right";
+const RIGHT: &str = "1 of 1 cases passed";
 
 /// A run that watches a project, without a terminal. It ends with the value.
 struct Watched {

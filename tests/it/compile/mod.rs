@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, UnitResult, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, UnitResult, compile_all};
 use runner::model::{CodeKind, CompileUnit, Compiled};
 use tempfile::TempDir;
 
@@ -28,7 +28,8 @@ fn toolkit() -> &'static Toolkit {
     static TOOLKIT: OnceLock<Toolkit> = OnceLock::new();
     TOOLKIT.get_or_init(|| {
         let major = env::var("RUNNER_TEST_CUDA").map_or(13, |major| major.parse().unwrap());
-        Toolkit::ensure(Want::PinnedMajor(major), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap()
+        Toolkit::ensure(Requirement::PinnedMajor(major), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {})
+            .unwrap()
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use runner::compile::{Cache, Network, NvccOnDemand, Target, Toolkit, UnitResult, Want, compile_all};
+use runner::compile::{Cache, Network, NvccOnDemand, Requirement, Target, Toolkit, UnitResult, compile_all};
 
 use super::Bench;
 
@@ -30,7 +30,7 @@ const PARTS: [(&str, &str); 7] = [
 ];
 
 fn toolkit() -> Toolkit {
-    Toolkit::ensure(Want::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap()
+    Toolkit::ensure(Requirement::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap()
 }
 
 fn compile(bench: &Bench, nvcc: NvccOnDemand, target: Target) -> UnitResult {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use runner::compile::{Cache, CompileOptions, Network, Target, Toolkit, Want, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::model::CompileUnit;
 use simt::{LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, Trap, profiles};
 
@@ -19,7 +19,7 @@ fn ptx(name: &str, kernels: &[&str]) -> String {
 
 fn compile(name: &str, kernels: &[&str]) -> String {
     let cache = Cache::locate().unwrap();
-    let toolkit = Toolkit::ensure(Want::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
+    let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let unit = CompileUnit::from_kernels(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/kernels").join(name),
         kernels.iter().copied(),

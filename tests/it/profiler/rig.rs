@@ -13,7 +13,7 @@ use fake_backend::{FakeDevice, device_info, idle_group};
 use runner::backend::Device;
 use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
 use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, MarkedLaunch, Mismatch, Outcome};
-use runner::profiler::{Counted, ProfilerError, Session, Tally};
+use runner::profiler::{Counted, ProfilerError, ProfilerSession, Tally};
 use runner::programs::Programs;
 use tempfile::TempDir;
 
@@ -94,9 +94,9 @@ impl World {
         Self { folder }
     }
 
-    pub fn session(&self, extra: &[&str]) -> Session {
+    pub fn session(&self, extra: &[&str]) -> ProfilerSession {
         let extra: Vec<String> = extra.iter().map(|name| (*name).to_owned()).collect();
-        Session::start(&Programs::in_dirs([self.folder.path()]), &extra).unwrap()
+        ProfilerSession::start(&Programs::in_dirs([self.folder.path()]), &extra).unwrap()
     }
 
     /// What the false profiler writes in place of a table.
@@ -114,11 +114,11 @@ impl World {
     }
 
     /// Starts a worker inside the profiler.
-    pub fn open(&self, session: &mut Session) -> Result<Pool, ProfilerError> {
+    pub fn open(&self, session: &mut ProfilerSession) -> Result<Pool, ProfilerError> {
         let this = std::env::current_exe().unwrap();
         let script = "exec \"$0\" \"$1\" --exact --nocapture 3>&1 1>/dev/null";
         let words = ["-c".into(), script.into(), this.into_os_string(), OsString::from("profiler::rig::worker_entry")];
-        let worker = |session: &Session| {
+        let worker = |session: &ProfilerSession| {
             let mut spec = session.worker(Path::new("/bin/sh"), words.clone());
             spec.env.push((FOLDER.into(), self.folder.path().into()));
             spec.limits.grace = Duration::from_millis(500);
@@ -128,7 +128,7 @@ impl World {
     }
 
     /// Runs the groups inside the profiler.
-    pub fn count(&self, session: &mut Session, groups: Vec<GroupJob>) -> Pass {
+    pub fn count(&self, session: &mut ProfilerSession, groups: Vec<GroupJob>) -> Pass {
         let mut pool = self.open(session).unwrap();
         let interrupt = Interrupt::new();
         let mut tally = Tally::default();

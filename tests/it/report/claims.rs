@@ -139,7 +139,7 @@ fn a_condition_chooses_the_groups() {
 #[test]
 fn what_a_run_cannot_judge_is_not_applicable_with_its_reason() {
     for (text, why) in [
-        ("counter(\"gst_sectors\", \"a\") == 0", "no counter `gst_sectors` was taken: `--counters` takes them"),
+        ("counter(\"gst_sectors\", \"a\") == 0", "rerun with `--counters` for `gst_sectors`"),
         ("error_ulp(\"a\") < 1", "no error was taken of `a`: `error = true` in [check] takes it"),
         ("speedup(\"c\", \"a\") > 1", "`c` was not run"),
         ("time(\"a\") +", "it is not understood"),
@@ -149,7 +149,7 @@ fn what_a_run_cannot_judge_is_not_applicable_with_its_reason() {
         assert!(judged.unjudged[0].0.starts_with(why), "{text}: {:?}", judged.unjudged);
     }
     let elsewhere = Claim { backend: Some(BackendKind::Sim), ..claim("time(\"a\") > 0") };
-    assert_eq!(judge(elsewhere).unjudged[0].0, "it is about the backend sim");
+    assert_eq!(judge(elsewhere).unjudged[0].0, "it is for `--backend sim` only");
     let regime = Claim { regime: Some(Regime::Warm), ..claim("time(\"a\") > 0") };
     assert_eq!(judge(regime).unjudged[0].0, "`a` has no time");
 }
@@ -177,17 +177,17 @@ fn the_report_says_first_which_claims_are_broken() {
     let files = render::files(&records).unwrap();
     let (_, report) = files.last().unwrap();
     let lines: Vec<&str> = report.lines().skip_while(|line| !line.starts_with("**Claims:**")).take(7).collect();
-    assert_eq!(lines[0], "**Claims:** 1 broken, 1 undecided, 1 held, 2 not applicable.");
+    assert_eq!(lines[0], "**Claims:** 1 broken, 1 undecided, 1 held, 2 not judged.");
     assert_eq!(lines[2], "- ✗ **broken**: `counter(\"gld_sectors\", \"a\") == 1` where `n > 1`: 2");
     assert!(
-        lines[3].starts_with("- ? undecided: `time(\"wide\") > 0.1`: in 1 of 2 groups, 0.100 (0.0"),
+        lines[3].starts_with("- ? undecided: `time(\"wide\") > 0.1`: in 1 of 2 groups: 0.100 (0.0"),
         "{}",
         lines[3]
     );
-    assert_eq!(lines[4], "- ✓ held: `speedup(\"b\", \"a\") >= 2`: in all 2 groups, closest 2 at n = 1, cold");
+    assert_eq!(lines[4], "- ✓ held: `speedup(\"b\", \"a\") >= 2`: in all 2 groups; tightest: 2 at n = 1, cold");
     let why = "no error was taken of `a`: `error = true` in [check] takes it";
     let why = why.replace('[', "\\[").replace(']', "\\]");
-    assert_eq!(lines[5], format!("- – not applicable ({why}): `error_ulp(\"a\") < 1`, `error_ulp(\"a\") < 2`"));
+    assert_eq!(lines[5], format!("- – not judged ({why}): `error_ulp(\"a\") < 1`, `error_ulp(\"a\") < 2`"));
 }
 
 #[test]

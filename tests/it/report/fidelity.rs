@@ -133,7 +133,7 @@ fn counters_of_hardware_are_labelled_so_and_stand_beside_times_that_they_have_no
     counted.environment.counting_method = Some("Nsight Compute 2025.3.1".to_owned());
     let page = file(&counted, "report.md").replace('\u{a0}', " ");
     assert!(!page.contains("Simulated"), "{page}");
-    for words in ["**Instructions, counted by the hardware**", "Hardware counters are from Nsight Compute 2025.3.1"] {
+    for words in ["**Instructions (hardware counters)**", "Hardware counters are from Nsight Compute 2025.3.1"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert!(page.contains("gpu_time 5.12 µs"), "{page}");

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use runner::analyse;
 use runner::journal::Journal;
 use runner::model::{Event, Records};
-use runner::render::html::{Beside, Page, SourceFile, html};
+use runner::render::html::{Companions, Page, SourceFile, html};
 
 use super::fixture::{self, Run};
 
@@ -16,7 +16,7 @@ fn records(run: &Run) -> Records {
     analyse::records(&run.events).unwrap()
 }
 
-fn page(records: &Records, beside: &Beside) -> String {
+fn page(records: &Records, beside: &Companions) -> String {
     html(&[Page { place: "reports/one", records, beside }]).unwrap()
 }
 
@@ -77,8 +77,8 @@ fn rows(dom: &str) -> Vec<Vec<String>> {
 #[test]
 fn the_same_records_give_the_same_file_which_needs_no_network() {
     let records = records(&fixture::reduce());
-    let page = page(&records, &Beside::default());
-    assert!(page == self::page(&records, &Beside::default()));
+    let page = page(&records, &Companions::default());
+    assert!(page == self::page(&records, &Companions::default()));
     for remote in ["src=", "@import", "fetch(", "XMLHttpRequest", "<link"] {
         assert!(!page.contains(remote), "{remote}");
     }
@@ -91,7 +91,7 @@ fn the_same_records_give_the_same_file_which_needs_no_network() {
 #[test]
 fn every_case_is_embedded_once_with_its_time_in_nanoseconds() {
     let records = records(&fixture::reduce());
-    let data = data(&page(&records, &Beside::default()));
+    let data = data(&page(&records, &Companions::default()));
     assert_eq!(data["rows"], 80);
     let time = data["columns"].as_array().unwrap().iter().find(|column| column["key"] == "time").unwrap();
     for (record, value) in records.cases.iter().zip(time["values"].as_array().unwrap()) {
@@ -113,7 +113,7 @@ fn markup_in_names_and_texts_is_shown_and_never_obeyed() {
         record.case.key.variant = hostile.to_owned();
     }
     let source = SourceFile { name: hostile.to_owned(), text: hostile.to_owned() };
-    let beside = Beside { sources: [("0".to_owned(), vec![source])].into(), ..Beside::default() };
+    let beside = Companions { sources: [("0".to_owned(), vec![source])].into(), ..Companions::default() };
     let page = page(&records, &beside);
     assert!(!page.contains("<script>alert") && !page.contains("<img"), "{page}");
     // The data of the report and the script of the page.

@@ -227,7 +227,7 @@ fn a_simulated_report_begins_with_what_counts_least_and_lists_what_was_not_count
         "- **`interleaved`** executes the fewest warp instructions: 0.250 times as many as `neighbored`.\n- 2 of 2";
     assert!(report.contains(finding), "{report}");
     assert!(
-        report.contains("**Branches and barriers**, in all rows branch_efficiency 68.75 % · no barriers."),
+        report.contains("**Branches and barriers**, in all rows branch_efficiency 68.75 % · zero: barriers."),
         "{report}"
     );
 }
@@ -235,7 +235,7 @@ fn a_simulated_report_begins_with_what_counts_least_and_lists_what_was_not_count
 #[test]
 fn right_results_beside_wrong_ones_are_not_called_all() {
     let report = file(&records(&fixture::faults()), "report.md");
-    assert!(report.contains("each of these right") && !report.contains("every result right"), "{report}");
+    assert!(report.contains("measured and right") && !report.contains("every result right"), "{report}");
     assert!(report.contains("1 compile error,"), "{report}");
 }
 

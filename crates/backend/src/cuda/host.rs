@@ -66,7 +66,7 @@ impl Drop for PooledMemory<'_> {
 }
 
 /// An argument that is the address of fresh memory.
-struct Place {
+struct FreshArgument {
     step: usize,
     argument: usize,
     /// The index of the buffer among those that the batch's runs allocate.
@@ -103,14 +103,14 @@ fn run<'a>(
     context: &Context,
     stream: &'a Stream,
     wanted: &[(usize, Allocation)],
-    places: &[Place],
+    places: &[FreshArgument],
     body: &mut [Operation<'_>],
     memory: &mut Vec<Fresh<'a>>,
 ) -> Result<(), DeviceError> {
     for (bytes, how) in wanted {
         memory.push(Fresh::alloc(*how, *bytes, context, stream)?);
     }
-    for Place { step, argument, fresh } in places {
+    for FreshArgument { step, argument, fresh } in places {
         if let Some(arguments) = step_of(body, *step).and_then(Operation::arguments_mut) {
             arguments.set(*argument, memory[*fresh].address());
         }
@@ -128,7 +128,7 @@ fn step_of<'b, 'a>(body: &'b mut [Operation<'a>], step: usize) -> Option<&'b mut
     }
 }
 
-fn places(batch: &TimedBatch) -> Vec<Place> {
+fn places(batch: &TimedBatch) -> Vec<FreshArgument> {
     let mut places = Vec::new();
     for (step, made) in batch.steps.iter().enumerate() {
         let args = match made {
@@ -138,7 +138,7 @@ fn places(batch: &TimedBatch) -> Vec<Place> {
         };
         for (argument, given) in args.iter().enumerate() {
             let fresh = batch.series.fresh.iter().position(|(id, _)| *given == LaunchArg::Buffer(*id));
-            places.extend(fresh.map(|fresh| Place { step, argument, fresh }));
+            places.extend(fresh.map(|fresh| FreshArgument { step, argument, fresh }));
         }
     }
     places

@@ -5,10 +5,10 @@
 pub enum Cuda {
     /// Only the clock observes the launches.
     Timed,
-    /// By the clock and by CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
+    /// The clock observes the launches, and so do CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
     /// slows what it traces. Devices cannot be opened if no supported CUPTI is found.
     Traced,
-    /// By a profiler, inside which the process runs: launches are marked for it, and times are not taken, since a
+    /// The process runs inside a profiler, which observes the launches: launches are marked for it, and times are not taken, since a
     /// profiler distorts them.
     Profiled,
     /// The process runs inside compute-sanitizer, which observes the launches. Buffers have no guard zones, whose bytes

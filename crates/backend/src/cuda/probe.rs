@@ -42,7 +42,7 @@ pub(super) struct Probe {
 pub(super) type Filled = (sys::CUdeviceptr, u8, usize);
 
 /// A piece of an output, and the byte that it was filled with.
-type Place = (sys::CUdeviceptr, usize, u8);
+type FilledPiece = (sys::CUdeviceptr, usize, u8);
 
 impl Probe {
     pub fn new() -> Result<Self, DeviceError> {
@@ -96,7 +96,7 @@ impl Probe {
 }
 
 /// Returns the places in the outputs that are looked at.
-fn places(filled: &[Filled]) -> Vec<Place> {
+fn places(filled: &[Filled]) -> Vec<FilledPiece> {
     let filled: Vec<Filled> = filled.iter().copied().filter(|(.., bytes)| *bytes > 0).take(PLACES).collect();
     let each = PLACES / filled.len().max(1);
     let places_in = |(address, byte, bytes): Filled| {
@@ -108,7 +108,7 @@ fn places(filled: &[Filled]) -> Vec<Place> {
 }
 
 /// Queues copies of places to pinned memory.
-fn read(places: &[Place], to: &PinnedMemory, stream: &Stream) -> Result<(), DeviceError> {
+fn read(places: &[FilledPiece], to: &PinnedMemory, stream: &Stream) -> Result<(), DeviceError> {
     places.iter().enumerate().try_for_each(|(nth, (address, len, _))| {
         // SAFETY: the pinned memory has PLACES pieces, of which this one begins within it.
         let to = unsafe { to.host().as_ptr().add(nth * PIECE) };

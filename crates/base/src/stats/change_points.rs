@@ -183,7 +183,7 @@ impl Series {
     }
 }
 
-/// In how many ways two parts can be chosen in `n` values, the first at their beginning.
+/// Returns the number of ways in which two parts can be chosen in `n` values, the first at their beginning.
 fn candidates(n: usize) -> f64 {
     let free = (n + 1).saturating_sub(2 * LEAST_PART) as f64;
     (free * (free + 1.0) / 2.0).max(1.0)

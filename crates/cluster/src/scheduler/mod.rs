@@ -82,7 +82,7 @@ pub trait Queue {
     fn outcome(&self, state: &str) -> Outcome;
 
     /// Returns where this process runs.
-    fn place(&self) -> Place;
+    fn place(&self) -> Placement;
 
     /// Starts the task again that this process belongs to, not on the excluded node. The scheduler then ends this
     /// process.
@@ -122,7 +122,7 @@ pub enum Outcome {
 
 /// Where the scheduler runs this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Placement {
     /// The scheduler's name of the task; empty if it has none.
     pub id: String,
     /// The node.
@@ -131,7 +131,7 @@ pub struct Place {
     pub restart: u32,
 }
 
-impl Place {
+impl Placement {
     /// Returns the place of a process that its scheduler says nothing about.
     pub fn of_host() -> Self {
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -7,7 +7,8 @@ use std::env;
 use std::process::Command;
 
 use super::{
-    Answer, Outcome, Part, Place, Queue, QueueError, Scheduler, Script, ScriptError, Seen, given, lines, quoted_path,
+    Answer, Outcome, Part, Placement, Queue, QueueError, Scheduler, Script, ScriptError, Seen, given, lines,
+    quoted_path,
 };
 
 /// Slurm's default, where it does not say.
@@ -122,12 +123,12 @@ impl Queue for Slurm {
         }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> Placement {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let element = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
         let element = element.map(|(job, task)| format!("{job}_{task}"));
-        let host = Place::of_host();
-        Place {
+        let host = Placement::of_host();
+        Placement {
             id: element.or_else(|| variable("SLURM_JOB_ID")).unwrap_or(host.id),
             node: variable("SLURMD_NODENAME").unwrap_or(host.node),
             restart: variable("SLURM_RESTART_COUNT").and_then(|count| count.parse().ok()).unwrap_or(host.restart),

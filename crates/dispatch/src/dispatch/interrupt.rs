@@ -25,7 +25,7 @@ pub enum Urgency {
     None,
     /// The run ends after the current launch.
     Soon,
-    /// At once; what is under way is lost.
+    /// The run ends at once; what is under way is lost.
     Now,
 }
 

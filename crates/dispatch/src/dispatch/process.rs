@@ -72,9 +72,9 @@ pub struct Limits {
     pub grace: Duration,
     /// The time that the worker may be silent between steps.
     pub silence: Duration,
-    /// For all attempts together to start another after one died.
+    /// The time for all attempts together to start another worker after one died.
     pub restart: Duration,
-    /// To exit after it closed its replies. A profiler around it writes its results in this time.
+    /// The time that a worker may take to exit after it closed its replies. A profiler around it writes its results in this time.
     pub exit: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Reads hardware counters through Nsight Compute.
 //!
 //! A worker process runs inside `ncu`, which counts the launches between the worker's marks, replaying each as often as
-//! the wanted metrics need, with its memory restored. [`Session`] starts such a worker and reads what `ncu`
+//! the wanted metrics need, with its memory restored. [`ProfilerSession`] starts such a worker and reads what `ncu`
 //! wrote; [`Tally`] assigns its rows to the launches of the cases. Nothing is timed or judged here, and an unavailable
 //! counter is reported as missing. [`memcheck`] runs a worker inside compute-sanitizer in the same way.
 
@@ -16,7 +16,7 @@ mod tally;
 
 use std::path::PathBuf;
 
-pub use session::Session;
+pub use session::ProfilerSession;
 pub use table::{Row, Table, read as read_table};
 pub use tally::{Counted, Tally};
 

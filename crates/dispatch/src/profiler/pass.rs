@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Counted, ProfilerError, Session, Tally};
+use super::{Counted, ProfilerError, ProfilerSession, Tally};
 use crate::dispatch::{Interrupt, Pool, RunEnd};
 use crate::model::{CaseKey, Event, GroupJob, Note, Outcome};
 
@@ -45,8 +45,8 @@ impl Passed {
 /// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. A profiler that
 /// fails costs the counters only; an interrupt ends the run.
 pub fn count(
-    mut session: Session,
-    open: impl FnOnce(&mut Session) -> Result<Pool, ProfilerError>,
+    mut session: ProfilerSession,
+    open: impl FnOnce(&mut ProfilerSession) -> Result<Pool, ProfilerError>,
     groups: Vec<GroupJob>,
     passed: &Passed,
     emit: Emit<'_>,
@@ -86,7 +86,7 @@ pub fn missing(why: &impl ToString) -> Event {
 }
 
 /// Emits what the profiler counted, case by case, and what it did not count.
-pub fn conclude(tally: Tally, session: &Session, emit: Emit<'_>) {
+pub fn conclude(tally: Tally, session: &ProfilerSession, emit: Emit<'_>) {
     if !session.unknown().is_empty() {
         emit(missing(&format!("`ncu` has no {} on this GPU", session.unknown().join(", "))));
     }

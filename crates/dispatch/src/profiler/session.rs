@@ -15,7 +15,7 @@ use crate::programs::Programs;
 
 /// Profiling of one run: where the profiler is, what it is asked for, where it writes.
 #[derive(Debug)]
-pub struct Session {
+pub struct ProfilerSession {
     program: PathBuf,
     version: String,
     /// The names that the profiler has for what is wanted, those of the vocabulary first.
@@ -26,7 +26,7 @@ pub struct Session {
     folder: TempDir,
 }
 
-impl Session {
+impl ProfilerSession {
     /// Finds the profiler. `extra` are metrics by the profiler's names, besides those of the vocabulary.
     pub fn start(programs: &Programs, extra: &[String]) -> Result<Self, ProfilerError> {
         let program = programs.find("ncu").ok_or(ProfilerError::NotFound)?;

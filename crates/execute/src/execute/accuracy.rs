@@ -19,7 +19,7 @@ pub struct Errors {
     abs: f64,
     rel: f64,
     ulp: f64,
-    /// Of the relative errors.
+    /// The sum of the relative errors.
     sum: f64,
     /// Elements that have a relative error.
     count: u64,

@@ -48,7 +48,7 @@ pub struct Buffer {
     /// The module whose variable it is, and the mangled name of that.
     variable: Option<(ModuleId, String)>,
     pub id: BufferId,
-    /// Its first content in each set of inputs; one if all sets share it, none if it has no content.
+    /// The first content in each set of inputs; one if all sets share it, none if the buffer has no content.
     pub contents: Vec<Content>,
 }
 
@@ -78,7 +78,7 @@ impl Buffer {
         self.has_content() && (self.plan.access == Access::InOut || self.is_symbol())
     }
 
-    /// Its first content in a set of inputs.
+    /// Returns the first content in a set of inputs.
     pub fn content(&self, set: usize) -> Option<&Content> {
         self.contents.get(set).or(self.contents.first())
     }

@@ -13,7 +13,7 @@ use crate::model::{CaseJob, Crowded, Event, ExpectPlan, LaunchRecord, Note, Outc
 
 /// A case whose code is loaded and whose memory is allocated.
 pub struct ReadyCase<'a> {
-    /// Its place in the group.
+    /// The index of the case in its group.
     pub place: usize,
     pub job: &'a CaseJob,
     pub body: Body,
@@ -69,7 +69,7 @@ impl ReadyCase<'_> {
         self.device_body().map_or(&[], |body| &body.steps)
     }
 
-    /// Its buffers on the device.
+    /// Returns the buffers of the case on the device.
     pub fn slots(&self) -> Vec<Slot> {
         self.device_body().map_or_else(Vec::new, |body| body.slots.iter().map(|(_, slot)| *slot).collect())
     }

@@ -36,7 +36,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Its state before a launch is that of the loaded module only if it is restored.
+    /// Returns whether the variable is restored before a launch, so that its state is that of the loaded module.
     pub fn is_restored(&self) -> bool {
         self.written != Some(false)
     }

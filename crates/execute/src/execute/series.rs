@@ -30,7 +30,7 @@ const MOST_STEPS: usize = 384;
 const MOST_COLD: u32 = 32;
 /// A kernel below so many nanoseconds is short: how its time changes over a cycle of the device would show.
 const SHORT: f64 = 50e3;
-/// Of the precision, what the clock's tick may take.
+/// The fraction of the precision that the clock's tick may take.
 const SHARE_OF_TICK: f64 = 0.125;
 /// Most sets of buffers.
 const MOST_SETS: usize = 32;
@@ -148,7 +148,7 @@ pub fn working_set(bench: &Bench<'_>, case: &ReadyCase<'_>) -> u64 {
     case.slots().into_iter().filter_map(|slot| bench.store.get(slot)).map(|buffer| buffer.plan.bytes().0).sum()
 }
 
-/// The same step on other buffers.
+/// Returns the step with other buffers.
 fn move_step(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     let other = |id: BufferId| pairs.iter().find(|(from, _)| *from == id).map_or(id, |(_, to)| *to);
     let argument = |argument: &LaunchArg| match argument {

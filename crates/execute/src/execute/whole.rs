@@ -12,7 +12,7 @@ const BLOCK: usize = 1 << 16;
 /// Sums over elements.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
-    /// Of the squares of errors and of expected values.
+    /// The sums of the squares of errors and of expected values.
     squares: (f64, f64),
     /// The greatest absolute error and expected value.
     greatest: (f64, f64),

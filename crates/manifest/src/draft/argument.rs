@@ -79,7 +79,7 @@ impl Wish {
 
 /// A parameter of all kernels, and what it gets.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct DraftParameter {
     /// The name that the first kernel gives it.
     pub name: String,
     pub element: ElementType,
@@ -92,7 +92,7 @@ pub enum What {
     Number { value: String },
 }
 
-impl Place {
+impl DraftParameter {
     pub const fn is_buffer(&self) -> bool {
         matches!(self.what, What::Buffer { .. })
     }
@@ -130,7 +130,7 @@ pub fn place(
     types: &[Vec<(String, String)>],
     position: usize,
     wish: &Wish,
-) -> Result<Place, String> {
+) -> Result<DraftParameter, String> {
     let parameters = || {
         let kernels = request.kernels.iter().zip(types);
         kernels.filter_map(|(wanted, types)| Some((wanted, types, wanted.signature.parameters.get(position)?)))
@@ -172,7 +172,7 @@ pub fn place(
             fill: wish.fill.clone().unwrap_or_else(|| default_fill(element)),
         }
     };
-    Ok(Place { name, element, what })
+    Ok(DraftParameter { name, element, what })
 }
 
 /// Returns what the buffer of a pointer that is not const is for, by what the bodies of the kernels do with it.

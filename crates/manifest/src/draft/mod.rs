@@ -10,7 +10,7 @@ mod triton;
 
 pub use triton::TritonKernel;
 
-use argument::{Place, Wish, dimensions, place};
+use argument::{DraftParameter, Wish, dimensions, place};
 
 use super::cuda_source::tokens;
 use super::signature::{Signature, TemplateParameter, joined, split};
@@ -55,7 +55,7 @@ pub struct Request {
 pub struct Draft {
     name: String,
     n: Vec<String>,
-    places: Vec<Place>,
+    places: Vec<DraftParameter>,
     variants: Vec<Variant>,
     tolerance: Option<f64>,
     /// Whether buffers have `n * n` elements.
@@ -82,7 +82,7 @@ impl Draft {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<DraftParameter> = Vec::new();
         let count = request.kernels.first().map_or(0, |wanted| wanted.signature.parameters.len());
         for (position, wish) in wishes.into_iter().take(count).enumerate() {
             match place(request, &types, position, &wish) {
@@ -91,7 +91,7 @@ impl Draft {
             }
         }
         let variants = variants(request, &mut faults);
-        if request.kernels.len() > 1 && faults.is_empty() && !places.iter().any(Place::is_output) {
+        if request.kernels.len() > 1 && faults.is_empty() && !places.iter().any(DraftParameter::is_output) {
             faults.push(
                 "no parameter is an output, so that nothing can be compared: the pointers are const; name one with \
                  --arg NAME=out"
@@ -109,7 +109,7 @@ impl Draft {
 
     /// Returns what was taken for each parameter, in lines.
     pub fn assumptions(&self) -> Vec<String> {
-        self.places.iter().map(Place::assumption).collect()
+        self.places.iter().map(DraftParameter::assumption).collect()
     }
 }
 
@@ -196,7 +196,7 @@ fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
 }
 
 /// Returns the place with a name that a buffer may have and that nothing else has.
-fn unique(mut place: Place, before: &[Place]) -> Place {
+fn unique(mut place: DraftParameter, before: &[DraftParameter]) -> DraftParameter {
     let is_free = |name: &str| {
         let is_shared = before.iter().any(|other| other.name == name && other.is_buffer());
         may_name_buffer(name) && !["n", "block"].contains(&name) && !is_shared

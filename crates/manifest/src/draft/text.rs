@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::argument::{Fill, Place, What};
+use super::argument::{DraftParameter, Fill, What};
 use super::{Draft, Variant};
 
 /// Sizes if none is asked for: for a GPU, and for the simulator.
 const SIZES: [&str; 2] = ["2**24", "2**16"];
 
-/// The same where it is the side of a square.
+/// Sizes if the size is the side of a square and none is asked for.
 const SIDES: [&str; 2] = ["2**12", "2**8"];
 
 impl Draft {
@@ -85,7 +85,7 @@ impl Draft {
 
     /// The least work, if every element were touched once: a comment, since no signature tells.
     fn work(&self, out: &mut Writer) {
-        let size = |place: &Place| match &place.what {
+        let size = |place: &DraftParameter| match &place.what {
             What::Buffer { len, .. } => Some(format!("{} * ({len})", place.element.size())),
             What::Number { .. } => None,
         };
@@ -110,7 +110,7 @@ impl Draft {
         }
         let block = if is_plain { "[\"block\"]".to_owned() } else { list(block) };
         out.line(&format!("grid   = {}\nblock  = {block}", list(grid)));
-        let argument = |Place { name, element, what }: &Place| match what {
+        let argument = |DraftParameter { name, element, what }: &DraftParameter| match what {
             What::Buffer { .. } => quoted(name),
             What::Number { value } => quoted(&format!("{element}({value})")),
         };
@@ -119,7 +119,7 @@ impl Draft {
     }
 }
 
-fn buffer(out: &mut Writer, Place { name, element, what }: &Place) {
+fn buffer(out: &mut Writer, DraftParameter { name, element, what }: &DraftParameter) {
     let What::Buffer { role, len, fill } = what else { return };
     out.gap(match (role.is_filled(), role.is_output()) {
         (true, false) => {

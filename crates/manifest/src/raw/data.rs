@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{Expr, Ref, Text};
 use crate::model::{Access, Allocation, ElementType, Vary};
-use crate::read::{At, Must, Read, Reader, read_by_kind, read_word, table};
+use crate::read::{At, Read, Reader, Required, read_by_kind, read_word, table};
 
 table! {
     /// One buffer of device memory.
@@ -27,7 +27,7 @@ table! {
         /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, a vector such as `float4`, or a
         /// template that gives one.
         #[schemars(extend("pattern" = element_pattern()))]
-        pub r#type: Must<Text>,
+        pub r#type: Required<Text>,
         /// The number of elements; by default that of the file or list in `fill`.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = 1))]
         pub len: Option<Expr>,
@@ -189,7 +189,7 @@ table! {
     /// A file of lines.
     pub struct RawPrintedFile {
         /// A text file, relative to the manifest's folder. Kernels must print each of its lines.
-        pub file: Must<Text>,
+        pub file: Required<Text>,
     }
 }
 

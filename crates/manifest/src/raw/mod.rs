@@ -25,14 +25,14 @@ pub use variant::{
 
 use crate::model::{KernelCompiler, Regime, Span};
 
-use super::read::{At, Must, Named, Read, Reader, read_by_kind, table};
+use super::read::{At, Named, Read, Reader, Required, read_by_kind, table};
 
 table! {
     /// An experiment: which implementation of a GPU kernel is faster, by how much, and is its result correct?
     #[schemars(title = "runner experiment")]
     pub struct RawManifest {
         /// The question and how to answer it.
-        pub experiment: Must<At<RawExperiment>>,
+        pub experiment: Required<At<RawExperiment>>,
         /// Named lists of values; the matrix is their Cartesian product.
         pub axes: Option<Named<At<RawAxis>>>,
         /// Rules that exclude or add points of the product.
@@ -52,7 +52,7 @@ table! {
         pub measure: Option<At<RawMeasure>>,
         /// The implementations under comparison.
         #[schemars(extend("minItems" = 1))]
-        pub variant: Must<Vec<At<RawVariant>>>,
+        pub variant: Required<Vec<At<RawVariant>>>,
         /// Statements about the results, which every run judges.
         pub claim: Option<Vec<At<RawClaim>>>,
     }
@@ -66,7 +66,7 @@ table! {
     pub struct RawExperiment {
         /// The experiment's name and its folder of reports: letters, digits, `-` and `_`.
         #[schemars(extend("pattern" = "^[A-Za-z0-9_-]+$"))]
-        pub name: Must<At<String>>,
+        pub name: Required<At<String>>,
         /// The title of the report; by default the name.
         pub title: Option<At<String>>,
         /// The question at the beginning of the report: a paragraph of Markdown.
@@ -159,9 +159,9 @@ table! {
     /// Cells to exclude, and why.
     pub struct RawExclude {
         /// An expression that is true for the cells to exclude.
-        pub when: Must<Expr>,
+        pub when: Required<Expr>,
         /// The reason, for the report.
-        pub why: Must<At<String>>,
+        pub why: Required<At<String>>,
     }
 }
 
@@ -223,7 +223,7 @@ table! {
     /// A statement about the results, which every run judges.
     pub struct RawClaim {
         /// A comparison of results: `speedup("vector", "neighbored") >= 5`.
-        pub that: Must<ClaimText>,
+        pub that: Required<ClaimText>,
         /// A condition on the axes that a group shares; by default the claim is about every group.
         pub r#where: Option<Expr>,
         /// The regime that it is about; by default every one that was measured.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::experiment::{Expression, LaunchSpec, LoopSpec};
 use crate::model::{Failure, KernelCompiler, SanitizerClass};
-use crate::read::{At, Inline, Must, Named, Read, Reader, Table as _, read_word, table};
+use crate::read::{At, Inline, Named, Read, Reader, Required, Table as _, read_word, table};
 
 table! {
     /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues
@@ -20,7 +20,7 @@ table! {
     #[schemars(extend("oneOf" = bodies()))]
     pub struct RawVariant {
         /// The variant's name, which must use every axis of the variant: `"unroll{u}"`.
-        pub name: Must<Text>,
+        pub name: Required<Text>,
         /// Axes of this variant only. Each of their points is a variant.
         pub axes: Option<Named<At<RawAxis>>>,
         /// Conditions that must be true. Otherwise the case is excluded, with the condition as the reason.
@@ -130,7 +130,7 @@ table! {
     /// What the sanitizer does not look for in a variant.
     pub struct RawSanitize {
         /// The classes that are off; or, for all of them, the reason.
-        pub off: Must<At<RawOff>>,
+        pub off: Required<At<RawOff>>,
         /// Why these classes are off: shown in the report.
         pub reason: Option<At<String>>,
     }
@@ -163,7 +163,7 @@ table! {
     /// How the simulator runs a variant; a GPU always runs it whole.
     pub struct RawSimulate {
         /// All blocks, or a sample of them: what these wrote is checked, and their counts are scaled.
-        pub blocks: Must<At<RawBlocks>>,
+        pub blocks: Required<At<RawBlocks>>,
     }
 }
 
@@ -256,7 +256,7 @@ table! {
     /// A buffer that stays in the L2 during a launch.
     pub struct RawPersist {
         /// The buffer.
-        pub buffer: Must<At<String>>,
+        pub buffer: Required<At<String>>,
         /// The fraction of its lines to which this applies; 1 by default.
         pub ratio: Option<Expr>,
     }
@@ -298,7 +298,7 @@ table! {
     pub struct RawBuiltin {
         /// Device-to-device copies, one after the other: `[["from", "to"], …]`.
         #[schemars(extend("minItems" = 1))]
-        pub memcpy: Must<At<Vec<At<[At<String>; 2]>>>>,
+        pub memcpy: Required<At<Vec<At<[At<String>; 2]>>>>,
     }
     later {
         "memset": "filling memory through the driver",

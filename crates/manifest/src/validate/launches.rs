@@ -28,7 +28,7 @@ use sources::{compiled_already, linked, source_file, unlinked};
 pub use steps::no_graph;
 
 /// What the checks of one launch have in common.
-struct Place<'a> {
+struct LaunchContext<'a> {
     /// The span of the variant's table.
     span: &'a Span,
     names: &'a Names,
@@ -69,7 +69,7 @@ pub fn host(
         ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
     }
     let axes = declared.axes_of(Some(variant));
-    let place = Place { span: &raw.span, names: &variant.names, axes, variant, declared };
+    let place = LaunchContext { span: &raw.span, names: &variant.names, axes, variant, declared };
     if launch.source.is_none() && !ctx.refused(&raw.span, "source") {
         ctx.fault(missing("source", Some(&raw.span), "variant"));
     }
@@ -100,7 +100,7 @@ pub fn host(
 pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let shared = &raw.value.kernel.0;
     let axes = declared.axes_of(Some(variant));
-    let place = Place { span: &raw.span, names: &variant.names, axes, variant, declared };
+    let place = LaunchContext { span: &raw.span, names: &variant.names, axes, variant, declared };
     let Some(sequence) = &raw.value.launch else {
         let launch = launch(ctx, &place, None, shared.clone(), &raw.span, "variant");
         symbols(ctx, &place, std::slice::from_ref(&launch));
@@ -119,7 +119,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
         whole(ctx, rounds, &[place.names], &LaunchSpec::REPEATS, "`repeat`");
         names.known.insert(NTH.to_owned());
     }
-    let place = Place { names: &names, ..place };
+    let place = LaunchContext { names: &names, ..place };
     let mut launches = Vec::new();
     let steps = steps::steps(ctx, &place, (&sequence.value, shared), &mut launches);
     symbols(ctx, &place, &launches);
@@ -141,7 +141,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
 
 fn launch(
     ctx: &mut Context,
-    place: &Place<'_>,
+    place: &LaunchContext<'_>,
     label: Option<String>,
     raw: RawLaunch,
     span: &Span,
@@ -159,7 +159,7 @@ fn launch(
     }
     let (mut names, axes) = (place.names.clone(), place.axes.clone());
     names.known.extend(raw.repeat.iter().map(|_| NTH.to_owned()));
-    let place = &Place { names: &names, axes, ..*place };
+    let place = &LaunchContext { names: &names, axes, ..*place };
     let settings = LaunchSettings::from(&raw.settings.0);
     numbers(ctx, place, settings.numbers());
     if let Some(pending) =
@@ -209,7 +209,7 @@ enum Definition {
 /// Reports a name that its source does not define.
 fn defined(
     ctx: &mut Context,
-    place: &Place<'_>,
+    place: &LaunchContext<'_>,
     name: &Template,
     source: &Path,
     includes: &[PathBuf],
@@ -266,7 +266,7 @@ fn not_defined(
 }
 
 /// Reports buffers whose `__device__` variable the source of the first launch does not define.
-fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
+fn symbols(ctx: &mut Context, place: &LaunchContext<'_>, launches: &[LaunchSpec]) {
     let Some(launch) = launches.first().filter(|launch| !launch.source.as_os_str().is_empty()) else { return };
     let source = ctx.files.source(&launch.source, &launch.compile.include_paths);
     if source.incomplete || SourceForm::from_path(&launch.source) != SourceForm::Cuda {
@@ -282,11 +282,11 @@ fn symbols(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec]) {
     }
 }
 
-fn block_spec(ctx: &mut Context, place: &Place<'_>, raw: &At<RawExtent>) -> BlockSpec {
+fn block_spec(ctx: &mut Context, place: &LaunchContext<'_>, raw: &At<RawExtent>) -> BlockSpec {
     extent(ctx, "block", raw, &[place.names]).map_or(BlockSpec::Occupancy, BlockSpec::Dims)
 }
 
-fn grid_spec(ctx: &mut Context, place: &Place<'_>, raw: &At<RawExtent>, block: &BlockSpec) -> GridSpec {
+fn grid_spec(ctx: &mut Context, place: &LaunchContext<'_>, raw: &At<RawExtent>, block: &BlockSpec) -> GridSpec {
     let mut names = place.names.clone();
     if *block == BlockSpec::Occupancy {
         names.known.insert(OCCUPANCY_BLOCK.to_owned());
@@ -319,7 +319,7 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
 /// Reports numbers of settings that are constant and not within their bounds.
 fn numbers<'s>(
     ctx: &mut Context,
-    place: &Place<'_>,
+    place: &LaunchContext<'_>,
     settings: impl Iterator<Item = (&'static Setting, &'s Expression)>,
 ) {
     for (setting, number) in settings {
@@ -350,7 +350,7 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
     ctx.fault(Diagnostic::at(expression.span.clone(), message));
 }
 
-fn argument(ctx: &mut Context, place: &Place<'_>, Arg(argument): &Arg) -> ArgSpec {
+fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg) -> ArgSpec {
     match &argument.value {
         ArgSpec::Buffer(name) => {
             if place.variant.buffer(&place.declared.buffers, name).is_none() {
@@ -386,7 +386,7 @@ fn argument(ctx: &mut Context, place: &Place<'_>, Arg(argument): &Arg) -> ArgSpe
     argument.value.clone()
 }
 
-fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: OptionsOf) -> CompileSpec {
+fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compiler: OptionsOf) -> CompileSpec {
     let mut spec = CompileSpec { settings: (&raw.compile.0).into(), ..CompileSpec::default() };
     numbers(ctx, place, spec.settings.numbers());
     for (name, TextOrNumber(value)) in raw.defines.iter().flat_map(|named| &named.0) {
@@ -408,7 +408,7 @@ fn compile(ctx: &mut Context, place: &Place<'_>, raw: &RawLaunch, compiler: Opti
 
 /// Reports a compiler option that is not allowed, both as written and as the axes fill it in. Options that depend on a
 /// binding are checked before they are passed to the compiler.
-fn option(ctx: &mut Context, place: &Place<'_>, option: &Template, compiler: OptionsOf) {
+fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compiler: OptionsOf) {
     ctx.known(option, &[place.names]);
     for (_, text) in written(option, &place.axes, Style::Cpp).unwrap_or_default() {
         if let Err(refused) = compiler.check(&text) {

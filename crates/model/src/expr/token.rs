@@ -7,7 +7,7 @@ use super::ExprError;
 /// The smallest unit of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Token<'t> {
-    /// Without a sign: 2^63 is read too, for what a minus makes of it.
+    /// The token is an integer without a sign: 2^63 is read too, for what a minus makes of it.
     Integer(u64),
     /// The token is a float, which is finite.
     Float(f64),

@@ -10,7 +10,7 @@ pub enum Access {
     Out,
     /// Read and written: restored before every launch.
     InOut,
-    /// Its content is undefined and never checked; poisoned before every launch on request.
+    /// The content is undefined and never checked; poisoned before every launch on request.
     Scratch,
 }
 
@@ -40,6 +40,6 @@ impl Allocation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {
-    /// The same elements in another order.
+    /// Each set of inputs has the elements in another order.
     Permute,
 }

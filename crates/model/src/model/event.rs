@@ -81,9 +81,9 @@ pub enum Event {
     /// The cells of the plan, once per run and before any of them is settled. A cell that is never settled after this
     /// is shown as not run, so that a journal that was cut short misses none.
     CasesPlanned {
-        /// To be run, or settled without running (excluded, unresolved). Results of an earlier run no longer apply.
+        /// The case is to be run, or settled without running (excluded, unresolved). Results of an earlier run no longer apply.
         todo: Vec<Case>,
-        /// Not run again: the last result in the journal that this run continues still applies.
+        /// The case is not run again: the last result in the journal that this run continues still applies.
         held: Vec<Case>,
     },
     /// The compiler begins.

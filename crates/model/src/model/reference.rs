@@ -121,7 +121,7 @@ reference_functions! {
     maps {
         /// The sum of elements at the same index.
         Add = "add"(x, y): "element by element",
-        /// The same elements.
+        /// Every element as it is.
         Copy = "copy"(x),
         /// The product of a matrix of m×k and one of k×n: m×n elements.
         Matmul = "matmul"(a, b; m, n, k): "row-major m×k times k×n",

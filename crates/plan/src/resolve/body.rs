@@ -13,10 +13,10 @@ use crate::model::{
     Plugin, Setting, SourceForm, StepsPlan, Value,
 };
 
-use super::{Place, Worked, Worker, unresolved};
+use super::{AtPlace, CaseEvaluator, Worked, unresolved};
 use crate::recipe::{NTH, OCCUPANCY_BLOCK};
 
-impl Worker<'_> {
+impl CaseEvaluator<'_> {
     /// Returns what the case does, and the order of its launches where that is not once each.
     pub fn body(&self, buffers: &[BufferPlan]) -> Worked<(BodyPlan, Option<StepsPlan>)> {
         let body = match &self.recipe.body {
@@ -65,7 +65,7 @@ impl Worker<'_> {
         &self,
         count: Option<&Expression>,
         outer: u64,
-        step: &mut dyn FnMut(&Worker<'_>, u64) -> Worked<()>,
+        step: &mut dyn FnMut(&CaseEvaluator<'_>, u64) -> Worked<()>,
     ) -> Worked<()> {
         let Some(program) = count else { return step(self, outer) };
         let count = self.whole(program, "repeat", &LaunchSpec::REPEATS)?;
@@ -78,7 +78,7 @@ impl Worker<'_> {
         for nth in 0..count {
             let mut scope = self.scope.clone();
             scope.set(NTH, Value::Int(nth as i64));
-            step(&Worker { scope: &scope, ..*self }, total)?;
+            step(&CaseEvaluator { scope: &scope, ..*self }, total)?;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Worker<'_> {
             return self.launch_in_scope(recipe);
         }
         let scope = self.bound(&recipe.lets)?;
-        Worker { scope: &scope, ..*self }.launch_in_scope(recipe)
+        CaseEvaluator { scope: &scope, ..*self }.launch_in_scope(recipe)
     }
 
     fn launch_in_scope(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {

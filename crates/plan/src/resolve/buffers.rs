@@ -11,9 +11,9 @@ use crate::project::Project;
 use crate::safetensors::Tensor;
 use half::{bf16, f16};
 
-use super::{Place, Worked, Worker, unreadable, unresolved};
+use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 
-impl Worker<'_> {
+impl CaseEvaluator<'_> {
     pub fn buffers(&self) -> Worked<Vec<BufferPlan>> {
         self.recipe.buffers.iter().map(|recipe| self.buffer(recipe)).collect()
     }

@@ -11,9 +11,9 @@ use crate::model::{
 use crate::npy;
 use crate::project::Project;
 
-use super::{Place, Worked, Worker, unreadable, unresolved};
+use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 
-impl Worker<'_> {
+impl CaseEvaluator<'_> {
     /// Returns the checks of a variant, without those that expect what this variant itself computes.
     pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
         let itself = |check: &&CheckSpec| matches!(&check.expect, Expectation::Variant { name, .. } if name == variant);

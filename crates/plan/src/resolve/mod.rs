@@ -58,8 +58,8 @@ pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup 
         let case = plan.case(cell);
         match (CaseWork { manifest, plan, cell }).job(&case) {
             Ok(job) => ready.push((cell.ordinal, job)),
-            Err(Stop::Settled(outcome)) => group.settled.push((case, outcome)),
-            Err(Stop::Undecided(names)) => group.undecided.push(Undecided { case, names }),
+            Err(NoJob::Settled(outcome)) => group.settled.push((case, outcome)),
+            Err(NoJob::Undecided(names)) => group.undecided.push(Undecided { case, names }),
         }
     }
     let ready = without_orphans(plan, ready, &mut group.settled);
@@ -99,35 +99,35 @@ fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(C
 
 /// Why a case is not made into a job.
 #[derive(Debug)]
-enum Stop {
+enum NoJob {
     Settled(Outcome),
     Undecided(Vec<String>),
 }
 
-type Worked<T> = Result<T, Stop>;
+type Worked<T> = Result<T, NoJob>;
 
 /// Names the place of the manifest at which an expression has no value.
-trait Place<T> {
+trait AtPlace<T> {
     fn place(self, place: &str) -> Worked<T>;
 }
 
-impl<T> Place<T> for Result<T, ExprError> {
+impl<T> AtPlace<T> for Result<T, ExprError> {
     fn place(self, place: &str) -> Worked<T> {
         self.map_err(|error| unresolved(place, &error.message))
     }
 }
 
-fn unresolved(place: &str, message: &str) -> Stop {
+fn unresolved(place: &str, message: &str) -> NoJob {
     let message = if place.is_empty() { message.to_owned() } else { format!("{place}: {message}") };
-    Stop::Settled(Outcome::Unresolved { message })
+    NoJob::Settled(Outcome::Unresolved { message })
 }
 
-fn unreadable(place: &str, path: &Path, error: &std::io::Error) -> Stop {
+fn unreadable(place: &str, path: &Path, error: &std::io::Error) -> NoJob {
     unresolved(place, &format!("{} cannot be read: {error}", path.display()))
 }
 
-fn excluded(why: impl Into<String>) -> Stop {
-    Stop::Settled(Outcome::Excluded { why: why.into() })
+fn excluded(why: impl Into<String>) -> NoJob {
+    NoJob::Settled(Outcome::Excluded { why: why.into() })
 }
 
 struct CaseWork<'a> {
@@ -153,7 +153,7 @@ impl CaseWork<'_> {
         self.required(recipe, &mut scope)?;
         self.plan.variant_of(self.cell.ordinal).place_name(&recipe.needs, &mut scope);
         recipe.bind(&recipe.needs, &mut scope).map_err(|error| bindings(recipe, &error))?;
-        let worker = Worker { recipe, project: &self.manifest.project, scope: &scope };
+        let worker = CaseEvaluator { recipe, project: &self.manifest.project, scope: &scope };
         let buffers = worker.buffers()?;
         let (body, steps) = worker.body(&buffers)?;
         let checks = worker.checks(&plan.variant_of(self.cell.ordinal).name, &buffers)?;
@@ -177,7 +177,7 @@ impl CaseWork<'_> {
             measure,
         };
         match plan.device() {
-            Some(device) => within(device, &job).map_or(Ok(job), |outcome| Err(Stop::Settled(outcome))),
+            Some(device) => within(device, &job).map_or(Ok(job), |outcome| Err(NoJob::Settled(outcome))),
             None => Ok(job),
         }
     }
@@ -193,7 +193,7 @@ impl CaseWork<'_> {
         names.dedup();
         // A case that is settled without a device stays settled.
         let settled = matches!(self.cell.outcome, PlannedOutcome::Unmet(_) | PlannedOutcome::Unresolved);
-        if names.is_empty() || settled { Ok(()) } else { Err(Stop::Undecided(names)) }
+        if names.is_empty() || settled { Ok(()) } else { Err(NoJob::Undecided(names)) }
     }
 
     /// Returns the device's attributes, the axes and the variant's own axes.
@@ -211,7 +211,7 @@ impl CaseWork<'_> {
     fn lengths_of_files(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
         for buffer in recipe.buffers.iter().filter(|buffer| buffer.is_as_long_as_its_file() || buffer.has_extents()) {
             let place = format!("buffers.{}.fill", buffer.name);
-            let worker = Worker { recipe, project: &self.manifest.project, scope };
+            let worker = CaseEvaluator { recipe, project: &self.manifest.project, scope };
             let shape = match &buffer.fill {
                 Some(FillSpec::Npy(file)) => match worker.file(file, &place) {
                     Ok(path) => {
@@ -263,7 +263,7 @@ impl CaseWork<'_> {
 }
 
 /// Returns the error of a binding without a value. `occupancy_block` can be used in `grid` itself only.
-fn bindings(recipe: &Recipe, error: &ExprError) -> Stop {
+fn bindings(recipe: &Recipe, error: &ExprError) -> NoJob {
     let waits = |index: &usize| recipe.lets[*index].value.names().contains(OCCUPANCY_BLOCK);
     if recipe.needs.lets.iter().any(waits) {
         let message = format!("{}: `{OCCUPANCY_BLOCK}` is known on the device only, write it in `grid`", error.message);
@@ -301,13 +301,13 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
 }
 
 /// Evaluates the expressions of one case, whose scope is complete.
-struct Worker<'a> {
+struct CaseEvaluator<'a> {
     recipe: &'a Recipe,
     project: &'a Project,
     scope: &'a Scope,
 }
 
-impl Worker<'_> {
+impl CaseEvaluator<'_> {
     fn work(&self) -> Worked<WorkAmount> {
         let bytes = self.recipe.work.bytes.as_ref().map(|e| e.evaluate_u64(self.scope));
         let flops = self.recipe.work.flops.as_ref().map(|e| e.evaluate_f64(self.scope));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Place, Worked, Worker, unresolved};
+use super::{AtPlace, CaseEvaluator, Worked, unresolved};
 use crate::experiment::{Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times};
 use crate::expr::Scope;
 use crate::model::{
@@ -29,7 +29,7 @@ struct Written<'a> {
     steps: usize,
 }
 
-impl Worker<'_> {
+impl CaseEvaluator<'_> {
     /// Returns the launches of a body, each once, and their order.
     pub fn steps(
         &self,
@@ -101,11 +101,16 @@ impl Worker<'_> {
     }
 
     /// Returns a worker with the index of an iteration and the bindings of the loop in scope.
-    fn with_index<T>(&self, nth: u64, lets: &[LetBinding], work: impl FnOnce(&Worker<'_>) -> Worked<T>) -> Worked<T> {
+    fn with_index<T>(
+        &self,
+        nth: u64,
+        lets: &[LetBinding],
+        work: impl FnOnce(&CaseEvaluator<'_>) -> Worked<T>,
+    ) -> Worked<T> {
         let mut scope = self.scope.clone();
         scope.set(NTH, Value::Int(nth as i64));
-        let scope = Worker { scope: &scope, ..*self }.bound(lets)?;
-        work(&Worker { scope: &scope, ..*self })
+        let scope = CaseEvaluator { scope: &scope, ..*self }.bound(lets)?;
+        work(&CaseEvaluator { scope: &scope, ..*self })
     }
 
     fn fixed(

@@ -77,7 +77,7 @@ pub const fn name(state: ClaimState) -> &'static str {
         ClaimState::Broken => "broken",
         ClaimState::Undecided => "undecided",
         ClaimState::Held => "held",
-        ClaimState::NotApplicable => "not applicable",
+        ClaimState::NotApplicable => "not judged",
     }
 }
 
@@ -111,9 +111,9 @@ pub fn detail(judged: &JudgedClaim) -> String {
     let (count, of) = (judged.count(), judged.groups.len());
     let worst = match (judged.state, of) {
         (_, 1) => String::new(),
-        (ClaimState::Held, _) if count == of => format!("in all {of} groups, closest "),
-        (_, _) if count == 1 => format!("in 1 of {of} groups, "),
-        _ => format!("in {count} of {of} groups, furthest off "),
+        (ClaimState::Held, _) if count == of => format!("in all {of} groups; tightest: "),
+        (_, _) if count == 1 => format!("in 1 of {of} groups: "),
+        _ => format!("in {count} of {of} groups; worst: "),
     };
     let unjudged: usize = judged.unjudged.iter().map(|(_, groups)| groups).sum();
     let rest = match judged.unjudged.first() {

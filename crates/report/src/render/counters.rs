@@ -91,15 +91,17 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], w
         table.rows.push(cells);
     }
     let mut common = table.fold().iter().map(ToString::to_string).collect::<Vec<_>>();
-    if !nothing.is_empty() {
-        common.push(format!("no {}", nothing.join(", ")));
+    let is_empty = names.is_empty();
+    if !nothing.is_empty() && !is_empty {
+        common.push(format!("zero: {}", nothing.join(", ")));
     }
     let left_out = table.fit(width);
     if table.columns.len() == 1 {
         table = Table::default();
     }
     let by_hardware = records.header.backend != BackendKind::Sim;
-    let title = if by_hardware { format!("{title}, counted by the hardware") } else { title.to_owned() };
+    let source = if by_hardware { " (hardware counters)" } else { "" };
+    let title = format!("{title}{source}{}", if is_empty { ": nothing counted" } else { "" });
     Counted { title, common: common.join(" · "), table, left_out }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::comparison::{self, Compared};
 use super::files::REPORT_FILE;
 use super::{RenderError, claims, wording};
-use crate::analyse;
+use crate::analyse::{self, ClaimState};
 use crate::journal::{JOURNAL_FILE, RECORDS_FILE};
 use crate::model::{
     Case, CaseRecord, Counters, Environment, Estimate, Event, GroupKey, Outcome, Records, Regime, RunHeader, Unit,
@@ -194,7 +194,11 @@ pub fn end(records: &Records, dir: &Path, has_report: bool, exit_code: u8) -> St
     let claims = judged.iter().map(|judged| Line::Claim {
         claim: &judged.claim.text,
         condition: judged.claim.condition.as_deref(),
-        state: claims::name(judged.state),
+        // Programs read this name since the first version of the lines.
+        state: match judged.state {
+            ClaimState::NotApplicable => "not applicable",
+            state => claims::name(state),
+        },
         detail: claims::detail(judged),
     });
     let file = |name: &str| dir.join(name).display().to_string();

@@ -7,7 +7,7 @@ use super::table::Cell;
 use super::{counters, number, units, wording};
 use crate::analyse::{self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise};
 use crate::format::{plural, plural_of, rough};
-use crate::model::{CaseRecord, Estimate, Outcome, Records, Regime, RegimeResult, Value, Verdict};
+use crate::model::{CaseRecord, Estimate, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
 
 /// The parts that form one sentence.
 pub type Finding = Vec<Cell>;
@@ -145,9 +145,9 @@ fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Optio
 const fn superlative(basis: Basis, is_tied: bool) -> &'static str {
     match (basis, is_tied) {
         (Basis::Time, false) => "is the fastest",
-        (Basis::Time, true) => "is tied for the fastest",
+        (Basis::Time, true) => "ties for the fastest",
         (_, false) => "has the highest rate",
-        (_, true) => "is tied for the highest rate",
+        (_, true) => "ties for the highest rate",
     }
 }
 
@@ -199,9 +199,9 @@ fn against(records: &Records, group: &GroupSummary, record: &CaseRecord) -> Find
     let Some(gained) = gained else { return end() };
     if group.basis == Basis::Time && is_noise(records, result, &gained) {
         return vec![
-            Cell::plain(", no faster than "),
+            Cell::plain(", not measurably faster than "),
             Cell::code(gained.against.clone()),
-            Cell::plain(format!(" beyond the noise ({}).", ratio(&gained))),
+            Cell::plain(format!(" ({}).", ratio(&gained))),
         ];
     }
     let than = if group.basis == Basis::Time { "times as fast as" } else { "times the rate of" };
@@ -287,7 +287,7 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
     ]
 }
 
-/// Says in how many groups the leader won: `is the fastest in 30 of 35 groups, and one of those tied for it in 5`.
+/// Says in how many groups the leader won: `is the fastest in 30 of 35 groups, tied in the other 5`.
 fn won(leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> String {
     let of = decided.len();
     let basis =
@@ -298,7 +298,8 @@ fn won(leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> String {
         (alone, 0) => format!("{best} in {alone} of {of} groups"),
         (0, tied) if tied == of => format!("{} in all {of} groups", superlative(basis, true)),
         (0, tied) => format!("{} in {tied} of {of} groups", superlative(basis, true)),
-        (alone, tied) => format!("{best} in {alone} of {of} groups, and one of those tied for it in {tied}"),
+        (alone, tied) if alone + tied == of => format!("{best} in {alone} of {of} groups, tied in the other {tied}"),
+        (alone, tied) => format!("{best} in {alone} of {of} groups, tied in {tied} more"),
     }
 }
 
@@ -350,13 +351,12 @@ fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(Str
     let name = |i: usize| Cell::code(analyse::contender(&records.header, &records.cases[i].case));
     let by_rate = group.basis != Basis::Time;
     let lead = if by_rate { "The lowest rate is that of " } else { "The slowest is " };
-    let times = if by_rate { "times as long per unit of work as" } else { "times as long as" };
     Some(vec![
         Cell::plain(lead),
         name(index).strong_if(true),
-        Cell::plain(format!("{place}: {} {times} ", rough(factor))),
+        Cell::plain(format!("{place}: {} times as long as ", rough(factor))),
         name(best.index),
-        Cell::plain("."),
+        Cell::plain(if by_rate { " for the same work." } else { "." }),
     ])
 }
 
@@ -402,17 +402,23 @@ pub fn counts_of(records: &Records) -> String {
 pub fn counts(records: &Records, summary: &Summary) -> String {
     let count = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
     let done = count("measured") + count("unstable");
-    let verb = if records.cases.iter().any(|r| r.result.is_some()) { "measured" } else { "run" };
-    let sound = records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
-    let unchecked = sound.filter(|r| r.verdict != Verdict::Pass).count();
+    let is_timed = records.cases.iter().any(|r| r.result.is_some());
+    let sound = || records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
+    let unchecked = sound().filter(|r| r.verdict != Verdict::Pass).count();
+    let matching = sound().count() - unchecked;
     // With wrong results, "every result" would include them.
     let failed = summary.failures.iter().any(|i| !matches!(records.cases[*i].outcome, Outcome::NotRun { .. }));
-    let all = if failed { "each of these right" } else { "every result right" };
-    let checked = match unchecked {
-        0 if done > 0 && verb == "run" => format!(", {all}"),
-        0 if done > 0 => format!(", {all} before and after the timing"),
-        0 => String::new(),
-        n => format!(", {n} unchecked"),
+    let verb = match (is_timed, unchecked) {
+        (_, 1..) if let Some(reference) = only_reference(records).filter(|_| matching > 0) => {
+            let (verb, when) = if is_timed { ("measured", ", before and after the timing") } else { ("ran", "") };
+            format!("{verb}; {} `{reference}`, the reference{when}", plural_of(matching as u64, "matches", "match"))
+        }
+        (false, 0) => "passed".to_owned(),
+        (false, _) => format!("ran, {unchecked} unchecked"),
+        (true, 0) if done == 0 => "measured".to_owned(),
+        (true, 0) if failed => "measured and right before and after the timing".to_owned(),
+        (true, 0) => "measured, every result right before and after the timing".to_owned(),
+        (true, _) => format!("measured, {unchecked} unchecked"),
     };
     let others: Vec<String> = summary
         .outcomes
@@ -422,7 +428,17 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
     let of = records.header.planned.map_or_else(|| summary.cases.to_string(), |planned| format!("{planned} planned"));
-    format!("{done} of {of} cases {verb}{checked}{others}.")
+    format!("{done} of {of} cases {verb}{others}.")
+}
+
+/// Returns the variant that others are compared with, if only its cases have no check of their own.
+fn only_reference(records: &Records) -> Option<&str> {
+    let unchecked = records.cases.iter().filter(|record| matches!(record.verdict, Verdict::Unchecked(_)));
+    let mut references = unchecked.map(|r| {
+        matches!(r.verdict, Verdict::Unchecked(Unchecked::IsReference)).then_some(r.case.key.variant.as_str())
+    });
+    let first = references.next()??;
+    references.all(|other| other == Some(first)).then_some(first)
 }
 
 /// Returns which cases are unstable: their variants with a count each, the most frequent first, and how far they are

@@ -18,7 +18,7 @@ use crate::analyse::{self, Summary};
 use crate::format::plural;
 use crate::model::{BackendKind, Records};
 
-/// With this many groups or more, they are folded.
+/// The number of groups from which on they are folded.
 const FOLD_FROM: usize = 5;
 
 /// A longer table over all groups is folded.

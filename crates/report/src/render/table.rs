@@ -23,7 +23,7 @@ pub struct Column {
     /// Whether a column in which every cell is zero counts as empty.
     #[serde(skip)]
     pub folds_zeros: bool,
-    /// In a table that is too wide, the columns with the highest rank are removed first; those of rank 0 never.
+    /// The rank by which columns of a table that is too wide are removed: the highest goes first; those of rank 0 never.
     #[serde(skip)]
     pub rank: u8,
 }

@@ -17,13 +17,13 @@ use crate::analyse;
 use crate::format::{plural, visible};
 use crate::model::Records;
 
-/// With this many groups or more, the terminal shows only the fastest of each.
+/// The number of groups from which on the terminal shows only the fastest of each.
 const MOST_GROUPS: usize = 3;
 
 /// A longer table is shortened.
 const MOST_ROWS: usize = 40;
 
-/// With more rows than this, the tables of counters are only in the report: there is one per theme.
+/// The number of rows above which the tables of counters are only in the report: there is one per theme.
 const MOST_COUNTED: usize = 16;
 
 /// More notes are only in the report.

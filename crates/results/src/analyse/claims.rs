@@ -154,9 +154,9 @@ pub(super) fn judge_all(records: &Records, claims: &[Claim]) -> Vec<JudgedClaim>
 }
 
 /// A group's key with the records that belong to it.
-type Group<'r> = (&'r GroupKey, Vec<&'r CaseRecord>);
+type GroupRecords<'r> = (&'r GroupKey, Vec<&'r CaseRecord>);
 
-fn judge(records: &Records, groups: &[Group<'_>], claim: &Claim) -> JudgedClaim {
+fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> JudgedClaim {
     let mut judged = JudgedClaim {
         claim: claim.clone(),
         state: ClaimState::NotApplicable,
@@ -167,15 +167,15 @@ fn judge(records: &Records, groups: &[Group<'_>], claim: &Claim) -> JudgedClaim 
     let program = match (Parts::parse(claim), claim.backend) {
         (Err(why), _) => return JudgedClaim { unjudged: vec![(why, 0)], ..judged },
         (_, Some(backend)) if backend != records.header.backend => {
-            return JudgedClaim { unjudged: vec![(format!("it is about the backend {backend}"), 0)], ..judged };
+            return JudgedClaim { unjudged: vec![(format!("it is for `--backend {backend}` only"), 0)], ..judged };
         }
         (Ok(parts), _) => parts,
     };
     judged.relation = Some(program.claim.relation);
     // The answers of a group, in the order of groups whichever core gives them.
-    let answers = |(key, members): &Group<'_>| -> Vec<Result<ClaimGroup, String>> {
+    let answers = |(key, members): &GroupRecords<'_>| -> Vec<Result<ClaimGroup, String>> {
         let in_regime = |regime: Option<Regime>| {
-            let (state, left, right) = program.judge(&Place { records, members, regime })?;
+            let (state, left, right) = program.judge(&GroupInRegime { records, members, regime })?;
             Ok(ClaimGroup { key: (*key).clone(), regime, state, left, right })
         };
         match program.applies(key) {
@@ -205,9 +205,9 @@ fn note(reasons: &mut Vec<(String, usize)>, why: String) {
     }
 }
 
-fn by_group(records: &Records) -> Vec<Group<'_>> {
+fn by_group(records: &Records) -> Vec<GroupRecords<'_>> {
     let mut places = std::collections::HashMap::new();
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut groups: Vec<GroupRecords<'_>> = Vec::new();
     for record in &records.cases {
         // Most records follow another of their group.
         if let Some((_, members)) = groups.last_mut().filter(|(key, _)| **key == record.case.group) {
@@ -260,7 +260,7 @@ impl Parts {
         if regimes.is_empty() { vec![None] } else { regimes }
     }
 
-    fn judge(&self, place: &Place<'_>) -> Result<(ClaimState, Range, Range), String> {
+    fn judge(&self, place: &GroupInRegime<'_>) -> Result<(ClaimState, Range, Range), String> {
         let (left, right) = (place.value(&self.claim.left)?, place.value(&self.claim.right)?);
         if [left, right].iter().any(|side| side.low.is_nan() || side.high.is_nan()) {
             return Err("it divides by zero".to_owned());
@@ -297,13 +297,13 @@ fn apart(left: Range, right: Range) -> bool {
 }
 
 /// One group in one regime, in which a claim is judged.
-struct Place<'r> {
+struct GroupInRegime<'r> {
     records: &'r Records,
     members: &'r [&'r CaseRecord],
     regime: Option<Regime>,
 }
 
-impl<'r> Place<'r> {
+impl<'r> GroupInRegime<'r> {
     fn value(&self, quantity: &Quantity) -> Result<Range, String> {
         Ok(match quantity {
             Quantity::Number(value) => Range::exact(*value),
@@ -349,7 +349,7 @@ impl<'r> Place<'r> {
                     if self.records.environment.device.capabilities.has_counters {
                         format!("`{first}` has no counter `{name}`")
                     } else {
-                        format!("no counter `{name}` was taken: `--counters` takes them")
+                        format!("rerun with `--counters` for `{name}`")
                     }
                 };
                 self.fact(first, counters)?.ok_or_else(missing)

@@ -65,7 +65,7 @@ pub struct LastRun<L = Event> {
     pub run: Run,
     /// Every planned case once, in the manifest's order.
     pub cases: Vec<CaseHistory<L>>,
-    pub(super) groups: HashMap<Arc<GroupKey>, Group<L>>,
+    pub(super) groups: HashMap<Arc<GroupKey>, GroupHistory<L>>,
 }
 
 /// What the lines of a journal say has been done.
@@ -85,7 +85,7 @@ pub struct History<L = Event> {
     starts: usize,
     /// The number of the run's start, which counts for groups without a start of their own.
     run_session: usize,
-    groups: HashMap<Arc<GroupKey>, Group<L>>,
+    groups: HashMap<Arc<GroupKey>, GroupHistory<L>>,
     /// Attempts that have not ended.
     open: HashMap<CaseKey, Attempt<L>>,
     settled: HashMap<CaseKey, Attempt<L>>,
@@ -99,7 +99,7 @@ pub struct History<L = Event> {
 
 /// What is known of a group beside its cases.
 #[derive(Debug)]
-pub(super) struct Group<L> {
+pub(super) struct GroupHistory<L> {
     /// When the run began that last planned it.
     pub planned_at: String,
     /// The group's lines that are about no case, each with the number that it has in the journal.
@@ -124,7 +124,7 @@ struct Attempt<L> {
     is_run: bool,
 }
 
-impl<L> Default for Group<L> {
+impl<L> Default for GroupHistory<L> {
     fn default() -> Self {
         Self {
             planned_at: String::new(),
@@ -239,7 +239,7 @@ impl<L> LastRun<L> {
         for CaseHistory { case, lines, is_run, .. } in self.cases {
             let place = places.get(&case.group).copied().unwrap_or_else(|| {
                 let key = Arc::new(case.group.clone());
-                let Group { lines, planned_at, .. } = known.remove(&key).unwrap_or_default();
+                let GroupHistory { lines, planned_at, .. } = known.remove(&key).unwrap_or_default();
                 places.insert(Arc::clone(&key), groups.len());
                 groups.push(PlannedGroup { key, planned: Vec::new(), lines, is_complete: true, planned_at });
                 groups.len() - 1
@@ -402,7 +402,7 @@ impl<L: Content> History<L> {
     }
 
     /// A group that starts again drops what its unsettled cases did in the worker that died.
-    fn start(&mut self, key: &Arc<GroupKey>) -> &mut Group<L> {
+    fn start(&mut self, key: &Arc<GroupKey>) -> &mut GroupHistory<L> {
         self.enter_run();
         self.starts += 1;
         self.has_groups = true;

@@ -59,7 +59,8 @@ pub(super) const LONGEST_LINE: u64 = 1 << 30;
 /// The number of damaged lines from which on a file is no journal.
 const MOST_DAMAGED: usize = 1000;
 
-/// Lines that are parsed at a time, and bytes from which on there are fewer: a journal is in memory only as events.
+/// How many lines are parsed per batch, and the bytes from which on a batch has fewer, so that the raw text is never held
+/// whole.
 const CHUNK: usize = 4096;
 const CHUNK_BYTES: u64 = 64 << 20;
 
@@ -74,7 +75,7 @@ const BUFFER: usize = 1 << 20;
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let file = regular::open_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))?;
     let mut reader = Reader { file: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };
-    let of_some = |some: Vec<(Place, Vec<u8>)>| -> Vec<_> {
+    let of_some = |some: Vec<(LinePlace, Vec<u8>)>| -> Vec<_> {
         some.into_par_iter().map(|(place, line)| (place, parse(line.trim_ascii_end()))).collect()
     };
     let lines = in_order(path, iter::from_fn(|| reader.some()).flat_map(of_some))?;
@@ -85,7 +86,7 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
 }
 
 /// Where a line is.
-pub(super) struct Place {
+pub(super) struct LinePlace {
     /// The number of bytes before the line in the file.
     pub offset: u64,
     /// Whether it has its end.
@@ -104,7 +105,7 @@ struct Reader {
 
 impl Reader {
     /// Returns the next lines; `None` after the last one.
-    fn some(&mut self) -> Option<Vec<(Place, Vec<u8>)>> {
+    fn some(&mut self) -> Option<Vec<(LinePlace, Vec<u8>)>> {
         let (mut some, begin) = (Vec::new(), self.offset);
         while some.len() < CHUNK && self.offset - begin < CHUNK_BYTES {
             match self.line() {
@@ -119,7 +120,7 @@ impl Reader {
         (!some.is_empty()).then_some(some)
     }
 
-    fn line(&mut self) -> io::Result<Option<(Place, Vec<u8>)>> {
+    fn line(&mut self) -> io::Result<Option<(LinePlace, Vec<u8>)>> {
         let mut line = Vec::new();
         if self.error.is_some() || self.file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
@@ -129,7 +130,7 @@ impl Reader {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let is_last = self.file.fill_buf()?.is_empty();
-        let place = Place { offset: self.offset, is_ended: line.ends_with(b"\n"), is_last };
+        let place = LinePlace { offset: self.offset, is_ended: line.ends_with(b"\n"), is_last };
         self.offset += line.len() as u64;
         Ok(Some((place, line)))
     }
@@ -181,12 +182,12 @@ impl<T: Content> Lines<T> {
 /// Finds the lines that are not as they were written; see [`read`].
 pub(super) fn in_order<T>(
     path: &Path,
-    parsed: impl Iterator<Item = (Place, Result<Line<T>, Fault>)>,
+    parsed: impl Iterator<Item = (LinePlace, Result<Line<T>, Fault>)>,
 ) -> Result<Lines<T>, JournalError> {
     let mut each: Vec<Result<T, Damaged>> = Vec::with_capacity(parsed.size_hint().0);
     let (mut torn, mut damaged) = (None, 0);
     let mut order = Order::default();
-    for (i, (Place { offset, is_ended, is_last }, parsed)) in parsed.enumerate() {
+    for (i, (LinePlace { offset, is_ended, is_last }, parsed)) in parsed.enumerate() {
         match parsed {
             Ok(Line { seq, content }) if is_ended => order.place(i + 1, seq, content, &mut each),
             Err(Fault::Version(found)) => {

@@ -37,7 +37,7 @@ impl Held {
         self.settled.contains(key)
     }
 
-    /// Whether `key` was right and its counters are missing in the journal.
+    /// Whether the case passed but the journal has no counters for it.
     pub fn lacks_counters(&self, key: &CaseKey) -> bool {
         self.done.get(key).is_some_and(|stored| stored.is_good && !stored.is_counted)
     }

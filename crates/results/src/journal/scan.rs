@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{from_slice, from_str};
 
 use super::parse::{self, Envelope, Fault, Line};
-use super::read::{Place, bytes_of, in_order, lines_of};
+use super::read::{LinePlace, bytes_of, in_order, lines_of};
 use super::role::{Content, Part, Role};
 use super::{Damaged, History, JournalError, Torn};
 use crate::model::{Case, CaseKey, Event, GroupKey};
@@ -133,7 +133,7 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     let mut keys = Keys::default();
     let scanned = lines.iter().map(|&(offset, line)| {
         let is_last = offset + line.len() == bytes.len();
-        let place = Place { offset: offset as u64, is_ended: line.ends_with(b"\n"), is_last };
+        let place = LinePlace { offset: offset as u64, is_ended: line.ends_with(b"\n"), is_last };
         (place, scan_line(line.trim_ascii_end(), offset, &mut keys))
     });
     let lines = in_order(path, scanned)?;

@@ -25,7 +25,7 @@ const CHUNK: usize = 8192;
 /// Batches of copied lines that wait for the disk.
 const BATCHES_WAITING: usize = 2;
 
-/// How the fields of a line begin that follow its time.
+/// The prefixes of the fields after the timestamp.
 const SEQ_FIELD: &str = ",\"seq\":";
 const EVENT_FIELD: &str = ",\"event\":";
 

@@ -73,7 +73,7 @@ fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u
     scattered(mask, a)
 }
 
-/// As above for any addresses: each access is aligned, so that it is in one sector.
+/// Counts sectors and lines for any addresses: each access is aligned, so that it is in one sector.
 #[inline(never)]
 fn scattered(mask: u32, a: &Row<u64>) -> (u64, u64) {
     let mut sectors = [0_u64; LANES];

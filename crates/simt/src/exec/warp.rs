@@ -51,7 +51,7 @@ pub struct Split {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitState {
     Ready,
-    /// At a barrier of the block: the lanes have arrived.
+    /// The path is at a barrier of the block, where its lanes have arrived.
     Barrier {
         id: u32,
     },

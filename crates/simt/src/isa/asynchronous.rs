@@ -6,7 +6,7 @@ use crate::exec::{bulk as bulks, copy, mbarrier, system};
 use crate::isa::address::{address, bulk_address, space};
 use crate::isa::decode::{Done, Form, selector};
 use crate::isa::forms::{CACHE, SCOPES};
-use crate::isa::reductions::{Unit, cell, operation};
+use crate::isa::reductions::{ReductionUnit, cell, operation};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Inst, Opnd, Order};
 use crate::program::aux::{Access, Bulk, StateSpace};
@@ -151,7 +151,7 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// The source and the destination that a bulk copy has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// From global to shared memory; an mbarrier object counts its bytes.
+    /// The copy is from global to shared memory; an mbarrier object counts its bytes.
     In,
     /// Within the shared memory of a cluster; an mbarrier object counts its bytes.
     Across,
@@ -225,7 +225,7 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             "a reduction by `.{operation}` of `{ty:?}` between these state spaces is not known to PTX"
         ));
     }
-    let (handlers, commutes) = cell(operation, ty, Unit::Bulk)?;
+    let (handlers, commutes) = cell(operation, ty, ReductionUnit::Bulk)?;
     let inst = bulk_transfer(b, f, way, (handlers.bulk, None))?;
     if out {
         inst.order = if commutes { Order::Commuting(operation, ty) } else { Order::Always };

@@ -4,7 +4,7 @@ use crate::exec::context::Handler;
 use crate::isa::address::{address, space};
 use crate::isa::decode::{Done, Form};
 use crate::isa::forms::SCOPES;
-use crate::isa::reductions::{Handlers, Unit, cell, operation};
+use crate::isa::reductions::{Handlers, ReductionUnit, cell, operation};
 use crate::isa::{moves, sending};
 use crate::mir::builder::{Builder, class_of};
 use crate::mir::{Opnd, Order};
@@ -30,7 +30,7 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if vector.is_none() && operation != "add" && matches!(ty, F16 | Bf16 | F16x2 | Bf16x2) {
         return Err(format!("atomic `.{operation}` on `{ty:?}` is not known to PTX"));
     }
-    let unit = if space.space() == StateSpace::SHARED { Unit::Shared } else { Unit::Global };
+    let unit = if space.space() == StateSpace::SHARED { ReductionUnit::Shared } else { ReductionUnit::Global };
     let (Handlers { atomic: run, .. }, commutes) = cell(operation, ty, unit)?;
     let first = usize::from(returns);
     let (row, imm, aux) = address(b, f.operand(first)?, space)?;

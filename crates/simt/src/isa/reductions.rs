@@ -28,7 +28,7 @@ fn handlers<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> Handlers {
 
 /// Where an operation is performed: floats are treated differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum ReductionUnit {
     /// The memory is shared memory.
     Shared,
     /// Global memory, which flushes subnormals and returns the NaN of a double unchanged.
@@ -38,7 +38,7 @@ pub enum Unit {
 }
 
 /// Picks the function that performs an operation. The second part says whether such operations commute.
-pub fn cell(operation: &str, ty: ScalarType, unit: Unit) -> Result<(Handlers, bool), String> {
+pub fn cell(operation: &str, ty: ScalarType, unit: ReductionUnit) -> Result<(Handlers, bool), String> {
     macro_rules! cell {
         ($t:ty, |$old:ident, $b:ident, $c:ident| $body:expr) => {
             handlers::<$t, _>(|$old: $t, $b: $t, $c: $t| {
@@ -82,9 +82,9 @@ pub fn cell(operation: &str, ty: ScalarType, unit: Unit) -> Result<(Handlers, bo
         ("exch", B128) => (cell!(u128, |old, b, c| b), false),
         ("cas", B128) => (cell!(u128, |old, b, c| if old == b { c } else { old }), false),
         ("cas", B64 | U64 | S64) => (cell!(u64, |old, b, c| if old == b { c } else { old }), false),
-        ("add", F32) if unit == Unit::Global => (float!(u32, f32, |x, y| ftz(canon(ftz(x) + ftz(y)))), false),
+        ("add", F32) if unit == ReductionUnit::Global => (float!(u32, f32, |x, y| ftz(canon(ftz(x) + ftz(y)))), false),
         ("add", F32) => (float!(u32, f32, |x, y| canon(x + y)), false),
-        ("add", F64) if unit == Unit::Shared => (float!(u64, f64, |x, y| x + y), false),
+        ("add", F64) if unit == ReductionUnit::Shared => (float!(u64, f64, |x, y| x + y), false),
         ("add", F64) => (
             float!(u64, f64, |x, y| if x.is_nan() {
                 x

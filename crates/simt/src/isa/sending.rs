@@ -4,7 +4,7 @@
 use crate::exec::sending;
 use crate::isa::address::bulk_address;
 use crate::isa::decode::{Done, Form, elements};
-use crate::isa::reductions::{Unit, cell, operation};
+use crate::isa::reductions::{ReductionUnit, cell, operation};
 use crate::mir::Opnd;
 use crate::mir::builder::Builder;
 use crate::program::aux::{Bulk, StateSpace};
@@ -75,7 +75,7 @@ pub fn reduce<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let to = bulk_address(b, f.operand(0)?, (space, 0))?;
     let value = b.src(f.operand(1)?, ty)?;
     let object = bulk_address(b, f.operand(2)?, (space, 2))?;
-    let (handlers, _) = cell(operation, ty, Unit::Shared)?;
+    let (handlers, _) = cell(operation, ty, ReductionUnit::Shared)?;
     flags |= to.2 | object.2;
     b.emit(handlers.sent, [to.0, value, object.0], 0, to.1 | object.1, flags.bits());
     Ok(())

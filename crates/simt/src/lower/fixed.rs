@@ -7,7 +7,7 @@
 use crate::mir::{Body, Flow, Inst, Opnd, Work};
 use crate::program::ins::Slot;
 
-/// For each register the fixed row that it is a copy of, if any.
+/// The fixed row that each register is a copy of, if any.
 type Copies = Vec<Option<Slot>>;
 
 pub fn run(body: &mut Body) {

@@ -120,7 +120,7 @@ impl Graph {
         order
     }
 
-    /// For each node, whether it does nothing but branch to the end of the function.
+    /// Returns for each node whether it does nothing but branch to the end of the function.
     pub fn exits(&self, body: &Body) -> Vec<bool> {
         let mut exits = vec![false; self.nodes.len()];
         // Each round adds the nodes that lead to those of the previous round, until a round adds none.
@@ -142,7 +142,7 @@ impl Graph {
         exits
     }
 
-    /// For each node, whether it is on a cycle.
+    /// Returns for each node whether it is on a cycle.
     pub fn in_loops(&self) -> Vec<bool> {
         let n = self.nodes.len();
         (0..n)

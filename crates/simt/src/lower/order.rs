@@ -103,7 +103,7 @@ fn original(mut operand: Opnd, copied: &[Option<Opnd>]) -> Opnd {
     operand
 }
 
-/// For each register that only ever holds a copy, what it is a copy of.
+/// Returns what each register is a copy of that only ever holds a copy.
 fn copies(body: &Body) -> Vec<Option<Opnd>> {
     let mut writes = vec![0_u32; body.classes.len()];
     for r in body.insts.iter().flat_map(Body::defs) {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use ptx_parser::Place;
+use ptx_parser::SourcePosition;
 
 /// The lines of source that a function comes from.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Source<'f> {
     /// The folder of the function's own file, known from the first line that is not inlined.
     folder: Option<&'f Path>,
     /// The call site of each inlined line.
-    callers: HashMap<Place, Place>,
+    callers: HashMap<SourcePosition, SourcePosition>,
 }
 
 impl<'f> Source<'f> {
@@ -24,7 +24,7 @@ impl<'f> Source<'f> {
     }
 
     /// Returns the author's line for the instructions after a `.loc`.
-    pub fn place(&mut self, place: Place, inlined_at: Option<Place>) -> Place {
+    pub fn place(&mut self, place: SourcePosition, inlined_at: Option<SourcePosition>) -> SourcePosition {
         match inlined_at {
             Some(caller) => drop(self.callers.insert(place, caller)),
             None if self.folder.is_none() => self.folder = self.path(place).and_then(Path::parent),
@@ -42,11 +42,11 @@ impl<'f> Source<'f> {
         place
     }
 
-    fn path(&self, place: Place) -> Option<&'f Path> {
+    fn path(&self, place: SourcePosition) -> Option<&'f Path> {
         self.files.iter().find(|(index, _)| *index == place.file).map(|(_, path)| Path::new(path))
     }
 
-    fn is_own(&self, place: Place) -> bool {
+    fn is_own(&self, place: SourcePosition) -> bool {
         match (self.folder, self.path(place)) {
             (Some(folder), Some(path)) if folder.as_os_str().is_empty() => path.is_relative(),
             (Some(folder), Some(path)) => path.starts_with(folder),
@@ -57,10 +57,10 @@ impl<'f> Source<'f> {
 
 #[cfg(test)]
 mod tests {
-    use crate::mir::source::{Place, Source};
+    use crate::mir::source::{Source, SourcePosition};
 
-    const fn at(file: u32, line: u32) -> Place {
-        Place { file, line, column: 1 }
+    const fn at(file: u32, line: u32) -> SourcePosition {
+        SourcePosition { file, line, column: 1 }
     }
 
     fn files() -> Vec<(u32, String)> {

@@ -88,7 +88,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl GridShadow {
-    /// For `blocks` blocks; `lines` has the number of source lines of each of the kernel's functions.
+    /// Returns the state of `blocks` blocks; `lines` has the number of source lines of each of the kernel's functions.
     pub fn new(sanitize: bool, blocks: u64, lines: impl Iterator<Item = usize>) -> Self {
         let mut starts = vec![0];
         for count in lines {

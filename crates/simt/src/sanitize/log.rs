@@ -290,7 +290,7 @@ pub fn access_records(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> imp
     access_records_among(words, |_, _| true, wanted)
 }
 
-/// As above; `some` says for a range of lines whether any of them may be wanted.
+/// Returns all accesses of a log to the wanted lines, one by one; `some` says for a range of lines whether any of them may be wanted.
 pub fn access_records_among(
     words: &[u32],
     some: impl Fn(u32, u32) -> bool,

@@ -11,7 +11,7 @@ use crate::sanitize::log::STRETCH;
 /// Slots of a table with one entry per slot, in front of the index. Adjacent lines have adjacent slots, and ranges of
 /// lines a power of two apart have different slots.
 const SLOTS: usize = 4096;
-/// In place of an index: the line has no full state.
+/// The value that replaces an index where the line has no full state.
 const NOWHERE: u32 = u32::MAX;
 
 /// The accesses to a line in an epoch in which one instruction of one warp has loaded all of it.

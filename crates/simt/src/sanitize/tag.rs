@@ -22,7 +22,7 @@ const EPOCH: u32 = 44;
 pub struct Tag(u64);
 
 impl Tag {
-    /// By thread zero of a warp, to all four bytes; `sync` counts the warp's own synchronisations.
+    /// Returns the tag of an access by thread zero of a warp to all four bytes; `sync` counts the warp's own synchronisations.
     pub fn new(epoch: u32, sync: u32, warp: u32, line: u16) -> Self {
         Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, sync)
     }

@@ -24,7 +24,7 @@ use crate::schedule::splits::{others_wait, regroup, split_off};
 
 /// Polls after which a path that spins while lanes of its warp wait for it is scheduled independently.
 const SPIN: u32 = 32;
-/// As above under the fair scheduler: a path may have to wait for other blocks.
+/// Polls after which such a path is scheduled independently under the fair scheduler: it may have to wait for others.
 const SPIN_IN_TURN: u32 = 1 << 12;
 /// Polls after which a block is assumed to wait for another one.
 const STUCK: u64 = 1 << 16;

@@ -37,7 +37,7 @@ pub struct Experiment {
 
 /// A piece of work: one group of one manifest.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unit {
+pub struct WorkItem {
     pub experiment: usize,
     pub group: usize,
     /// Whether it runs alone.
@@ -107,21 +107,21 @@ impl Experiment {
 
 /// Returns the groups of all experiments in the order in which they begin: the longest first. Those that run alone come
 /// last, so that the GPUs wait for each other once and not for each of them.
-pub fn in_order(experiments: &[Experiment]) -> Vec<Unit> {
+pub fn in_order(experiments: &[Experiment]) -> Vec<WorkItem> {
     let mut units = Vec::new();
     for (experiment, Experiment { planned, .. }) in experiments.iter().enumerate() {
         for (group, resolved) in planned.groups.iter().enumerate() {
             let alone = resolved.job.needs_host();
             let plan = &planned.plan;
             let seconds = GroupCost::estimate(&resolved.job, plan.backend(), plan.device()).seconds;
-            units.push(Unit { experiment, group, alone, seconds });
+            units.push(WorkItem { experiment, group, alone, seconds });
         }
     }
     sort(&mut units);
     units
 }
 
-fn sort(units: &mut [Unit]) {
+fn sort(units: &mut [WorkItem]) {
     units.sort_by(|a, b| a.alone.cmp(&b.alone).then(b.seconds.total_cmp(&a.seconds)));
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_longest_group_of_any_manifest_begins_and_those_that_run_alone_come_last() {
-        let unit = |experiment, group, alone, seconds| Unit { experiment, group, alone, seconds };
+        let unit = |experiment, group, alone, seconds| WorkItem { experiment, group, alone, seconds };
         let mut units = vec![
             unit(0, 0, false, 2.0),
             unit(0, 1, true, 9.0),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::experiment::{Experiment, Unit};
+use super::experiment::{Experiment, WorkItem};
 use super::gpu::Gpu;
 use super::shared::Run;
 use crate::commands::cli::DisplayArgs;
@@ -18,7 +18,7 @@ use crate::plan::ResolvedGroup;
 use crate::plan::link::link;
 
 /// The journals that one GPU writes.
-pub struct Sessions<'a, 'r> {
+pub struct GpuJournals<'a, 'r> {
     run: &'a Run<'r>,
     gpu: &'a Gpu,
     ready: &'a Ready,
@@ -29,14 +29,14 @@ pub struct Sessions<'a, 'r> {
 #[derive(Default)]
 struct State {
     /// The open journals, by the number of the experiment.
-    open: BTreeMap<usize, Session>,
+    open: BTreeMap<usize, OpenJournal>,
     /// Experiments without a journal, which could not be opened.
     broken: BTreeSet<usize>,
     running: Option<Running>,
 }
 
 /// A journal with what its results depend on.
-struct Session {
+struct OpenJournal {
     recorder: Recorder,
     environment: Environment,
     destination: Destination,
@@ -50,7 +50,7 @@ struct Running {
     begun: Instant,
 }
 
-impl<'a, 'r> Sessions<'a, 'r> {
+impl<'a, 'r> GpuJournals<'a, 'r> {
     pub fn new(run: &'a Run<'r>, gpu: &'a Gpu, ready: &'a Ready, machine: Machine) -> Self {
         Self { run, gpu, ready, machine, state: RefCell::default() }
     }
@@ -63,7 +63,7 @@ impl<'a, 'r> Sessions<'a, 'r> {
     }
 
     /// Announces a group and settles its cases that do not run; `None` if none is left to run.
-    pub fn begin(&self, unit: &Unit) -> Option<GroupJob> {
+    pub fn begin(&self, unit: &WorkItem) -> Option<GroupJob> {
         let mut state = self.state.borrow_mut();
         self.open(&mut state, unit.experiment);
         let State { open, running, .. } = &mut *state;
@@ -115,7 +115,7 @@ impl<'a, 'r> Sessions<'a, 'r> {
 
     /// Ends the journals.
     pub fn close(self, end: &RunEnd) {
-        for Session { recorder, destination, started, .. } in self.state.into_inner().open.into_values() {
+        for OpenJournal { recorder, destination, started, .. } in self.state.into_inner().open.into_values() {
             if let Err(failure) = close(end, started, recorder, &destination) {
                 self.run.with_console(|console| console.fail(&failure));
             }
@@ -137,7 +137,7 @@ impl<'a, 'r> Sessions<'a, 'r> {
         }
     }
 
-    fn session(&self, experiment: &Experiment) -> Result<Session, Failure> {
+    fn session(&self, experiment: &Experiment) -> Result<OpenJournal, Failure> {
         let Experiment { manifest, options, planned, .. } = experiment;
         let options = RunOptions {
             target: self.gpu.target.clone(),
@@ -164,6 +164,6 @@ impl<'a, 'r> Sessions<'a, 'r> {
         let groups = planned.groups.iter().map(cases);
         let done = groups.filter(|cases| cases.iter().any(|case| held.has_settled(&case.key))).flatten();
         recorder.emit(&Event::CasesPlanned { todo: Vec::new(), held: done.collect() });
-        Ok(Session { recorder, environment, destination, started: Instant::now() })
+        Ok(OpenJournal { recorder, environment, destination, started: Instant::now() })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use super::experiment::{Experiment, Unit};
+use super::experiment::{Experiment, WorkItem};
 use super::gpu::Gpu;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::Interrupt;
@@ -14,7 +14,7 @@ use crate::host_lock::HostLock;
 
 /// What the threads share.
 pub struct Run<'a> {
-    pub queue: Queue<Unit>,
+    pub queue: Queue<WorkItem>,
     pub experiments: &'a [Experiment],
     pub sanitize: bool,
     pub interrupt: &'a Interrupt,

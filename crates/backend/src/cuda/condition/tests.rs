@@ -8,7 +8,7 @@ use crate::model::{DeviceId, Dim3, ElementType, ScalarValue, Value};
 use crate::sim::SimBackend;
 use crate::{Backend, Batch, BufferId, Condition, Device, Launch, LaunchArg, Loop, Read, Step};
 
-/// In the driver's place: a handle is the address of its value.
+/// Replaces the driver's function: a handle is the address of its value.
 const OWN_SET: &str = ".func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)\n{\n    \
     .reg .b64 %to;\n    .reg .b32 %what;\n    ld.param.b64 %to, [handle];\n    ld.param.b32 %what, [value];\n    \
     st.global.u32 [%to], %what;\n    ret;\n}\n";

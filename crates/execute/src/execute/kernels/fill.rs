@@ -21,7 +21,7 @@ struct Rule {
     seed: Option<u64>,
     /// Bits of a draw.
     width: u32,
-    /// Of 2^`width` draws.
+    /// How many of 2^`width` draws are rejected.
     rejected: u64,
 }
 

@@ -100,7 +100,7 @@ fn integers_of_the_whole_range_and_of_spans_past_32_bits_are_drawn_alike() {
     }
 }
 
-/// Of 2^32 draws 1,967,296 are rejected for this span: about thirty of these 66,000, which shift all that follow.
+/// For this span 1,967,296 of 2^32 draws are rejected: about thirty of these 66,000, which shift all that follow.
 #[test]
 fn chunks_with_a_rejected_draw_are_made_anew() {
     let (mut device, kernels) = bench();

@@ -73,7 +73,7 @@ pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Opera
     Ok(wide(ElementType::I64, Lanes::Int(counts)))
 }
 
-/// Of each row, after its greatest element is subtracted.
+/// Computes the softmax of each row, after its greatest element is subtracted.
 pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Operand, String> {
     let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
     parallel::chunks(&mut lanes, columns.max(1), &|_, row| {
@@ -110,7 +110,7 @@ pub fn gelu_tanh(x: f64) -> f64 {
 /// What is added to a variance before its root is taken.
 pub const LAYERNORM_EPSILON: f64 = 1e-5;
 
-/// Of each row.
+/// Normalises each row.
 pub fn layernorm(element: ElementType, [x, weight, bias]: [&Operand; 3], columns: usize) -> Result<Operand, String> {
     let (Lanes::Float(mut lanes), Lanes::Float(weight), Lanes::Float(bias)) =
         (all_lanes(x), all_lanes(weight), all_lanes(bias))

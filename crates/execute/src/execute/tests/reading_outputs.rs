@@ -17,7 +17,7 @@ fn adds(factor: f32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send
     }
 }
 
-/// The same with integers.
+/// Adds integers, like the kernel above adds floats.
 fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
     let integers = |bytes: Vec<u8>| -> Vec<i32> {
         bytes.chunks(4).map(|bytes| i32::from_le_bytes(bytes.try_into().unwrap_or_default())).collect()

@@ -2,14 +2,14 @@
 
 use super::super::checks;
 use super::super::context::Context;
-use super::{Place, whole};
+use super::{LaunchContext, whole};
 use crate::experiment::Expression;
 use crate::model::{Diagnostic, Persist};
 use crate::raw::{Expr, RawPersist};
 use crate::read::At;
 
 /// Validates the blocks per cluster, which have one to three dimensions.
-pub fn cluster(ctx: &mut Context, place: &Place<'_>, raw: Option<&At<Vec<Expr>>>) -> Option<Vec<Expression>> {
+pub fn cluster(ctx: &mut Context, place: &LaunchContext<'_>, raw: Option<&At<Vec<Expr>>>) -> Option<Vec<Expression>> {
     let dims = raw?;
     if !(1..=3).contains(&dims.value.len()) && !ctx.faulty(&dims.span) {
         let message = format!("`cluster` has {} dimensions", dims.value.len());
@@ -22,7 +22,11 @@ pub fn cluster(ctx: &mut Context, place: &Place<'_>, raw: Option<&At<Vec<Expr>>>
 }
 
 /// Returns a buffer that stays in the L2; `None` if its name was refused.
-pub fn persist(ctx: &mut Context, place: &Place<'_>, raw: &At<RawPersist>) -> Option<Persist<String, Expression>> {
+pub fn persist(
+    ctx: &mut Context,
+    place: &LaunchContext<'_>,
+    raw: &At<RawPersist>,
+) -> Option<Persist<String, Expression>> {
     let name = raw.value.buffer.0.as_ref()?;
     if place.variant.buffer(&place.declared.buffers, &name.value).is_none() {
         checks::no_buffer(ctx, name.span.clone(), &name.value, place.declared, place.variant);

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::super::context::{Context, written};
-use super::Place;
+use super::LaunchContext;
 use crate::element::element;
 use crate::experiment::{ArgSpec, BufferSpec, LaunchSpec, StepSpec, Template};
 use crate::expr::Scope;
@@ -24,7 +24,7 @@ struct Passed<'a> {
 }
 
 /// Reports buffers of a body that are passed in each other's place.
-pub fn check(ctx: &mut Context, place: &Place<'_>, launches: &[LaunchSpec], steps: Option<&[StepSpec]>) {
+pub fn check(ctx: &mut Context, place: &LaunchContext<'_>, launches: &[LaunchSpec], steps: Option<&[StepSpec]>) {
     let signatures: Vec<_> = launches.iter().map(|launch| signature(ctx, launch)).collect();
     let passed: Vec<Vec<Passed<'_>>> =
         launches.iter().zip(&signatures).map(|(launch, kernel)| passed(place, launch, kernel.as_ref())).collect();
@@ -52,7 +52,7 @@ fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
     fitting.next().is_none().then(|| found.clone())
 }
 
-fn passed<'a>(place: &Place<'a>, launch: &LaunchSpec, kernel: Option<&'a Signature>) -> Vec<Passed<'a>> {
+fn passed<'a>(place: &LaunchContext<'a>, launch: &LaunchSpec, kernel: Option<&'a Signature>) -> Vec<Passed<'a>> {
     let Some(kernel) = kernel else { return Vec::new() };
     // One point of the axes is enough: an exchange shows at each.
     let points = written(&launch.kernel, &place.axes, Style::Cpp).unwrap_or_default();

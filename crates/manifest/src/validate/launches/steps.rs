@@ -2,7 +2,7 @@
 
 use super::super::checks;
 use super::super::context::{Context, NTH, Names};
-use super::{Place, launch, whole};
+use super::{LaunchContext, launch, whole};
 use crate::experiment::{
     ArgSpec, BodySpec, Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times, VariantSpec,
 };
@@ -13,7 +13,7 @@ use crate::read::{At, Named, Table as _};
 /// Returns the steps of a list. Launches inherit from `shared` what they leave out, and are added to `launches`.
 pub fn steps(
     ctx: &mut Context,
-    place: &Place<'_>,
+    place: &LaunchContext<'_>,
     (entries, shared): (&[At<RawLaunchEntry>], &RawLaunch),
     launches: &mut Vec<LaunchSpec>,
 ) -> Vec<StepSpec> {
@@ -22,7 +22,7 @@ pub fn steps(
 
 fn step(
     ctx: &mut Context,
-    place: &Place<'_>,
+    place: &LaunchContext<'_>,
     (entry, shared): (&At<RawLaunchEntry>, &RawLaunch),
     launches: &mut Vec<LaunchSpec>,
 ) -> Option<StepSpec> {
@@ -41,7 +41,7 @@ fn step(
             let names = local_names(ctx, place, fields, fields.kernel.0.repeat.is_some());
             let label = fields.label.as_ref().map(|label| label.value.clone());
             let merged = fields.kernel.0.clone().or_shared(shared);
-            let inner = Place { names: &names, axes: place.axes.clone(), ..*place };
+            let inner = LaunchContext { names: &names, axes: place.axes.clone(), ..*place };
             let mut spec = launch(ctx, &inner, label, merged, &entry.span, "variant.launch");
             spec.lets = bindings(fields.r#let.as_ref());
             launches.push(spec);
@@ -72,7 +72,7 @@ fn only_of(ctx: &mut Context, entry: &At<RawLaunchEntry>, kind: Option<&str>) {
 }
 
 /// Returns the names of a step with bindings of its own, which it may use in order.
-fn local_names(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry, is_repeated: bool) -> Names {
+fn local_names(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry, is_repeated: bool) -> Names {
     let mut names = place.names.clone();
     if is_repeated {
         names.known.insert(NTH.to_owned());
@@ -103,7 +103,7 @@ fn bindings(named: Option<&Named<Expr>>) -> Vec<LetBinding> {
 
 fn repeated(
     ctx: &mut Context,
-    place: &Place<'_>,
+    place: &LaunchContext<'_>,
     (entry, shared): (&At<RawLaunchEntry>, &RawLaunch),
     launches: &mut Vec<LaunchSpec>,
 ) -> Option<LoopSpec> {
@@ -114,7 +114,7 @@ fn repeated(
     }
     let times = times(ctx, place, entry);
     let names = local_names(ctx, place, fields, true);
-    let inside = Place { names: &names, axes: place.axes.clone(), ..*place };
+    let inside = LaunchContext { names: &names, axes: place.axes.clone(), ..*place };
     if let Some(Times::Until { condition, .. }) = &times {
         until(ctx, &inside, condition);
     }
@@ -123,7 +123,7 @@ fn repeated(
 }
 
 /// Returns how often a loop runs; one of `repeat` and `until` says it.
-fn times(ctx: &mut Context, place: &Place<'_>, entry: &At<RawLaunchEntry>) -> Option<Times> {
+fn times(ctx: &mut Context, place: &LaunchContext<'_>, entry: &At<RawLaunchEntry>) -> Option<Times> {
     let fields = &entry.value;
     let repeat = fields.kernel.0.repeat.as_ref();
     match (repeat, &fields.until, &fields.at_most) {
@@ -150,7 +150,7 @@ fn times(ctx: &mut Context, place: &Place<'_>, entry: &At<RawLaunchEntry>) -> Op
 }
 
 /// Validates the condition of a loop, which names at least one buffer for its first element.
-fn until(ctx: &mut Context, place: &Place<'_>, condition: &Expression) {
+fn until(ctx: &mut Context, place: &LaunchContext<'_>, condition: &Expression) {
     let mut names = place.names.clone();
     let buffers: Vec<_> = place.declared.buffers_of(place.variant).map(|buffer| buffer.name.clone()).collect();
     names.known.extend(buffers.iter().cloned());
@@ -161,7 +161,7 @@ fn until(ctx: &mut Context, place: &Place<'_>, condition: &Expression) {
     }
 }
 
-fn memset(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry) -> Option<StepSpec> {
+fn memset(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry) -> Option<StepSpec> {
     let name = fields.memset.as_ref()?;
     writable(ctx, place, name, "is written by `memset`");
     let zero = Expression::integer(0, name.span.clone());
@@ -170,7 +170,7 @@ fn memset(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry) -> Opti
     Some(StepSpec::Memset { buffer: name.value.clone(), value })
 }
 
-fn pair(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry, kind: &str) -> Option<StepSpec> {
+fn pair(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry, kind: &str) -> Option<StepSpec> {
     let pair = if kind == "swap" { fields.swap.as_ref()? } else { fields.copy.as_ref()? };
     let [first, second] = &pair.value;
     if first.value == second.value {
@@ -187,7 +187,7 @@ fn pair(ctx: &mut Context, place: &Place<'_>, fields: &RawLaunchEntry, kind: &st
     Some(StepSpec::Swap(first.value.clone(), second.value.clone()))
 }
 
-fn known(ctx: &mut Context, place: &Place<'_>, name: &At<String>) -> Option<(Access, bool, Allocation)> {
+fn known(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>) -> Option<(Access, bool, Allocation)> {
     let found = place.variant.buffer(&place.declared.buffers, &name.value);
     if found.is_none() {
         checks::no_buffer(ctx, name.span.clone(), &name.value, place.declared, place.variant);
@@ -196,7 +196,7 @@ fn known(ctx: &mut Context, place: &Place<'_>, name: &At<String>) -> Option<(Acc
 }
 
 /// Reports a buffer that a step cannot write: an input, or one whose address it does not know.
-fn writable(ctx: &mut Context, place: &Place<'_>, name: &At<String>, what: &str) {
+fn writable(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>, what: &str) {
     let Some((access, is_symbol, allocate)) = known(ctx, place, name) else { return };
     let (problem, hint) = if access == Access::In {
         ("is `in`: a change would be caught", "write access = \"inout\"")

@@ -234,7 +234,7 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         if comparison.reports.len() == 1
             && let Some(geomean) = report.geomean
         {
-            facts.push(format!("Average change of time: {}.", words::average(geomean)));
+            facts.push(format!("Average change of time: {}.", words::geomean(geomean)));
         }
         let differences = report.differences.iter().map(words::difference);
         let causes: Vec<String> = differences.chain(report.causes.iter().map(words::cause)).collect();

@@ -134,7 +134,7 @@ pub const fn claim_state(kind: ClaimKind) -> &'static str {
         ClaimKind::StillBroken => "still broken",
         ClaimKind::NewlyUndecided => "newly undecided",
         ClaimKind::Undecided => "undecided",
-        ClaimKind::NotApplicable => "not applicable",
+        ClaimKind::NotApplicable => "not judged",
         ClaimKind::Repaired => "no longer broken",
         ClaimKind::Held => "held",
     }
@@ -199,20 +199,13 @@ pub fn plain_change(ratio: f64) -> String {
     signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
 }
 
-/// Writes a mean ratio with its kind, such as `+1.3 % (geometric mean, 420 rows)`.
-pub fn average(mean: Geomean) -> String {
-    let text = geomean(mean);
-    let (change, rows) = text.split_once(" over ").unwrap_or((&text, ""));
-    format!("{change} (geometric mean, {rows})")
-}
-
-/// Writes a mean ratio, such as `+1.3 % over 420 rows`.
+/// Writes a mean ratio, such as `+1.3 % (geometric mean, 420 rows)`.
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
     // Finer than hundredths says nothing.
     let percent = (percent * 100.0).round() / 100.0;
     let change = signed(&rough(percent.abs()), percent);
-    format!("{change} over {}", plural(rows as u64, "row"))
+    format!("{change} (geometric mean, {})", plural(rows as u64, "row"))
 }
 
 /// Returns why a case changed, as far as it is known: differences and causes, joined by `; `.

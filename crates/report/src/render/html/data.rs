@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::facts::{Facts, Tables, six_digits};
-use super::{Beside, SourceFile};
+use super::{Companions, SourceFile};
 use crate::analyse;
 use crate::format;
 use crate::model::{CaseRecord, Records, Value};
@@ -40,7 +40,7 @@ pub(super) struct Data {
     columns: Vec<Column>,
     /// Rows that are the fastest of their group.
     best: Vec<usize>,
-    unit: Unit,
+    unit: PageUnit,
     facts: Vec<Facts>,
     /// The names that facts have.
     names: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) struct Data {
 
 /// The unit of times, which are in nanoseconds.
 #[derive(Debug, Serialize)]
-struct Unit {
+struct PageUnit {
     name: &'static str,
     scale: f64,
 }
@@ -88,7 +88,7 @@ enum Cells {
 /// A value for sorting and its text; neither where there is none.
 type Number = Option<(f64, String)>;
 
-pub(super) fn data(records: &Records, beside: &Beside) -> Data {
+pub(super) fn data(records: &Records, beside: &Companions) -> Data {
     let summary = analyse::summary(records);
     let mut best: Vec<usize> = summary.groups.iter().flat_map(|group| &group.best).map(|best| best.index).collect();
     best.sort_unstable();
@@ -100,7 +100,7 @@ pub(super) fn data(records: &Records, beside: &Beside) -> Data {
         rows: records.cases.len(),
         columns: columns(&context),
         best,
-        unit: Unit { name: context.time.symbol(), scale: context.time.nanoseconds() },
+        unit: PageUnit { name: context.time.symbol(), scale: context.time.nanoseconds() },
         facts,
         names: names.list,
         strings: strings.list,

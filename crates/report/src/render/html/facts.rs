@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use serde::Serialize;
 
-use super::{Beside, SourceFile};
+use super::{Companions, SourceFile};
 use crate::format;
 use crate::model::{CaseRecord, LaunchRecord, Records, RegimeResult, Round};
 use crate::render::{number, units, wording};
@@ -71,7 +71,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
 #[derive(Debug)]
 pub(super) struct Tables<'a> {
     records: &'a Records,
-    beside: &'a Beside,
+    beside: &'a Companions,
     pub names: Pool<String>,
     pub strings: Pool<String>,
     pub launches: Pool<Vec<Vec<String>>>,
@@ -81,7 +81,7 @@ pub(super) struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    pub fn new(records: &'a Records, beside: &'a Beside) -> Self {
+    pub fn new(records: &'a Records, beside: &'a Companions) -> Self {
         let counted = records.cases.iter().filter_map(|record| record.counters.as_ref());
         let counters: BTreeSet<&str> = counted.flat_map(|c| c.0.keys()).map(AsRef::as_ref).collect();
         Self {
@@ -119,7 +119,7 @@ impl<'a> Tables<'a> {
 
     /// Returns the samples of a case, if they are those that its time is the median of.
     fn samples(&self, record: &CaseRecord, result: &RegimeResult) -> Option<&'a [Round]> {
-        let beside: &'a Beside = self.beside;
+        let beside: &'a Companions = self.beside;
         let rounds = beside.samples.get(&(record.case.key.clone(), result.regime))?;
         let times: Vec<f64> = rounds.iter().map(|round| round.whole).collect();
         let median = stats::median(&times)?;

@@ -16,7 +16,7 @@ use crate::model::{CaseKey, Records, Regime, Round};
 
 /// What is beside the records of a report, as far as it was found.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Beside {
+pub struct Companions {
     /// The samples from the journal, if it is of the same run.
     pub samples: HashMap<(CaseKey, Regime), Vec<Round>>,
     /// The files that a case's launches were compiled from, by their hash in the records.
@@ -40,7 +40,7 @@ pub struct Page<'a> {
     /// The records that the page shows.
     pub records: &'a Records,
     /// What is beside them.
-    pub beside: &'a Beside,
+    pub beside: &'a Companions,
 }
 
 /// The page as its template sees it.

@@ -15,7 +15,7 @@ pub(in crate::journal) struct Columns {
     pub against: Vec<String>,
     /// The name of every hash that any case has.
     pub digests: Vec<String>,
-    /// For people: the program knows these.
+    /// The names of values, for people: the program knows these.
     #[serde(default, skip_deserializing)]
     names: Names,
 }

@@ -49,7 +49,7 @@ proptest! {
         }
     }
 
-    /// Without a spread, part of which is in nanoseconds.
+    /// The reports have no spread, part of which is in nanoseconds.
     #[test]
     fn slower_devices_change_nothing(cases in cases(), scale in 0.1..10.0) {
         let options = Options { threshold: Some(0.02), ..Options::default() };
