@@ -16,8 +16,7 @@ use super::session::worker::selected_gpu_args;
 use super::{Console, Exit, Failure};
 use crate::backend::{DriverVersion, cuda};
 use crate::compile::{
-    Cache, Clang, CompileOptions, Nvcc, Requirement, Target, Toolkit, ToolkitError, compile_all, confines_compilers,
-    fetch,
+    Cache, Clang, CompileOptions, Nvcc, Requirement, Target, Toolkit, ToolkitError, compile_all, fetch,
 };
 use crate::dispatch::calibrate::UNKNOWN_DRIVER;
 use crate::dispatch::{Interrupt, Pool, WorkerSpec};
@@ -25,6 +24,7 @@ use crate::format::bytes;
 use crate::model::{CompileUnit, DeviceId, DeviceInfo};
 use crate::programs::{self, Programs};
 use crate::render::{self, Screen};
+use crate::sandbox;
 
 /// Headers that kernels include, one of each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
@@ -81,7 +81,7 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
             let want = want(driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
             let toolkit = Toolkit::locate(want, &cache);
             let machines = of_machines(&cache, driver.as_ref().ok(), devices.as_deref().unwrap_or_default());
-            let compiler = [of_compiler(&toolkit, can_fetch), of_confinement(confines_compilers())];
+            let compiler = [of_compiler(&toolkit, can_fetch), of_confinement(sandbox::is_enforced())];
             let mut found = compiler.to_vec();
             found.push(of_headers(toolkit.ok().as_ref(), can_fetch));
             found.extend([of_cache(&cache)].into_iter().chain(machines));

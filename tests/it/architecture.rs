@@ -19,7 +19,10 @@ const PROGRESS_FLOORS: Floors = &[("log", &["format", "progress"]), ("progress",
 
 /// The same for the crate that runs cases on a device.
 const EXECUTE_FLOORS: Floors = &[
-    ("execute", &["atomic", "backend", "cpp", "expr", "host_lock", "npy", "programs", "regular", "stats", "model"]),
+    (
+        "execute",
+        &["atomic", "backend", "cpp", "expr", "host_lock", "npy", "programs", "regular", "sandbox", "stats", "model"],
+    ),
     ("machine", &["atomic", "backend", "stats", "model"]),
 ];
 
@@ -37,6 +40,7 @@ const BASE_FLOORS: Floors = &[
     ("stats", &[]),
     ("stdout", &[]),
     ("programs", &[]),
+    ("sandbox", &["programs"]),
     ("revision", &["programs", "regular", "model"]),
 ];
 

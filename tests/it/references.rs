@@ -1,8 +1,9 @@
 //! References of one's own: functions in Python and C++ that compute what is expected, with
 //! `any_kernel/experiments/golden.py` and `golden.cpp`.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
@@ -62,15 +63,23 @@ impl Project {
         std::fs::write(path, text.replace(from, to)).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_runner"))
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        command
             .current_dir(self.folder.path())
-            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .env("XDG_STATE_HOME", self.path("state"))
             .args(["--color", "never", "run", &format!("experiments/{}", self.manifest)])
             .args(["--backend", "sim", "--quiet"])
-            .args(arguments)
-            .output()
-            .unwrap()
+            .args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 
     fn allowed(&self) -> Output {
@@ -138,8 +147,92 @@ fn functions_run_at_the_same_time() {
     let checks = [check("one"), check("other"), "[measure]\ntimeout = \"60s\"\n\n[[variant]]".to_owned()].concat();
     project.change(project.manifest, "[check]\nactual = \"output\"\nexpect = { cpp = \"golden.cpp:softmax\" }\n\n", "");
     project.change(project.manifest, "[[variant]]", &checks);
-    let output = project.allowed();
+    let folders = project.path("calls");
+    std::fs::create_dir(&folders).unwrap();
+    let run = project.command(&["--allow-host-code"]).env("TMPDIR", &folders).stderr(Stdio::piped()).spawn().unwrap();
+    // The folder of a call is there as long as its function runs.
+    let runs = |name: &str| {
+        let calls = std::fs::read_dir(&folders).unwrap().flatten();
+        calls.into_iter().any(|call| call.path().join(name).exists())
+    };
+    let deadline = Instant::now() + Duration::from_mins(2);
+    while !(runs("one") && runs("other")) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let is_met = runs("one") && runs("other");
+    std::fs::write(project.path("met"), "").unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert!(is_met, "one function ended before the other began: {}", text(&output));
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+/// Whether references are confined on this machine; a line says so where they are not.
+fn are_confined() -> bool {
+    let confined = runner::sandbox::is_enforced();
+    if !confined {
+        println!("skipped: the kernel has no Landlock");
+    }
+    confined
+}
+
+/// Code that runs before `main` and makes a file.
+const ASSEMBLY: &str = r#"
+.section .rodata
+command: .asciz "touch ran $TMPDIR/ran"
+.text
+before: subq $8, %rsp
+leaq command(%rip), %rdi
+call system@PLT
+addq $8, %rsp
+ret
+.section .init_array, "aw"
+.quad before
+.text
+"#;
+
+/// No scan of `#include` lines sees what the assembler includes, so it would be compiled without being hashed.
+#[test]
+fn what_assembly_includes_is_not_compiled_and_changing_it_changes_nothing() {
+    if !has_cxx() || !are_confined() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    for include in [".include", ".incbin"] {
+        let project = Project::cpp();
+        std::fs::write(project.path("late.s"), "").unwrap();
+        let statement = format!("asm(\"{include} \\\"late.s\\\"\");\n\nstd::vector<double> softmax");
+        project.change("golden.cpp", "std::vector<double> softmax", &statement);
+        for assembly in ["", ASSEMBLY] {
+            std::fs::write(project.path("late.s"), assembly).unwrap();
+            let output = project.allowed();
+            assert!(!project.path("ran").exists(), "{include}: {}", text(&output));
+            assert_eq!(output.status.code(), Some(1), "{include}: {}", text(&output));
+            let said = text(&output);
+            assert!(
+                said.contains("late.s") && said.contains("a compiler may read only the source"),
+                "{include}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reference_reads_no_file_that_was_not_hashed() {
+    if !are_confined() {
+        return;
+    }
+    if has_cxx() {
+        let project = Project::cpp();
+        project.change("golden.cpp", "FOLDER", project.folder.path().to_str().unwrap());
+        let (code, said) = project.with("reading");
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("golden.cpp:reading: not readable"), "{said}");
+    }
+    if has_numpy() {
+        let (code, said) = Project::python().with("reading");
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("golden.py:reading: PermissionError") && said.contains("softmax.cu"), "{said}");
+        assert!(said.contains("a script may read only itself"), "{said}");
+    }
 }
 
 #[test]
@@ -165,7 +258,7 @@ fn what_goes_wrong_in_a_function_in_cpp_is_said_with_its_name() {
     let output = project.allowed();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let said = text(&output);
-    assert!(said.contains("golden.cpp:softmax: does not compile: ") && said.contains("golden.cpp:14:"), "{said}");
+    assert!(said.contains("golden.cpp:softmax: does not compile: ") && said.contains("golden.cpp:16:"), "{said}");
     assert!(said.contains("nothing"), "{said}");
 }
 

@@ -1,10 +1,11 @@
-//! Provides what several stages of `runner` use: atomic files, the lock of the host, program lookup, redirected output,
-//! statistics, and the revision of a checkout. Imports no stage.
+//! Provides what several stages of `runner` use: atomic files, the lock of the host, program lookup, the sandbox of
+//! compilers and references, redirected output, statistics, and the revision of a checkout. Imports no stage.
 
 pub mod atomic;
 pub mod host_lock;
 pub mod programs;
 pub mod revision;
+pub mod sandbox;
 pub mod stats;
 pub mod stdout;
 

@@ -56,11 +56,13 @@ pub const CXX_VARIABLE: &str = "RUNNER_CXX";
 
 /// Returns the C++ compiler of the host: the one that [`CXX_VARIABLE`] names, or the first of the search path.
 pub fn cxx() -> Option<PathBuf> {
+    let path = Programs::in_dirs(absolute(&env::var_os("PATH").unwrap_or_default()));
     let named = env::var_os(CXX_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-    named.or_else(|| {
-        let path = Programs::in_dirs(absolute(&env::var_os("PATH").unwrap_or_default()));
-        ["c++", "g++", "clang++"].iter().find_map(|name| path.find(name))
-    })
+    named
+        .map(|named| {
+            named.to_str().filter(|name| !name.contains('/')).and_then(|name| path.find(name)).unwrap_or(named)
+        })
+        .or_else(|| ["c++", "g++", "clang++"].iter().find_map(|name| path.find(name)))
 }
 
 /// Returns the search path for a program that starts others. It has no relative folders: these would be folders of the

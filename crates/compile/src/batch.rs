@@ -360,9 +360,10 @@ impl Batch<'_> {
         }
     }
 
-    /// Returns where a compiler may read, besides its own installation.
+    /// Returns what a compiler may read, besides its own installation: the files that were hashed, so that no other can
+    /// change the code. Without a limit to a project, everything.
     fn readable(&self, identity: &Identity) -> Vec<PathBuf> {
-        self.options.project.folders().into_iter().chain(identity.options.include_dirs.clone()).collect()
+        if self.options.project.is_limited() { identity.files.clone() } else { vec![PathBuf::from("/")] }
     }
 
     fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Result<Request, CompileFailure> {

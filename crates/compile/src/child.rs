@@ -22,9 +22,9 @@ use super::cache::CACHE_VARIABLE;
 use super::host_headers::PRELUDE;
 use super::nvrtc::{self, Nvrtc, Product, Refusal, Source};
 use super::options::Target;
-use super::sandbox;
 use super::toolkit::Toolkit;
 use crate::model::CodeKind;
+use crate::sandbox;
 
 /// The environment variable that holds the time limit of a unit, such as `10min`.
 pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";

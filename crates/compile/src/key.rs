@@ -28,6 +28,8 @@ pub(super) struct Identity {
     pub source: Arc<str>,
     /// The files that the source includes from outside the toolkit, by the name that they are included by.
     pub included: Vec<(String, Arc<str>)>,
+    /// The paths of the source and of these files.
+    pub files: Vec<PathBuf>,
     /// The hash of the source and of the files that it includes from outside the toolkit.
     pub source_hash: String,
     /// The hash of the compiler options that the manifest sets.
@@ -101,6 +103,7 @@ impl Identity {
             key: CompileKey(key),
             address: address.finish(),
             included: included.collect(),
+            files: inputs.paths().map(Path::to_owned).collect(),
             source: inputs.source,
             source_hash: hash_of(&inputs.files),
             options_hash: asked.finish(),

@@ -22,13 +22,12 @@ pub mod pinned;
 mod plugin;
 mod program;
 mod ready;
-mod sandbox;
 pub mod sanitizer;
 mod sources;
 mod to_ptx;
 mod toolkit;
 
-use runner_base::{atomic, programs};
+use runner_base::{atomic, programs, sandbox};
 use runner_model::{includes, model, project, ptx, regular};
 
 pub use batch::{CompileOptions, UnitResult, compile_all};
@@ -40,7 +39,6 @@ pub use locate::{Network, Requirement};
 pub use nvcc::{NvccError, NvccOnDemand};
 pub use options::Target;
 pub use plugin::Nvcc;
-pub use sandbox::is_enforced as confines_compilers;
 pub use sources::{Sources, sources};
 pub use to_ptx::{Clang, Installed};
 pub use toolkit::{Toolkit, ToolkitSource};

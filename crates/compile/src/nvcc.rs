@@ -12,9 +12,9 @@ use super::fetch::{self, FetchError, NVCC, find_program};
 use super::locate::Network;
 use super::pinned::{self, Pinned};
 use super::plugin::Nvcc;
-use super::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::programs::Programs;
+use crate::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
 
 /// Why a toolkit has no nvcc, and what to do.
 #[derive(Debug, thiserror::Error)]

@@ -141,8 +141,8 @@ impl PluginBuild<'_> {
 mod tests {
     use std::thread;
 
-    use super::super::sandbox;
     use super::*;
+    use crate::sandbox;
 
     fn unit() -> CompileUnit {
         CompileUnit {

@@ -1,21 +1,18 @@
 //! Runs compilers that are programs: nvcc, clang and the assembler. They are confined: see [`sandbox`].
 
-use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::child::{self, NoReply};
-use super::sandbox;
 use crate::model::CompileFailure;
-use crate::programs::search_path;
+use crate::sandbox;
 
 /// Where a compiler may read and write, and for how long it may run.
 pub(super) struct Bounds<'a> {
-    /// The installation of the compiler, the project and folders of headers.
+    /// What it may read besides its own installation and the system's.
     pub readable: Vec<PathBuf>,
     /// The only folder that it may write to, also for its temporary files.
     pub folder: &'a Path,
@@ -29,18 +26,16 @@ pub(super) fn run(command: &mut Command, bounds: &Bounds<'_>) -> Result<String, 
     let Bounds { limit, stop, .. } = *bounds;
     let program = command.get_program().to_owned();
     command
-        .env("PATH", search_path())
-        .env("TMPDIR", bounds.folder)
-        // A cache of compiled files would be outside of that folder.
-        .env("CCACHE_DISABLE", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         // It starts other compilers, which must end with it. The parent handles Ctrl-C.
         .process_group(0);
     let _span = tracing::info_span!("run a compiler", ?command).entered();
-    let mut child = start(command, bounds)
+    let readable = [bounds.readable.as_slice(), &[sandbox::installation(program.as_ref())]].concat();
+    let mut child = sandbox::spawn(command, &readable, bounds.folder)
         .map_err(|source| failure(NoReply::NotStarted { program: program.clone().into(), source }.to_string(), ""))?;
+    sandbox::limit_program(child.id());
     let stderr = child::read_all(child.stderr.take());
     let Some(log) = child::wait(&stderr, Instant::now() + limit, stop) else {
         end(&mut child);
@@ -55,21 +50,6 @@ pub(super) fn run(command: &mut Command, bounds: &Bounds<'_>) -> Result<String, 
     if status.success() { Ok(log) } else { Err(rejected(&log)) }
 }
 
-/// Starts a compiler from a thread that is confined, so that the compiler and what it starts are.
-fn start(command: &mut Command, bounds: &Bounds<'_>) -> io::Result<Child> {
-    let confined = || {
-        let mut readable = bounds.readable.clone();
-        readable.push(sandbox::installation(command.get_program().as_ref()));
-        sandbox::confine_program(&readable, bounds.folder)
-            .map_err(|error| io::Error::other(format!("it cannot be confined: {error}")))?;
-        command.spawn()
-    };
-    let started = thread::scope(|scope| scope.spawn(confined).join());
-    let child = started.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it failed")))?;
-    sandbox::limit_program(child.id());
-    Ok(child)
-}
-
 /// Ends a compiler and those that it started.
 fn end(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
@@ -81,8 +61,8 @@ fn end(child: &mut Child) {
 
 fn rejected(log: &str) -> CompileFailure {
     let error = log.lines().find(|line| line.contains("error"));
-    let summary = error.or_else(|| log.lines().next()).unwrap_or("the compiler gave no reason");
-    failure(summary.trim().to_owned(), log)
+    let summary = error.or_else(|| log.lines().next()).unwrap_or("the compiler gave no reason").trim();
+    failure(format!("{summary}{}", sandbox::hint(log)), log)
 }
 
 fn failure(summary: String, log: &str) -> CompileFailure {

@@ -18,10 +18,10 @@ use super::nvrtc::{self, Refusal};
 use super::options::{Target, UnitOptions};
 use super::plugin::Nvcc;
 use super::program::{self, Bounds};
-use super::sandbox;
 use super::toolkit::Toolkit;
 use crate::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler};
 use crate::programs::Programs;
+use crate::sandbox;
 
 /// The variables that hold addresses of kernels.
 const VARIABLE: &str = "runner_name_";

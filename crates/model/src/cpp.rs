@@ -6,13 +6,30 @@ use std::path::{Path, PathBuf};
 use crate::includes::{Scanner, SearchPath};
 use crate::model::{hex, sha256_hex};
 
-/// SHA-256 of a source and of what it includes from its own folder; `None` if an include cannot be followed, so that
-/// more may be included.
+/// A source with what it includes from its own folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hashed {
+    /// SHA-256 of all of it; `None` if an include cannot be followed, so that more may be included.
+    pub digest: Option<String>,
+    /// The files, the source first.
+    pub files: Vec<PathBuf>,
+}
+
+/// The digest of a source and of what it includes from its own folder; `None` if an include cannot be followed.
 ///
 /// # Errors
 ///
 /// If the source cannot be read.
 pub fn digest(source: &Path) -> io::Result<Option<String>> {
+    Ok(read(source)?.digest)
+}
+
+/// Reads a source and what it includes from its own folder.
+///
+/// # Errors
+///
+/// If the source cannot be read.
+pub fn read(source: &Path) -> io::Result<Hashed> {
     let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folders: [PathBuf; 1] = [folder.to_owned()];
     let inputs = Scanner::default().inputs(source, &[], &[], SearchPath { user: &folders, toolkit: &[] })?;
@@ -21,5 +38,6 @@ pub fn digest(source: &Path) -> io::Result<Option<String>> {
         format!("{} {content}", file.name)
     });
     let text = each.collect::<Vec<_>>().join("\n");
-    Ok(inputs.whole.then(|| sha256_hex(text.as_bytes())))
+    let digest = inputs.whole.then(|| sha256_hex(text.as_bytes()));
+    Ok(Hashed { digest, files: inputs.paths().map(Path::to_owned).collect() })
 }

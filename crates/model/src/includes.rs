@@ -28,6 +28,13 @@ pub struct Inputs {
     pub outside: Vec<PathBuf>,
 }
 
+impl Inputs {
+    /// The paths of the files that were read, the source first.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().filter_map(|file| Some(&*file.content.as_ref()?.path))
+    }
+}
+
 /// One file that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
@@ -42,6 +49,8 @@ pub struct Input {
 /// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
+    /// The path that the file was read by.
+    pub path: Arc<Path>,
     /// The SHA-256 of the bytes.
     pub digest: [u8; 32],
     /// The text of the file. Bytes that are not UTF-8 are replaced, as for NVRTC.
@@ -172,7 +181,8 @@ impl Scanner {
         }
         let bytes = regular::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
-        let content = Content { digest: Sha256::digest(&bytes).into(), text: Arc::from(&*text) };
+        let digest = Sha256::digest(&bytes).into();
+        let content = Content { path: Arc::from(path), digest, text: Arc::from(&*text) };
         let mut scanned = Scanned { content, includes: vec![], known: BTreeSet::new(), header_macros: vec![] };
         // Compilers skip a byte order mark, and some join lines whose backslash is followed by spaces.
         let joined = joined_lines(text.trim_start_matches('\u{feff}'));

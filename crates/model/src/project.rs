@@ -67,9 +67,9 @@ impl Project {
         Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
     }
 
-    /// Returns where files may be.
-    pub fn folders(&self) -> Vec<PathBuf> {
-        self.roots.clone().unwrap_or_else(|| vec![PathBuf::from("/")])
+    /// Returns the folders that files may be in, links resolved; `None` if they may be anywhere.
+    pub fn folders(&self) -> Option<&[PathBuf]> {
+        self.roots.as_deref()
     }
 
     /// Whether files may not be everywhere.

@@ -17,6 +17,7 @@ use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, SourceForm,
 use crate::plan::ResolvedGroup;
 use crate::project::Project;
 use crate::regular;
+use crate::sandbox;
 
 /// The folder below `runner` in the user's state folder that has a file for each consent.
 const FOLDER: &str = "host-code";
@@ -38,8 +39,8 @@ const SHIPPED_LIBRARIES: [&str; 1] = ["cublas"];
 pub struct HostCode {
     /// The files that it is in.
     files: BTreeSet<String>,
-    /// `None` if it cannot be known whole, so that consent is asked for every time.
-    hash: Option<String>,
+    /// The hash of all of it, or why consent cannot be remembered for this hash, so that it is asked for every time.
+    hash: Result<String, &'static str>,
 }
 
 impl HostCode {
@@ -75,13 +76,16 @@ impl HostCode {
         let files = units.iter().map(|unit| unit.source.as_path()).chain(scripts.iter().copied());
         let files: BTreeSet<String> = files.map(|path| path.display().to_string()).collect();
         let hashes: Option<BTreeSet<String>> = each.into_iter().collect();
-        let hash = hashes.map(|hashes| sha256_hex(hashes.into_iter().collect::<Vec<_>>().join("\n").as_bytes()));
+        let hash = hashes.ok_or("not all that it includes is known").and_then(|hashes| {
+            covers_all_that_is_read(project, sandbox::is_enforced())?;
+            Ok(sha256_hex(hashes.into_iter().collect::<Vec<_>>().join("\n").as_bytes()))
+        });
         (!files.is_empty()).then_some(Self { files, hash })
     }
 
     /// Returns the lines of a file that a shell runs.
     pub fn of_text(file: &Path, text: &str) -> Self {
-        Self { files: BTreeSet::from([file.display().to_string()]), hash: Some(sha256_hex(text.as_bytes())) }
+        Self { files: BTreeSet::from([file.display().to_string()]), hash: Ok(sha256_hex(text.as_bytes())) }
     }
 
     /// Fails unless the user allows this code of a manifest or settings file now, or has allowed it before for the same
@@ -98,27 +102,48 @@ impl HostCode {
         allowed: bool,
         console: &mut Console,
     ) -> Result<(), Failure> {
-        let known = self.hash.as_ref().and_then(|hash| Some(folder?.join(entry(project, hash))));
-        if known.as_ref().is_some_and(|known| known.is_file()) {
+        let folder = folder.ok_or("there is no folder for it");
+        let known = self.hash.as_ref().map_err(|why| *why).and_then(|hash| Ok(folder?.join(entry(project, hash))));
+        if known.as_ref().is_ok_and(|known| known.is_file()) {
             return Ok(());
         }
         let files: Vec<&str> = self.files.iter().map(String::as_str).collect();
         let files = files.join(", ");
         if !allowed {
+            let how_long = match known {
+                Ok(_) => "which is remembered until the code changes".to_owned(),
+                Err(why) => format!("which is not remembered: {why}"),
+            };
             return Err(Failure::usage(format!(
                 "{} runs host code, which can do anything that you can: {files}; read it, then allow it with \
-                 --allow-host-code, which is remembered until the code changes",
+                 --allow-host-code, {how_long}",
                 place.display()
             )));
         }
-        let Some(known) = known else { return Ok(()) };
         let project = project.display();
-        match atomic::write(&known, format!("{project}\n{files}\n").as_bytes()) {
+        let remembered = known.map_err(str::to_owned).and_then(|known| {
+            atomic::write(&known, format!("{project}\n{files}\n").as_bytes()).map_err(|error| error.to_string())
+        });
+        match remembered {
             Ok(()) => console.say(&format!("host code of {project} is allowed until it changes: {files}")),
-            Err(error) => console.say(&format!("warning: the consent to host code is not remembered: {error}")),
+            Err(why) => console.say(&format!("warning: the consent to host code is not remembered: {why}")),
         }
         Ok(())
     }
+}
+
+/// Fails with the reason if compilers and references may read files of a project that were not hashed.
+fn covers_all_that_is_read(project: &Project, is_enforced: bool) -> Result<(), &'static str> {
+    let Some(folders) = project.folders() else {
+        return Err("with --allow-outside, compilers read every file, also one that was not hashed");
+    };
+    if !is_enforced {
+        return Err("this machine has no Landlock, so that compilers read every file, also one that was not hashed");
+    }
+    if folders.iter().any(|folder| sandbox::is_always_readable(folder)) {
+        return Err("the project is in a folder of the system, where compilers read every file");
+    }
+    Ok(())
 }
 
 /// Whether nvcc or clang compiles a unit.
@@ -212,6 +237,9 @@ mod tests {
 
     #[test]
     fn consent_holds_for_the_project_until_a_file_of_the_code_changes() -> Result<(), Box<dyn std::error::Error>> {
+        if !sandbox::is_enforced() {
+            return Ok(());
+        }
         let (dir, state) = (project("void step() {}\n")?, tempfile::tempdir()?);
         let code_now = || code(&dir.path().join("experiments/x.toml"));
         let first = code_now()?.ok_or("no host code")?;
@@ -228,6 +256,27 @@ mod tests {
         let unknown = code_now()?.ok_or("no host code")?;
         assert_eq!(asked(&unknown, state.path(), "/p", true), Ok(()));
         assert!(asked(&unknown, state.path(), "/p", false).is_err(), "what it includes is unknown");
+        Ok(())
+    }
+
+    /// Compilers that may read more than the hashed files could compile code that has changed.
+    #[test]
+    fn consent_is_not_remembered_where_compilers_read_files_that_were_not_hashed()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let limited = Project::at(dir.path())?;
+        assert_eq!(covers_all_that_is_read(&limited, true), Ok(()));
+        let without_landlock = covers_all_that_is_read(&limited, false).err().unwrap_or_default();
+        assert!(without_landlock.contains("Landlock"), "{without_landlock}");
+        let everywhere = covers_all_that_is_read(&Project::everywhere(), true).err().unwrap_or_default();
+        assert!(everywhere.contains("--allow-outside"), "{everywhere}");
+        assert!(covers_all_that_is_read(&Project::at(Path::new("/usr/share"))?, true).is_err());
+
+        let state = tempfile::tempdir()?;
+        let code = HostCode { files: BTreeSet::from(["f.cu".to_owned()]), hash: Err(everywhere) };
+        assert_eq!(asked(&code, state.path(), "/p", true), Ok(()));
+        let refused = asked(&code, state.path(), "/p", false).err().unwrap_or_default();
+        assert!(refused.contains("--allow-host-code, which is not remembered: with --allow-outside"), "{refused}");
         Ok(())
     }
 

@@ -6,12 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Bench, H100, SCALE, script, toolkit};
-use runner::compile::{
-    CompileOptions, Installed, Nvcc, Target, Toolkit, ToolkitSource, compile_all, confines_compilers,
-};
+use runner::compile::{CompileOptions, Installed, Nvcc, Target, Toolkit, ToolkitSource, compile_all};
 use runner::model::{CodeKind, CompileUnit, Plugin};
 use runner::programs::Programs;
 use runner::project::Project;
+use runner::sandbox;
 
 #[test]
 fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_runtime() {
@@ -94,7 +93,7 @@ fn nvcc_builds_a_host_function_that_may_not_contain_a_file_from_outside_of_the_p
         println!("skipped: nvcc is not installed");
         return;
     };
-    if !confines_compilers() {
+    if !sandbox::is_enforced() {
         println!("skipped: the kernel has no Landlock");
         return;
     }
@@ -103,7 +102,8 @@ fn nvcc_builds_a_host_function_that_may_not_contain_a_file_from_outside_of_the_p
     let contains = |path: &Path| format!("asm(\".incbin \\\"{}\\\"\");\n", path.display());
     let function = "extern \"C\" int f(void *) { return 0; }\n";
     let bench = Bench::new(&[("own.txt", "own"), ("leaks.cu", &(contains(secret.path()) + function))]);
-    bench.write("honest.cu", &(contains(&bench.path("own.txt")) + function));
+    bench.write("leaks_own.cu", &(contains(&bench.path("own.txt")) + function));
+    bench.write("honest.cu", function);
     let installed = Installed { nvcc: Some(nvcc), clang: None };
     let project = Project::at(&bench.path("")).unwrap();
     let options = CompileOptions { installed, project, ..bench.options() };
@@ -114,6 +114,72 @@ fn nvcc_builds_a_host_function_that_may_not_contain_a_file_from_outside_of_the_p
     assert_eq!(build("honest.cu").unwrap().kind, CodeKind::Plugin);
     let failure = build("leaks.cu").unwrap_err();
     assert!(failure.log.contains(&secret.path().display().to_string()), "{}", failure.log);
+    let failure = build("leaks_own.cu").unwrap_err();
+    assert!(failure.log.contains("own.txt"), "{}", failure.log);
+}
+
+/// A stand-in for nvcc that makes the library of a file that the source does not include.
+const READS: &str = r#"[ "$1" = --version ] && { echo "release 13.0, V13.0.88 FILE"; exit 0; }
+for argument in "$@"; do case "$argument" in --output-file=*) output="${argument#--output-file=}";; esac; done
+cat FILE > "$output""#;
+
+#[test]
+fn a_compiler_reads_the_hashed_files_and_no_others_of_the_project() {
+    if !sandbox::is_enforced() {
+        println!("skipped: the kernel has no Landlock");
+        return;
+    }
+    let source = "#include \"a.cuh\"\nextern \"C\" int f(void *) { return 0; }";
+    let bench = Bench::new(&[("k.cu", source), ("a.cuh", "//"), ("late.s", "evil")]);
+    // A compiler reads the folder that it is installed in.
+    let installation = Bench::new(&[]);
+    let project = Project::at(&bench.path("")).unwrap();
+    let unit = CompileUnit { plugin: Some(Plugin { libraries: Vec::new() }), ..bench.unit("k.cu", &["f"]) };
+    let build = |file: &str| {
+        let text = READS.replace("FILE", &bench.path(file).display().to_string());
+        let installed = Installed { nvcc: Nvcc::at(script(&installation, &text)), clang: None };
+        let options = CompileOptions { installed, project: project.clone(), ..bench.options() };
+        compile_all(std::slice::from_ref(&unit), H100, toolkit(), &options, &mut |_, _, _| {}).remove(&unit).unwrap()
+    };
+    assert_eq!(fs::read(build("a.cuh").unwrap().code).unwrap(), b"//");
+    let failure = build("late.s").unwrap_err();
+    assert!(failure.log.contains("late.s: Permission denied"), "{}", failure.log);
+    assert!(failure.summary.contains("a compiler may read only the source"), "{}", failure.summary);
+}
+
+/// A header of the toolkit includes another one by `<name>`, which is searched for in the folder of the source first.
+#[test]
+fn a_file_of_the_project_does_not_replace_a_header_of_the_toolkit() {
+    if !sandbox::is_enforced() {
+        println!("skipped: the kernel has no Landlock");
+        return;
+    }
+    let source = "#include <outer.h>\nextern \"C\" __global__ void k(int *p) { p[0] = VALUE; }\n";
+    let bench = Bench::new(&[
+        ("p/k.cu", source),
+        ("toolkit/outer.h", "#include <inner.h>\n"),
+        ("toolkit/inner.h", "#define VALUE 11\n"),
+    ]);
+    let mut own = toolkit().clone();
+    own.include_dirs.insert(0, bench.path("toolkit"));
+    let project = Project::at(&bench.path("p")).unwrap();
+    let unit = bench.unit("p/k.cu", &["k"]);
+    let build = || {
+        let _ = fs::remove_dir_all(bench.path("cache"));
+        let options = CompileOptions { project: project.clone(), ..bench.options() };
+        let target = Target::Ptx((9, 0));
+        compile_all(std::slice::from_ref(&unit), target, &own, &options, &mut |_, _, _| {}).remove(&unit).unwrap()
+    };
+    let before = build().unwrap();
+    assert!(fs::read_to_string(&before.code).unwrap().contains(", 11;"));
+    bench.write("p/inner.h", "#define VALUE 13\n");
+    match build() {
+        Ok(after) => {
+            assert_eq!(after.key, before.key);
+            assert!(fs::read_to_string(&after.code).unwrap().contains(", 11;"));
+        }
+        Err(failure) => panic!("{failure:?}"),
+    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! One call of a function of the user, and the child that runs it.
 
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::model::{ElementType, FunctionPlan};
-use crate::programs;
+use crate::sandbox;
 
 /// How often a waiting parent looks whether the child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -61,18 +61,27 @@ impl From<String> for Failed {
     }
 }
 
-/// Runs a program with this standard input until it ends, or kills it. Returns whether it succeeded, and
-/// its standard error. `remedy` says what to do if it does not start.
-pub fn finish(command: &mut Command, stdin: &[u8], end: End<'_>, remedy: &str) -> Result<Result<(), String>, Failed> {
+/// What a child may read and write besides what the system has installed.
+#[derive(Clone, Copy)]
+pub struct Bounds<'a> {
+    pub readable: &'a [PathBuf],
+    /// The only folder that it may write to.
+    pub folder: &'a Path,
+}
+
+/// Runs a program in the sandbox with this standard input until it ends, or kills it. Returns whether it succeeded, and
+/// its standard error.
+pub fn finish(
+    command: &mut Command,
+    stdin: &[u8],
+    end: End<'_>,
+    bounds: Bounds<'_>,
+) -> Result<Result<(), String>, Failed> {
     let program = command.get_program().to_owned();
     let _span = tracing::info_span!("run a program of a reference", ?command).entered();
-    let mut child = command
-        .env("PATH", programs::search_path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| format!("cannot start `{}`: {e}{remedy}", program.display()))?;
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = sandbox::spawn(command, bounds.readable, bounds.folder)
+        .map_err(|e| format!("cannot start `{}`: {e}", program.display()))?;
     // On a thread, since a child may stop reading. If it ends early, its error is reported below.
     let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
     std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));

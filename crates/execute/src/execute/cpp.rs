@@ -10,11 +10,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::call::{Call, Failed, finish, last_line};
+use tempfile::TempDir;
+
+use super::call::{Bounds, Call, Failed, finish, last_line};
 use crate::atomic::UNFINISHED;
-use crate::cpp;
+use crate::cpp::{self, Hashed};
 use crate::model::{ElementType, FunctionArgument, Value, sha256_hex};
 use crate::programs;
+use crate::sandbox;
 
 /// What the program has besides the source and `main`.
 const DRIVER: &str = include_str!("cpp_driver.hpp");
@@ -31,9 +34,17 @@ pub fn identity(source: &Path) -> io::Result<Option<String>> {
 /// Compiles the program unless it is in the cache, and runs it in a child.
 pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     let (text, arguments) = program(call)?;
-    let executable = compiled(call, &text)?;
+    let hashed = cpp::read(&call.plan.path).map_err(|e| format!("cannot read {}: {e}", call.plan.path.display()))?;
+    let compiler = programs::cxx().ok_or_else(|| {
+        let variable = programs::CXX_VARIABLE;
+        format!("there is no C++ compiler (c++, g++ or clang++); install one, or set {variable} to one")
+    })?;
+    let executable = compiled(call, (&compiler, &hashed), &text)?;
     let mut command = Command::new(&executable);
-    let ended = finish(command.arg(call.output).args(arguments), &[], call.end, "")?;
+    // Its libraries may come with the compiler.
+    let readable = [hashed.files, vec![executable.clone(), sandbox::installation(&compiler)]].concat();
+    let bounds = Bounds { readable: &readable, folder: call.folder };
+    let ended = finish(command.arg(call.output).args(arguments), &[], call.end, bounds)?;
     ended.map_err(|errors| Failed::Reason(last_line(&errors).to_owned()))
 }
 
@@ -102,39 +113,37 @@ fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
     (name, Cow::Borrowed(bytes))
 }
 
-/// The executable of the program.
-fn compiled(call: &Call<'_>, text: &str) -> Result<PathBuf, Failed> {
-    let compiler = programs::cxx().ok_or_else(|| {
-        let variable = programs::CXX_VARIABLE;
-        format!("there is no C++ compiler (c++, g++ or clang++); install one, or set {variable} to one")
-    })?;
-    let digest = cpp::digest(&call.plan.path).map_err(|e| format!("cannot read {}: {e}", call.plan.path.display()))?;
-    let kept = digest.zip(call.cache).map(|(digest, cache)| {
-        let version = Command::new(&compiler).arg("--version").stdin(Stdio::null()).output();
+/// Returns the executable of the program, which only the hashed files of the source are compiled into.
+fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -> Result<PathBuf, Failed> {
+    let kept = hashed.digest.as_ref().zip(call.cache).map(|(digest, cache)| {
+        let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
         let version = version.map(|output| sha256_hex(&output.stdout)).unwrap_or_default();
         cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{text}").as_bytes()))
     });
     if let Some(kept) = kept.as_ref().filter(|kept| kept.is_file()) {
         return Ok(kept.clone());
     }
-    let source = call.folder.join("program.cpp");
-    fs::write(&source, text).map_err(|e| format!("cannot write {}: {e}", source.display()))?;
-    // The compiler writes into the cache itself: a file that this process had open for writing might not be executable.
+    // The compiler writes a file of the cache itself: one that this process had open for writing might not run.
     let beside = kept.as_deref().and_then(|kept| unfinished(kept.parent()?).ok());
-    let executable = beside.as_ref().map_or_else(|| call.folder.join("program"), |beside| beside.to_path_buf());
-    let mut command = Command::new(&compiler);
-    let ended = finish(command.args(OPTIONS).arg("-o").arg(&executable).arg(&source), &[], call.end, "")?;
+    let folder = beside.as_ref().map_or(call.folder, TempDir::path);
+    let (source, executable) = (folder.join("program.cpp"), folder.join("program"));
+    fs::write(&source, text).map_err(|e| format!("cannot write {}: {e}", source.display()))?;
+    let readable = [hashed.files.as_slice(), &[sandbox::installation(compiler)]].concat();
+    let mut command = Command::new(compiler);
+    command.args(OPTIONS).arg("-o").arg(&executable).arg(&source);
+    let ended = finish(&mut command, &[], call.end, Bounds { readable: &readable, folder })?;
     ended.map_err(|errors| {
-        let first = errors.lines().find(|line| line.contains("error"));
-        format!("does not compile: {}", first.unwrap_or_else(|| last_line(&errors)).trim())
+        let first = errors.lines().find(|line| line.to_lowercase().contains("error"));
+        let reason = first.unwrap_or_else(|| last_line(&errors)).trim();
+        format!("does not compile: {reason}{}", sandbox::hint(&errors))
     })?;
-    let (Some(beside), Some(kept)) = (beside, kept) else { return Ok(executable) };
-    beside.persist(&kept).map_err(|e| format!("cannot rename {}: {}", executable.display(), e.error))?;
+    let (Some(_), Some(kept)) = (&beside, kept) else { return Ok(executable) };
+    fs::rename(&executable, &kept).map_err(|e| format!("cannot rename {}: {e}", executable.display()))?;
     Ok(kept)
 }
 
-/// A new file for the compiler in a folder of the cache.
-fn unfinished(folder: &Path) -> io::Result<tempfile::TempPath> {
+/// A new folder for the compiler in a folder of the cache.
+fn unfinished(folder: &Path) -> io::Result<TempDir> {
     fs::create_dir_all(folder)?;
-    Ok(tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?.into_temp_path())
+    tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder)
 }

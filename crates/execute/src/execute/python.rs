@@ -2,20 +2,26 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::json;
 
-use super::call::{Call, Failed, finish, last_line};
+use super::call::{Bounds, Call, Failed, finish, last_line};
 use crate::model::{ElementType, FunctionArgument, Value, sha256_hex};
 use crate::npy;
 use crate::programs;
 use crate::regular;
+use crate::sandbox;
 
 /// What the child runs: a request in JSON on standard input, the result into a file. Isolated mode keeps modules of the
 /// working directory away.
 const DRIVER: &str = include_str!("python_driver.py");
+
+/// Prints the path of the interpreter, and the folders that it reads: those of a virtual environment and of the
+/// installation that this was made from, and those of packages.
+const WHERE: &str = "import json, sys; print(json.dumps([sys.executable, [sys.prefix, sys.base_prefix, *sys.path]]))";
 
 /// What the result depends on besides the arguments: the driver and the script.
 pub fn identity(script: &Path) -> io::Result<String> {
@@ -41,19 +47,55 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     let script = std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let request =
         json!({ "script": script, "function": call.plan.function, "arguments": arguments, "output": call.output });
-    let (python, variable) = (programs::python(), programs::PYTHON_VARIABLE);
-    let remedy = format!("; set {variable} to an interpreter with numpy");
-    let mut command = Command::new(&python);
-    let ended = finish(command.args(["-I", "-c", DRIVER]), request.to_string().as_bytes(), call.end, &remedy)?;
+    let interpreter = Interpreter::of_this_machine()?;
+    let readable = [interpreter.folders.as_slice(), &[script]].concat();
+    let mut command = Command::new(&interpreter.program);
+    command.args(["-I", "-c", DRIVER]);
+    let bounds = Bounds { readable: &readable, folder: call.folder };
+    let ended = finish(&mut command, request.to_string().as_bytes(), call.end, bounds)?;
     ended.map_err(|errors| {
         let last = last_line(&errors);
         let hint = if last.contains("No module named 'numpy'") {
+            let (python, variable) = (programs::python(), programs::PYTHON_VARIABLE);
             format!("; install numpy for `{python}`, or set {variable} to an interpreter that has it")
+        } else if sandbox::is_denied(last) {
+            "; a script may read only itself and what is installed for its interpreter".to_owned()
         } else {
             String::new()
         };
         Failed::Reason(format!("{last}{hint}"))
     })
+}
+
+/// An interpreter and what it reads.
+#[derive(Debug)]
+struct Interpreter {
+    program: PathBuf,
+    /// Where its libraries and the installed packages are.
+    folders: Vec<PathBuf>,
+}
+
+impl Interpreter {
+    /// The one that references use. It is asked once, before anything of a manifest runs in it.
+    fn of_this_machine() -> Result<&'static Self, String> {
+        static KNOWN: OnceLock<Result<Interpreter, String>> = OnceLock::new();
+        KNOWN.get_or_init(|| Self::ask(&programs::python())).as_ref().map_err(Clone::clone)
+    }
+
+    fn ask(python: &str) -> Result<Self, String> {
+        let remedy = format!("set {} to an interpreter with numpy", programs::PYTHON_VARIABLE);
+        let mut command = Command::new(python);
+        command.args(["-I", "-c", WHERE]).env("PATH", programs::search_path()).stdin(Stdio::null());
+        let output = command.output().map_err(|e| format!("cannot start `{python}`: {e}; {remedy}"))?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let known: Option<(PathBuf, Vec<PathBuf>)> = serde_json::from_slice(&output.stdout).ok();
+        let (program, mut folders) = known.filter(|(program, _)| program.is_absolute()).ok_or_else(|| {
+            format!("`{python}` does not say where it is installed: {}; {remedy}", last_line(&errors))
+        })?;
+        folders.retain(|folder| !sandbox::has_home(folder));
+        folders.push(sandbox::installation(&program));
+        Ok(Self { program, folders })
+    }
 }
 
 /// A file for numpy, which has no bf16: these become f32.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
 #include <vector>
 
@@ -53,23 +55,31 @@ double crashing()
     return *nowhere;
 }
 
-// Ends when the other function of the pair runs at the same time.
-static std::vector<double> meet(const float *input, const std::string &type, long rows, int columns, int own)
+// Says in the folder that it may write to that it runs, and ends when the test says that it may.
+static std::vector<double> meet(const float *input, const std::string &type, long rows, int columns, const char *own)
 {
-    const std::string folder = "FOLDER";
-    std::ofstream(folder + "/" + std::to_string(own)).flush();
-    while (!std::ifstream(folder + "/" + std::to_string(1 - own))) std::this_thread::yield();
+    std::ofstream(std::string(std::getenv("TMPDIR")) + "/" + own).flush();
+    struct stat met;
+    while (stat("FOLDER/met", &met) != 0) std::this_thread::yield();
     return softmax(input, type, rows, columns);
+}
+
+// A file of the project that is not hashed.
+double reading()
+{
+    std::ifstream file("FOLDER/kernels/softmax.cu");
+    if (!file) throw std::runtime_error("not readable");
+    return 0;
 }
 
 std::vector<double> one(const float *input, const std::string &type, long rows, int columns)
 {
-    return meet(input, type, rows, columns, 0);
+    return meet(input, type, rows, columns, "one");
 }
 
 std::vector<double> other(const float *input, const std::string &type, long rows, int columns)
 {
-    return meet(input, type, rows, columns, 1);
+    return meet(input, type, rows, columns, "other");
 }
 
 // A source may be a program of its own.

@@ -14,3 +14,9 @@ def wrong(input):
 def endless(input):
     while True:
         pass
+
+
+def reading(input):
+    # A file of the project that is not hashed.
+    open("kernels/softmax.cu").close()
+    return input

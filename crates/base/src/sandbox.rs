@@ -1,14 +1,18 @@
-//! What a compiler may do once it runs, so that a source which takes the compiler over gains little.
+//! What a compiler or a reference may do once it runs, so that a source which takes it over gains little, and so that
+//! what runs is what was hashed.
 //!
-//! NVRTC reads the toolkit and the project. It opens no file for writing, starts no program and connects to nothing.
-//! nvcc and clang are programs that start others: they also read and run what the system has installed, and write to a
-//! folder of their own.
+//! NVRTC reads the toolkit and the hashed files. It opens no file for writing, starts no program and connects to
+//! nothing. nvcc, clang, g++ and references are programs that start others: they also read and run what the system has
+//! installed, and write to a folder of their own.
 //!
 //! The kernel enforces this by Landlock (Linux 5.13, connections 6.7). Without it, only the limits of memory and of
 //! file sizes hold.
 
 use std::env;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _,
@@ -27,8 +31,9 @@ const MOST_MEMORY: u64 = 16 << 30;
 /// The largest file that a compiler may write, bytes.
 const LARGEST_FILE: u64 = 1 << 30;
 
-/// Where systems keep programs, their libraries and the settings that these need to start.
-const OF_THE_SYSTEM: [&str; 14] = [
+/// Where systems keep programs, their libraries and the settings that these need to start, and what says how many cores
+/// and how much memory there are.
+const OF_THE_SYSTEM: [&str; 17] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -43,6 +48,9 @@ const OF_THE_SYSTEM: [&str; 14] = [
     "/etc/clang",
     "/dev/urandom",
     "/dev/zero",
+    "/sys/devices/system",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
 ];
 
 /// Environment variables with folders in which compilers and their libraries are searched for.
@@ -57,20 +65,36 @@ const SEARCHED: [&str; 8] = [
     "GCC_EXEC_PREFIX",
 ];
 
-/// Environment variable with the host compiler of nvcc, which otherwise is the first of these in the search path.
-pub(super) const HOST_COMPILER_VARIABLE: &str = "NVCC_CCBIN";
-pub(super) const HOST_COMPILERS: [&str; 2] = ["g++", "gcc"];
+/// Environment variable with the host compiler of nvcc.
+pub const HOST_COMPILER_VARIABLE: &str = "NVCC_CCBIN";
+/// The host compilers of which nvcc takes the first in the search path where that variable is not set.
+pub const HOST_COMPILERS: [&str; 2] = ["g++", "gcc"];
 
 /// Confines this thread, and those that it starts, to reading below these places. What is open stays usable. Returns
 /// whether the kernel enforces it.
-pub(super) fn confine<P: AsRef<Path>>(readable: impl IntoIterator<Item = P>) -> Result<bool, RulesetError> {
+pub fn confine<P: AsRef<Path>>(readable: impl IntoIterator<Item = P>) -> Result<bool, RulesetError> {
     let rules = nothing()?.add_rules(path_beneath_rules(readable, AccessFs::ReadFile | AccessFs::ReadDir))?;
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
 
+/// Starts a program from a thread that is confined, so that the program and what it starts are. They read and run what
+/// the system has installed and `readable`, and write in `folder`, also their temporary files.
+pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::Result<Child> {
+    command.env("PATH", programs::search_path()).env("TMPDIR", folder);
+    // A cache of compiled files would be outside of that folder.
+    command.env("CCACHE_DISABLE", "1");
+    let confined = || {
+        confine_program(readable, folder)
+            .map_err(|error| io::Error::other(format!("it cannot be confined: {error}")))?;
+        command.spawn()
+    };
+    let started = thread::scope(|scope| scope.spawn(confined).join());
+    started.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it failed")))
+}
+
 /// Confines this thread, and the programs that it starts, to reading and running what the system has installed and
 /// `readable`, and to writing in `folder`.
-pub(super) fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetError> {
+fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetError> {
     // What it runs is confined as it is, so a file that may be read may be run.
     let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::MakeSym | AccessFs::RemoveFile | AccessFs::RemoveDir;
@@ -107,19 +131,30 @@ fn searched() -> Vec<PathBuf> {
 
 /// Returns the folder that a program was installed to, links resolved: the parent of `bin`. A program in another
 /// folder, or in `bin` of the home folder, is taken for alone in it.
-pub(super) fn installation(program: &Path) -> PathBuf {
+pub fn installation(program: &Path) -> PathBuf {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let folder = real.parent().map(Path::to_path_buf).unwrap_or_default();
-    let home = env::var_os("HOME").map(PathBuf::from).map(|home| home.canonicalize().unwrap_or(home));
     match folder.parent().filter(|_| folder.ends_with("bin")) {
-        Some(parent) if home.is_none_or(|home| !home.starts_with(parent)) => parent.to_owned(),
+        Some(parent) if !has_home(parent) => parent.to_owned(),
         _ => folder,
     }
 }
 
+/// Whether the home folder is in this one: it is no folder of one program alone.
+pub fn has_home(folder: &Path) -> bool {
+    let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    home.is_some_and(|home| home.canonicalize().unwrap_or(home).starts_with(folder))
+}
+
+/// Whether every compiler may read below this folder, because it is one of the system or of the search path.
+pub fn is_always_readable(folder: &Path) -> bool {
+    let mut readable = OF_THE_SYSTEM.into_iter().map(PathBuf::from).chain(searched());
+    readable.any(|readable| folder.starts_with(readable.canonicalize().unwrap_or(readable)))
+}
+
 /// Limits the memory of a program that was just started and the size of the files that it writes, and has the system
 /// end it before others if memory runs out. Compiling works even if the system refuses.
-pub(super) fn limit_program(program: u32) {
+pub fn limit_program(program: u32) {
     let Some(pid) = i32::try_from(program).ok().and_then(Pid::from_raw) else { return };
     let _ = prlimit(Some(pid), Resource::Data, at_most(MOST_MEMORY));
     let _ = prlimit(Some(pid), Resource::Fsize, at_most(LARGEST_FILE));
@@ -132,17 +167,30 @@ fn at_most(limit: u64) -> Rlimit {
 
 /// Limits the memory of this process and the size of the files that it writes. Compiling works even if the system
 /// refuses.
-pub(super) fn limit() {
+pub fn limit() {
     let _ = setrlimit(Resource::Data, at_most(MOST_MEMORY));
     let _ = setrlimit(Resource::Fsize, at_most(LARGEST_FILE));
+}
+
+/// Whether a confined program says that it was denied something.
+pub fn is_denied(errors: &str) -> bool {
+    ["Permission denied", "Operation not permitted"].iter().any(|denied| errors.contains(denied)) && is_enforced()
+}
+
+/// Returns what to add to the errors of a compiler that was denied something; nothing for other errors.
+pub fn hint(errors: &str) -> &'static str {
+    // So the assembler names the file of an `.incbin` that it may not read.
+    let is_of_incbin = errors.contains("Error: file not found: ") && is_enforced();
+    if !is_of_incbin && !is_denied(errors) {
+        return "";
+    }
+    "; a compiler may read only the source and the files that `#include` names in it, and its own"
 }
 
 /// Whether compilers are confined on this machine.
 pub fn is_enforced() -> bool {
     // Only the thread that asks loses its rights.
-    std::thread::spawn(|| confine([Path::new("/")]))
-        .join()
-        .is_ok_and(|confined| confined.is_ok_and(|enforced| enforced))
+    thread::spawn(|| confine([Path::new("/")])).join().is_ok_and(|confined| confined.is_ok_and(|enforced| enforced))
 }
 
 #[cfg(test)]
@@ -175,7 +223,7 @@ mod tests {
         let confined = || {
             assert!(confine([path("project"), path("missing")]).unwrap());
             assert_eq!(fs::read_to_string(path("project/kernels/a.cuh")).unwrap(), "project/kernels/a.cuh");
-            let denied = |what: &str, result: std::io::Result<()>| {
+            let denied = |what: &str, result: io::Result<()>| {
                 assert_eq!(result.map_err(|e| e.kind()), Err(ErrorKind::PermissionDenied), "{what}");
             };
             denied("reads a file of the user", fs::read(path("secret")).map(drop));
@@ -190,7 +238,7 @@ mod tests {
             output.write_all(b"code").unwrap();
             (text, TcpStream::connect(address).map(drop))
         };
-        let (read, connected) = std::thread::scope(|scope| scope.spawn(confined).join().unwrap());
+        let (read, connected) = thread::scope(|scope| scope.spawn(confined).join().unwrap());
         assert_eq!(read, "secret", "a file that was open");
         assert_eq!(fs::read(path("output")).unwrap(), b"code");
         assert_eq!(fs::read(path("project/kernels/a.cuh")).unwrap(), b"project/kernels/a.cuh");
