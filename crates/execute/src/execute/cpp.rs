@@ -25,10 +25,13 @@ const DRIVER: &str = include_str!("cpp_driver.hpp");
 /// Options of the compiler.
 const OPTIONS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
 
-/// What the result depends on besides the arguments: the driver, the source and what it includes; `None` if an include
-/// cannot be followed.
+/// What the result depends on besides the arguments: the driver, the sandbox, the source and what it includes; `None` if
+/// an include cannot be followed.
 pub fn identity(source: &Path) -> io::Result<Option<String>> {
-    Ok(cpp::digest(source)?.map(|digest| format!("{}\n{digest}", sha256_hex(DRIVER.as_bytes()))))
+    Ok(cpp::digest(source)?.map(|digest| {
+        let confined = sandbox::is_enforced();
+        format!("{}\n{confined}\n{digest}", sha256_hex(DRIVER.as_bytes()))
+    }))
 }
 
 /// Compiles the program unless it is in the cache, and runs it in a child.
@@ -118,7 +121,9 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
     let kept = hashed.digest.as_ref().zip(call.cache).map(|(digest, cache)| {
         let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
         let version = version.map(|output| sha256_hex(&output.stdout)).unwrap_or_default();
-        cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{text}").as_bytes()))
+        // What was compiled without the sandbox may contain files that were not hashed.
+        let confined = sandbox::is_enforced();
+        cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{confined}\n{text}").as_bytes()))
     });
     if let Some(kept) = kept.as_ref().filter(|kept| kept.is_file()) {
         return Ok(kept.clone());

@@ -23,9 +23,10 @@ const DRIVER: &str = include_str!("python_driver.py");
 /// installation that this was made from, and those of packages.
 const WHERE: &str = "import json, sys; print(json.dumps([sys.executable, [sys.prefix, sys.base_prefix, *sys.path]]))";
 
-/// What the result depends on besides the arguments: the driver and the script.
+/// What the result depends on besides the arguments: the driver, the sandbox and the script.
 pub fn identity(script: &Path) -> io::Result<String> {
-    Ok(format!("{}\n{}", sha256_hex(DRIVER.as_bytes()), sha256_hex(&regular::read(script)?)))
+    let confined = sandbox::is_enforced();
+    Ok(format!("{}\n{confined}\n{}", sha256_hex(DRIVER.as_bytes()), sha256_hex(&regular::read(script)?)))
 }
 
 /// Runs the function in a child.
