@@ -476,7 +476,7 @@ fn documentation_is_understood_without_the_line_above() {
             let leans =
                 |words: &&str| comment.strip_prefix(*words).is_some_and(|rest| rest.starts_with([' ', ',', ':']));
             count += 1;
-            if LEANING.iter().any(|words| leans(&words)) {
+            if LEANING.iter().any(leans) {
                 wrong.push(format!("{name}:{}: {comment}", at + 1));
             }
         }

@@ -197,13 +197,31 @@ mod tests {
     fn a_heading_of_the_help_has_its_own_options_only() {
         let own: [(&str, &[&str]); 6] = [
             ("Cases", &["filter", "set", "variant"]),
-            ("Device", &["backend", "device", "devices", "no-sanitize", "sim-device", "thorough"]),
+            ("Device", &["backend", "device", "device-profile", "devices", "no-sanitize", "sim-device", "thorough"]),
             ("Kernels", &["arg", "block", "grid", "kernel", "n", "tolerance"]),
             ("Trust", &["allow-host-code", "allow-outside", "project"]),
             ("Comparison", &["against", "format", "gate-counters", "markdown", "markdown-limit", "threshold"]),
             (
                 "Scheduler",
-                &["account", "array-limit", "cluster", "cpus", "gpus", "mem", "partition", "scheduler", "time", "tmp"],
+                &[
+                    "account",
+                    "constraint",
+                    "cpus",
+                    "extra",
+                    "gpus",
+                    "gres",
+                    "max-array",
+                    "memory",
+                    "min-task-time",
+                    "module",
+                    "partition",
+                    "qos",
+                    "requeues",
+                    "scheduler",
+                    "throttle",
+                    "time",
+                    "warning",
+                ],
             ),
         ];
         let mut seen = 0;

@@ -276,7 +276,8 @@ fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
     }
 }
 
-/// The same for lanes of integers, which wrap as their type does. Division by zero gives zero; it was refused before.
+/// Computes the operation for lanes of integers, which wrap as their type does. Division by zero gives zero: it was
+/// refused before.
 fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i64], right: &[i64]) {
     let of = |lane: i64| whole(Some(element), lane);
     let pairs = left.iter_mut().zip(right);

@@ -27,7 +27,7 @@ pub struct RefProgram {
 struct Names {
     /// Names in places of buffers.
     buffers: BTreeSet<String>,
-    /// Those of them that may be numbers.
+    /// The operands that may be numbers.
     either: BTreeSet<String>,
     /// Names in places of numbers.
     numbers: BTreeSet<String>,

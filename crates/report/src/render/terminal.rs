@@ -170,7 +170,7 @@ pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String
     draw_at_least(1, table, screen, elsewhere)
 }
 
-/// The same, with so many columns at least: more than fit, if need be.
+/// Draws a table with at least so many columns, even if they do not fit.
 pub(super) fn draw_at_least(least: usize, table: &Table, screen: Screen, elsewhere: &str) -> Vec<String> {
     let whole = drawn(&table.columns, table, screen.styled);
     let shown = columns_within(&whole, screen.width).max(least);
