@@ -79,7 +79,9 @@ fn work<'a>(node: &'a Node, scope: &'a Scope) -> Result<'a, Operand<'a>> {
                 for argument in rest {
                     best = match (best, number(argument)?) {
                         (Operand::Int(a), Operand::Int(b)) => Operand::Int(of_integers(a, b)),
-                        (a, b) => Operand::Float(of_floats(a.number().unwrap_or(0.0), b.number().unwrap_or(0.0))),
+                        (a, b) => {
+                            float(of_floats(a.number().unwrap_or(0.0), b.number().unwrap_or(0.0))).map_err(fault)?
+                        }
                     };
                 }
                 Ok(best)

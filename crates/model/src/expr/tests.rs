@@ -191,6 +191,17 @@ fn errors_name_the_part_that_failed_and_its_values() {
     assert_eq!(evaluation_error("blok + 1").hint.unwrap(), "did you mean `block`?");
 }
 
+/// A device can write an infinite float, which a condition of a loop then reads.
+#[test]
+fn the_least_and_the_greatest_number_are_finite_too() {
+    for (text, x) in [("max(x, 1)", f64::INFINITY), ("min(1.5, x)", f64::NEG_INFINITY), ("max(1, 2, x)", f64::INFINITY)]
+    {
+        let scope = [("x", Value::Float(x))].into_iter().collect();
+        let error = Program::parse(text).unwrap().evaluate(&scope).unwrap_err();
+        assert!(error.message.starts_with("the float result is not finite in"), "{text}: {}", error.message);
+    }
+}
+
 #[test]
 fn an_error_points_at_its_bytes() {
     assert_eq!(&"1 + (n / block)"[evaluation_error("1 + (n / block)").at.unwrap()], "n / block");
