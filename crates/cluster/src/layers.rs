@@ -1,5 +1,4 @@
-//! What a site needs to know about a job, from three layers: the command line, the project's `cluster.toml`, and the
-//! user's.
+//! Reads the settings of a job from three layers: the command line, the project's `cluster.toml`, and the user's.
 //!
 //! Values become options of the scheduler, each on a line of its own. They may hold only characters that such a line
 //! keeps as they are, so that no value ends its option.
@@ -17,10 +16,10 @@ pub const SETTINGS_FILE: &str = "cluster.toml";
 /// The characters that values may have besides letters and digits.
 const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
 
-/// What holds where no layer says otherwise.
+/// The settings that apply unless a layer sets others.
 const DEFAULTS: &str = "min_task_time = '10min'\nrequeues = 3\nwarning = '2min'";
 
-/// What is wrong with settings.
+/// Why the settings of a job are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(String);

@@ -1,4 +1,4 @@
-//! What a site needs to know about a job.
+//! Defines the settings of a job that depend on the cluster.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 
-/// What distributes the tasks.
+/// A scheduler, which starts the tasks of a job on the nodes of a cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -28,7 +28,7 @@ pub enum SchedulerKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// What distributes the tasks.
+    /// The scheduler that starts the tasks.
     pub scheduler: SchedulerKind,
     /// Kubernetes: the image of the container, which has the program.
     pub image: Option<String>,

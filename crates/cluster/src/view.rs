@@ -27,7 +27,7 @@ pub struct Known {
     others: Vec<View>,
 }
 
-/// What the scheduler said to one user.
+/// The last answer of the scheduler to one user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// The number of the user.

@@ -89,7 +89,7 @@ pub trait Queue {
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError>;
 }
 
-/// What the scheduler knows.
+/// The answer of a scheduler about the tasks of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The tasks by their names.
@@ -109,7 +109,7 @@ pub struct Seen {
     pub nodes: String,
 }
 
-/// What the state of a task means.
+/// Whether a task waits, runs or has ended, as its scheduler says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The task has not begun.

@@ -109,7 +109,7 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
     }
     let (job, slots) = (case.job, case.slots());
     let prepare: Vec<Prepare> = if job.sampled {
-        // What its blocks write is told from what they leave, as after the first launch.
+        // Elements that its blocks write are distinguished from those that they leave, as after the first launch.
         bench.store.prepare(&slots, Poison::Checked)
     } else if varies {
         slots.iter().filter_map(|slot| bench.store.restoration(*slot)).collect()
