@@ -8,6 +8,7 @@ use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
 use crate::programs::Programs;
 use crate::render::comparison::{self, Compared};
 use crate::render::{RenderError, Screen};
+use crate::revision::{Files, describe_checkout};
 use crate::stored::{self, ReadError, Source, Stored};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -23,7 +24,9 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let alone = |all: &[Stored], which: &[usize]| which.iter().map(|i| all[*i].place.clone()).collect();
     let alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
     let names = [args.base.clone(), args.new.clone()];
-    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] };
+    let labels = labels(args);
+    let compared =
+        Compared { comparison: &found, names: &names, labels: &labels, places: &places, alone: &alone, faults: &[] };
     write(
         compared,
         &Output {
@@ -60,8 +63,37 @@ fn options(args: &CompareArgs) -> Options {
         AllowedDifference::Check => DifferenceKind::Check,
         AllowedDifference::Inputs => DifferenceKind::Inputs,
     };
-    let allow = args.allow.iter().map(allowed).collect();
-    Options { threshold: args.threshold, allow, gate_counters: args.gate_counters, strict_claims: args.strict }
+    let [allow, inform] = [&args.allow, &args.inform].map(|kinds| kinds.iter().map(allowed).collect());
+    Options { threshold: args.threshold, allow, inform, gate_counters: args.gate_counters, strict: args.strict }
+}
+
+/// Returns what readers call both sides: the commit, also of a folder of the checkout, or the name where that is the same.
+fn labels(args: &CompareArgs) -> [String; 2] {
+    let programs = Programs::of_this_machine();
+    let commit = |argument: &String| match Source::parse(argument) {
+        Source::Revision { revision, .. } => {
+            Files::open(Path::new("."), &revision, &programs).ok().map(|files| short(files.commit()))
+        }
+        Source::Path(path) => describe_checkout(folder(&path), &programs).map(|commit| short(&commit)),
+    };
+    match [&args.base, &args.new].map(|argument| (argument, commit(argument))) {
+        [(_, Some(base)), (_, Some(new))] if base != new => [base, new],
+        [(base, _), (new, _)] => [base.clone(), new.clone()],
+    }
+}
+
+/// Returns the folder of a file, or the folder itself.
+fn folder(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !path.is_dir() && !parent.as_os_str().is_empty());
+    parent.unwrap_or(if path.is_dir() { path } else { Path::new(".") })
+}
+
+/// Returns the beginning of a commit's name, and whether files differ from it.
+pub fn short(commit: &str) -> String {
+    match commit.strip_suffix("-dirty") {
+        Some(name) => format!("{} with changes", name.get(..7).unwrap_or(name)),
+        None => commit.get(..7).unwrap_or(commit).to_owned(),
+    }
 }
 
 fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Failure {

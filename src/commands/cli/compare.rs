@@ -49,10 +49,14 @@ pub struct CompareArgs {
     /// Compare despite these differences.
     #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
     pub allow: Vec<AllowedDifference>,
+    /// Compare despite these differences, but let no time and no count of such cases fail, as after an update of the
+    /// driver.
+    #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
+    pub inform: Vec<AllowedDifference>,
     /// Let counters of the hardware decide, too; those of the simulator always do.
     #[arg(long)]
     pub gate_counters: bool,
-    /// Fail also if a claim of the new report is undecided or cannot be judged.
+    /// Fail also if a claim is undecided, cannot be judged or was removed, a case is gone, or a check changed.
     #[arg(long)]
     pub strict: bool,
     /// Form of the output.

@@ -124,7 +124,8 @@ pub struct GateArgs {
     /// Exit with code 5 if a claim of the manifest is broken; --against always does.
     #[arg(long)]
     pub gate: bool,
-    /// With --gate or --against: also if a claim is undecided or cannot be judged.
+    /// With --gate or --against: also if a claim is undecided or cannot be judged. With --against: also if a claim was
+    /// removed, a case is gone, or a check changed.
     #[arg(long)]
     pub strict: bool,
 }

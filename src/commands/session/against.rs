@@ -13,14 +13,14 @@ use super::ended::{BaseAndNew, Ended};
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
 use crate::commands::cli::{ReachArgs, RunArgs};
-use crate::commands::compare::{Output, exit, page, write, write_page};
+use crate::commands::compare::{Output, exit, page, short, write, write_page};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::experiment::Manifest;
 use crate::journal::{self, Contents, JOURNAL_FILE};
 use crate::manifest;
-use crate::model::{Diagnostics, Event, Records};
+use crate::model::{Claim, Diagnostics, Event, Records};
 use crate::plan::against::{Joined, Part, base_name, join};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
@@ -178,7 +178,13 @@ impl PlannedBase<'_> {
         }
         let mut joined = join(groups, self.groups, &self.base.label);
         joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));
-        BaseRun { label: self.base.label.clone(), place: self.base.place.clone(), joined, faults: self.faults }
+        BaseRun {
+            label: self.base.label.clone(),
+            place: self.base.place.clone(),
+            joined,
+            claims: self.base.manifest.as_ref().map(|manifest| manifest.claims.clone()).unwrap_or_default(),
+            faults: self.faults,
+        }
     }
 }
 
@@ -188,6 +194,8 @@ pub struct BaseRun {
     label: String,
     place: String,
     joined: Joined,
+    /// What the base's manifest claims.
+    claims: Vec<Claim>,
     /// Sentences on what of the base cannot be run.
     faults: Vec<String>,
 }
@@ -220,6 +228,7 @@ impl BaseRun {
             RunEnd::Complete => {
                 let both = BaseAndNew {
                     together: self.together(&written.records, &destination.dir)?,
+                    labels: [self.label.clone(), label(&options.manifest)],
                     names: [self.place.clone(), options.manifest.display().to_string()],
                     faults: self.faults.clone(),
                     records: written.records,
@@ -254,8 +263,16 @@ impl BaseRun {
         }
         together.refused = refused;
         together.gone.clone_from(&self.joined.gone);
+        together.set_base_claims(self.claims.clone());
         Ok(together)
     }
+}
+
+/// Returns the commit that the manifest's checkout is at, as the base's is named; the manifest's name outside of one.
+fn label(manifest: &Path) -> String {
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let commit = revision::describe_checkout(folder, &Programs::of_this_machine());
+    commit.map_or_else(|| manifest.display().to_string(), |commit| short(&commit))
 }
 
 /// Says how base and new compare, in one verdict on all runs.
@@ -265,9 +282,11 @@ pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> 
         threshold: against.threshold,
         allow: Vec::new(),
         gate_counters: against.gate_counters,
-        strict_claims: args.gate.strict,
+        inform: Vec::new(),
+        strict: args.gate.strict,
     };
     let (mut together, mut places, mut faults, mut reports) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let labels = runs.first().map(|run| run.labels.clone()).unwrap_or_default();
     for run in runs {
         together.push(run.together);
         places.push(run.names);
@@ -280,7 +299,14 @@ pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> 
         all => [against.against.clone().unwrap_or_default(), format!("{} manifests", all.len())],
     };
     let alone = [Vec::new(), Vec::new()];
-    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &faults };
+    let compared = Compared {
+        comparison: &found,
+        names: &names,
+        labels: &labels,
+        places: &places,
+        alone: &alone,
+        faults: &faults,
+    };
     let page = page(against.markdown.as_deref(), against.markdown_limit);
     if args.json {
         let line = render::events::compared(compared).map_err(|e| Failure::environment(e.to_string()))?;

@@ -20,6 +20,8 @@ pub struct Ended {
 #[derive(Debug)]
 pub struct BaseAndNew {
     pub together: Together,
+    /// The commits of base and new, or what else they are called.
+    pub labels: [String; 2],
     /// The manifests of base and new.
     pub names: [String; 2],
     /// Sentences on what of the base could not be run.

@@ -222,7 +222,7 @@ fn is_as_it_should_be(first: &Ended, warm: &Ended, failing: &Ended, after: &Ende
     assert!(warm.is_right && !warm.installed(), "{}", warm.log);
     assert!(!failing.is_right && failing.installed(), "{}", failing.log);
     let comment = failing.comment();
-    assert!(comment.starts_with("### `committed reports, compared`: ✗ 2 with more work counted\n"), "{comment}");
+    assert!(comment.starts_with("### `committed reports, compared`: ✗ 2 with more work counted ("), "{comment}");
     assert!(comment.contains("### `scale`: ✗ 2 with more work counted"), "{comment}");
     assert!(comment.contains("<code>committed reports</code>: ✓ What their records make"), "{comment}");
     // The job that failed left its cache.

@@ -77,19 +77,21 @@ fn a_revision_is_compared_with_the_working_tree_without_a_checkout() {
     repository.commit();
     let (code, said, error) = repository.compare(&["main:reports/regimes", "reports/regimes"]);
     assert_eq!(code, Some(0), "{said}{error}");
-    assert!(said.starts_with("✓ No regression\n72 cases: "), "{said}");
+    assert!(said.starts_with("✓ No regression (") && said.contains("\n72 cases: "), "{said}");
 
     slow_down(&mut new, "variant3", 1.5);
     repository.store("reports/regimes/h100", &new);
     for base in ["main:reports/regimes/h100", "HEAD:reports/regimes/h100/records.jsonl", "main:", "HEAD:/reports/"] {
         let (code, said, error) = repository.compare(&[base, "reports"]);
         assert_eq!(code, Some(4), "{base}: {said}{error}");
-        assert!(said.starts_with("✗ 6 slower\n"), "{said}");
+        assert!(said.starts_with("✗ 6 slower ("), "{said}");
         assert!(said.contains("source changed; registers 40 → 96"), "{said}");
+        let commit = &repository.git(&["rev-parse", "HEAD"])[..7];
+        assert!(said.contains(&format!(", measured, {commit} → {commit} with changes)\n")), "{said}");
     }
     let (code, said, error) = repository.compare(&["reports", "main:reports"]);
     assert_eq!(code, Some(0), "{error}");
-    assert!(said.starts_with("✓ No regression, 6 faster\n"), "{said}");
+    assert!(said.starts_with("✓ No regression, 6 faster ("), "{said}");
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn a_tree_gives_one_verdict_and_pairs_reports_by_experiment_and_folder() {
     repository.store("new/regimes/h100-again", &records);
     let (code, said, error) = repository.compare(&["base", "new"]);
     assert_eq!(code, Some(4), "{error}");
-    assert!(said.starts_with("✗ 12 slower\n"), "{said}");
+    assert!(said.starts_with("✗ 12 slower ("), "{said}");
     assert!(said.contains("Only in the base: 1 report, not compared (base/other/h100)"), "{said}");
 }
 
@@ -165,7 +167,7 @@ fn a_journal_is_compared_as_the_report_that_it_gives() {
         let output = compare(dir.path(), &["stored", new, "--threshold", "5%"]);
         let said = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.starts_with("✓ No regression\n26 cases: 26 same."), "{said}");
+        assert!(said.starts_with("✓ No regression (") && said.contains("\n26 cases: 26 same."), "{said}");
     }
 }
 
@@ -221,11 +223,16 @@ fn one_extra_transaction_in_a_simulated_kernel_is_found_and_explained() {
 
     let same = compare(dir.path(), &["base", "base"]);
     assert_eq!(same.status.code(), Some(0));
-    assert!(String::from_utf8_lossy(&same.stdout).starts_with("✓ No regression\n1 case: 1 same."));
+    assert!(String::from_utf8_lossy(&same.stdout).contains(")\n1 case: 1 same."));
     let output = compare(dir.path(), &["base", "new"]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.starts_with("✗ 1 with more work counted\n1 case: 1 with more work counted."), "{said}");
+    assert!(
+        said.starts_with(
+            "✗ 1 with more work counted (scale on Simulated H100, base → new)\n1 case: 1 with more work counted."
+        ),
+        "{said}"
+    );
     // 128 warps read 4 sectors each; one of them reads one more.
     assert!(said.contains("source changed") && said.contains("gld_sectors 512 → 513"), "{said}");
     let json = compare(dir.path(), &["base", "new", "--format", "json"]);

@@ -16,7 +16,8 @@ fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {
     let names = ["main:reports".to_owned(), "reports".to_owned()];
     let places = [names.clone().map(|name| format!("{name}/regimes/h100"))];
     let alone = [vec!["main:reports/copy/h100".to_owned()], Vec::new()];
-    let compared = Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] };
+    let compared =
+        Compared { comparison: &found, names: &names, labels: &names, places: &places, alone: &alone, faults: &[] };
     [
         ("terminal.txt", comparison::terminal(compared, Screen { styled: false, width: Some(100) })),
         ("page.md", comparison::markdown(compared, None).unwrap()),
@@ -35,6 +36,17 @@ fn scale(record: &mut CaseRecord, factor: f64) {
     for end in [&mut time.point, &mut time.low, &mut time.high] {
         *end *= factor;
     }
+}
+
+/// A report whose variants have sources of their own.
+fn base() -> Records {
+    let mut base = fixture::calibrated(&fixture::regimes());
+    for record in &mut base.cases {
+        if let Some(hashes) = &mut record.hashes {
+            hashes.source.clone_from(&record.case.key.variant);
+        }
+    }
+    base
 }
 
 /// One of each kind of change.
@@ -72,6 +84,10 @@ fn changed(base: &Records) -> Records {
         record.result = None;
     }
     for record in of_variant(&mut new, "variant8") {
+        "=new|*name*".clone_into(&mut record.case.key.variant);
+        "another".clone_into(&mut record.hashes.as_mut().unwrap().options);
+    }
+    for record in of_variant(&mut new, "variant9") {
         "=renamed|*name*".clone_into(&mut record.case.key.variant);
     }
     new
@@ -79,7 +95,7 @@ fn changed(base: &Records) -> Records {
 
 #[test]
 fn each_form_is_as_kept() {
-    let base = fixture::calibrated(&fixture::regimes());
+    let base = base();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden/compare");
     for (name, text) in forms(&base, &changed(&base)) {
         snapshot::assert_is(&text, &golden.join(name));
@@ -100,7 +116,7 @@ fn on_screen(screen: Screen) -> String {
     let names = ["base".to_owned(), "new".to_owned()];
     let (places, alone) = ([names.clone()], [Vec::new(), Vec::new()]);
     comparison::terminal(
-        Compared { comparison: &found, names: &names, places: &places, alone: &alone, faults: &[] },
+        Compared { comparison: &found, names: &names, labels: &names, places: &places, alone: &alone, faults: &[] },
         screen,
     )
 }
@@ -125,7 +141,7 @@ fn the_verdict_has_a_colour_where_colours_are_shown() {
 
 #[test]
 fn names_are_shown_and_not_obeyed() {
-    let mut base = fixture::calibrated(&fixture::regimes());
+    let mut base = base();
     for record in &mut base.cases {
         record.case.key.variant = format!("=cmd|<a href=\"x\">`*&{}\u{7}", record.case.key.variant);
     }
@@ -140,7 +156,7 @@ fn names_are_shown_and_not_obeyed() {
 
 #[test]
 fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
-    let mut base = fixture::calibrated(&fixture::regimes());
+    let mut base = base();
     let cases: Vec<CaseRecord> = base.cases.iter().filter(|record| record.result.is_some()).cloned().collect();
     for copy in 0..40 {
         base.cases.extend(cases.iter().cloned().map(|mut record| {
@@ -153,7 +169,9 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
     let page = page.replace('\u{a0}', " ");
     assert!((MOST_CHARACTERS - 500..MOST_CHARACTERS).contains(&length), "{length}");
     assert!(
-        page.starts_with("## ✗ 3 newly wrong, 1 claim newly broken, 1 claim still broken, 6 slower, 6 incomparable\n"),
+        page.starts_with(
+            "## ✗ 3 newly wrong, 1 claim newly broken, 1 claim still broken, 6 slower, 6 incomparable, 6 gone (regimes"
+        ),
         "{page:.200}"
     );
     // Of the kind that matters least some rows are left out, of the others none.

@@ -46,7 +46,7 @@ impl Regime {
 }
 
 /// The unit of a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Times are nanoseconds on the device's clock.

@@ -18,7 +18,7 @@ const COLUMNS: [(&str, Cell); 16] = [
     ("base_outcome", |_, change| outcome(change, 0)),
     ("new_outcome", |_, change| outcome(change, 1)),
     ("base_ns", |_, change| full(change.time.as_ref().map(|time| time.base.point))),
-    ("new_ns", |_, change| full(change.time.as_ref().map(|time| time.new.point))),
+    ("new_ns", |_, change| full(new_time(change))),
     ("ratio", |_, change| full(change.time.as_ref().map(|time| time.ratio))),
     ("ratio_low", |_, change| full(interval(change).map(|interval| interval.low))),
     ("ratio_high", |_, change| full(interval(change).map(|interval| interval.high))),
@@ -47,6 +47,11 @@ pub fn axes(axes: &[(String, Value)]) -> String {
 
 fn outcome(change: &Change, side: usize) -> String {
     change.outcomes[side].as_ref().map(|outcome| outcome.name().to_owned()).unwrap_or_default()
+}
+
+fn new_time(change: &Change) -> Option<f64> {
+    let newcomer = || change.newcomer.as_ref()?.time;
+    change.time.as_ref().map(|time| time.new).or_else(newcomer).map(|time| time.point)
 }
 
 fn interval(change: &Change) -> Option<Interval> {

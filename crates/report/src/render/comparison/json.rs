@@ -8,9 +8,9 @@ use super::Compared;
 use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
     CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind,
-    ReportComparison, TimeChange,
+    Newcomer, ReportComparison, TimeChange,
 };
-use crate::model::{Outcome, Regime, Unit, Value};
+use crate::model::{BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
 use crate::render::claims::detail;
 
@@ -23,6 +23,8 @@ struct Page<'a> {
     verdict: Gate,
     counts: BTreeMap<&'static str, usize>,
     times_compared: usize,
+    base: &'a str,
+    new: &'a str,
     only_in_base: &'a [String],
     only_in_new: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -35,6 +37,7 @@ struct Report<'a> {
     experiment: &'a str,
     title: &'a str,
     device: &'a str,
+    backend: BackendKind,
     base: Side<'a>,
     new: Side<'a>,
     /// Whether the times may be of two GPUs of one model.
@@ -94,6 +97,21 @@ struct Row<'a> {
     differences: Vec<Difference<'a, DifferenceKind>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<Difference<'a, CauseKind>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    informs: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newcomer: Option<New<'a>>,
+}
+
+/// What a new case shows.
+#[derive(Serialize)]
+struct New<'a> {
+    time_ns: Option<f64>,
+    time_interval_ns: Option<[f64; 2]>,
+    place: Option<usize>,
+    places: Option<usize>,
+    speedup: Option<f64>,
+    counts: BTreeMap<&'a str, f64>,
 }
 
 #[derive(Serialize)]
@@ -125,6 +143,8 @@ pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
         verdict: comparison.gate(),
         counts: Kind::ALL.iter().map(|kind| (kind.name(), counts.get(kind).copied().unwrap_or(0))).collect(),
         times_compared: comparison.tests,
+        base: &compared.labels[0],
+        new: &compared.labels[1],
         only_in_base: &compared.alone[0],
         only_in_new: &compared.alone[1],
         base_faults: compared.faults,
@@ -148,6 +168,7 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         experiment: &report.experiment,
         title: &report.title,
         device: &report.device,
+        backend: report.backend,
         base: side(base, 0),
         new: side(new, 1),
         two_gpus: report.may_be_two_gpus,
@@ -190,6 +211,19 @@ fn row(change: &Change) -> Row<'_> {
         counters: &change.counters,
         differences: sides(&change.differences),
         causes: sides(&change.causes),
+        informs: change.informs,
+        newcomer: change.newcomer.as_ref().map(newcomer),
+    }
+}
+
+fn newcomer(new: &Newcomer) -> New<'_> {
+    New {
+        time_ns: new.time.map(|time| time.point),
+        time_interval_ns: new.time.map(|time| [time.low, time.high]),
+        place: new.place.map(|(place, _)| place),
+        places: new.place.map(|(_, places)| places),
+        speedup: new.speedup,
+        counts: new.counts.iter().map(|(name, count, _)| (name.as_str(), *count)).collect(),
     }
 }
 

@@ -27,7 +27,7 @@ pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, 
     }
     let (mut shown, mut best) = (0, page(0)?.0);
     if !fits(&best) {
-        return Ok(format!("## {}\n\nThe rest of the page has no room here.\n", words::headline(compared.comparison)));
+        return Ok(format!("## {}\n\nThe rest of the page has no room here.\n", words::headline(compared)));
     }
     while too_many - shown > 1 {
         let middle = usize::midpoint(shown, too_many);

@@ -5,6 +5,7 @@ pub(super) mod csv;
 mod json;
 mod junit;
 mod markdown;
+mod rollup;
 mod terminal;
 mod view;
 pub(super) mod words;
@@ -26,6 +27,8 @@ pub struct Compared<'a> {
     pub comparison: &'a Comparison,
     /// Base and new, as the user named them.
     pub names: &'a [String; 2],
+    /// What base and new are for readers: a commit, or a name.
+    pub labels: &'a [String; 2],
     /// Where the reports of each pair were read from.
     pub places: &'a [[String; 2]],
     /// Reports that only one of them has.

@@ -1,6 +1,7 @@
 //! A comparison for a terminal: the verdict, then what changed, and why.
 
-use super::claims::{Claims, Line};
+use super::claims::{self, Claims};
+use super::rollup::Line;
 use super::view::{Section, view};
 use super::{Compared, words};
 use crate::analyse::compare::Kind;
@@ -15,12 +16,6 @@ const MOST_ROWS: usize = 200;
 /// The largest number of rows that are shown of a kind that does not fail the gate.
 const MOST_HARMLESS: usize = 10;
 
-/// More cases with one reason are counted, not named.
-const MOST_NAMES: usize = 3;
-
-/// More reasons are left to the page.
-const MOST_REASONS: usize = 8;
-
 /// Where what is left out here can be read.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
@@ -28,7 +23,7 @@ const ELSEWHERE: &str = "the page that --format markdown makes";
 const INDENT: &str = "  ";
 
 /// Kinds that the terminal lists; the others are counted.
-const LISTED: [Kind; 8] = [
+const LISTED: [Kind; 10] = [
     Kind::NewlyWrong,
     Kind::Slower,
     Kind::MoreWork,
@@ -37,12 +32,14 @@ const LISTED: [Kind; 8] = [
     Kind::Faster,
     Kind::LessWork,
     Kind::Fixed,
+    Kind::New,
+    Kind::Gone,
 ];
 
 /// Returns the text, in the width that there is.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
-    let mut lines = vec![paint(words::headline(compared.comparison), screen)];
+    let mut lines = vec![paint(words::headline(compared), screen)];
     let sentences = view.facts.iter().chain(&view.warnings);
     lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
     let claims = view.claims.iter().flat_map(claimed);
@@ -56,10 +53,10 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
 
 /// Returns the counts, and every claim that is not simply held.
 fn claimed(claims: &Claims) -> Vec<String> {
-    let line = |line: &Line| {
+    let line = |line: &claims::Line| {
         let report = if line.report.is_empty() { String::new() } else { format!("{}: ", line.report) };
         let condition = if line.condition.is_empty() { String::new() } else { format!(" where {}", line.condition) };
-        let Line { mark, state, claim, new, base, .. } = line;
+        let claims::Line { mark, state, claim, new, base, .. } = line;
         format!("{mark} claim {state}: {report}{claim}{condition}: {new}; base: {base}")
     };
     let more = (claims.left_out > 0).then(|| format!("{} more claims are in {ELSEWHERE}.", claims.left_out));
@@ -72,8 +69,15 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
     if !section.common.is_empty() {
         lines.push(prose(&format!("{}.", section.common), screen.width, INDENT));
     }
+    lines.extend(section.rollup.lines.iter().map(|Line { report, variant, text }| {
+        let report = if report.is_empty() { String::new() } else { format!("{report}: ") };
+        prose(&format!(" {report}{variant}: {text}"), screen.width, "   ")
+    }));
+    if section.rollup.left_out > 0 {
+        lines.push(format!(" … and {} more variants", section.rollup.left_out));
+    }
     let mut table = section.table.clone();
-    // The reasons follow, each once.
+    // The lines of the variants have the reasons.
     if table.columns.last().is_some_and(|column| column.title == "why") {
         table.columns.pop();
         for row in &mut table.rows {
@@ -86,11 +90,6 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
     lines.extend(draw_change(table, screen));
     if hidden > 0 {
         lines.push(format!(" … and {hidden} more in {ELSEWHERE}"));
-    }
-    if section.kind != Kind::Incomparable {
-        let most = if section.is_gating { MOST_REASONS } else { MOST_REASONS / 2 };
-        let reasons = section.reasons.iter().take(most);
-        lines.extend(reasons.map(|(why, cases)| prose(&format!(" {}: {why}", names(cases)), screen.width, "   ")));
     }
     lines
 }
@@ -109,10 +108,4 @@ fn draw_change(mut table: Table, screen: Screen) -> Vec<String> {
         }
     }
     draw_at_least(first.max(1), &table, screen, ELSEWHERE)
-}
-
-fn names(cases: &[String]) -> String {
-    let (shown, rest) = cases.split_at(cases.len().min(MOST_NAMES));
-    let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-    format!("{}{others}", shown.join(", "))
 }

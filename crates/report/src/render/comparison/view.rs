@@ -1,12 +1,15 @@
 //! The view model of a comparison: everything that its page says, in order, before any markup.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use super::claims::{Claims, claims};
-use super::{Compared, words};
-use crate::analyse::compare::{BETWEEN_GPUS, Change, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison};
+use super::rollup::{Rollup, Row, Totals, totals};
+use super::{Compared, rollup, words};
+use crate::analyse::compare::{
+    BETWEEN_GPUS, CauseKind, Change, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison,
+};
 use crate::format::{plural, plural_of};
 use crate::model::Estimate;
 use crate::render::number;
@@ -16,9 +19,6 @@ use crate::render::wording;
 
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
 const OPEN: [Kind; 5] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable, Kind::NewlyUnstable];
-
-/// The number of rows, more than a terminal shows, above which reasons are not put together.
-const MOST_WITH_REASONS: usize = 200;
 
 /// The number of pairs of reports above which only the folders that they are in are named.
 const MOST_PLACES: usize = 6;
@@ -49,6 +49,8 @@ pub struct Section {
     pub is_open: bool,
     /// What all rows have in common.
     pub common: String,
+    /// What became of each variant; empty where rows are put together otherwise.
+    pub rollup: Rollup,
     pub table: Table,
     /// Rows that the page has no room for.
     pub left_out: usize,
@@ -57,27 +59,22 @@ pub struct Section {
     /// Whether its cases fail a gate.
     #[serde(skip)]
     pub is_gating: bool,
-    /// The reasons for a terminal, each with the names of the cases that have it.
-    #[serde(skip)]
-    pub reasons: Vec<(String, Vec<String>)>,
 }
-
-/// A change with the report that it is in.
-type Row<'a> = (&'a ReportComparison, &'a Change);
 
 /// Returns the view with the `most` rows that matter most.
 pub fn view(compared: Compared<'_>, most: usize) -> View {
     let comparison = compared.comparison;
     let mut left = most;
+    let totals = totals(compared);
     let sections = Kind::ALL.iter().copied().filter_map(|kind| {
         let rows = rows(compared, kind);
-        let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left))?;
+        let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left, &totals))?;
         left -= section.table.rows.len();
         Some(section)
     });
     let sections = sections.collect();
     View {
-        headline: words::headline(comparison),
+        headline: words::headline(compared),
         facts: facts(compared),
         warnings: warnings(compared),
         claims: claims(compared),
@@ -100,7 +97,7 @@ fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
 }
 
 /// Returns the section of all cases of a kind, with at most so many rows.
-fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize) -> Section {
+fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize, totals: &Totals<'_>) -> Section {
     let shown = &all[..all.len().min(most)];
     let (mut table, left_out) = if kind == Kind::Incomparable {
         let mut table = by_reason(all);
@@ -119,31 +116,16 @@ fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize) -> 
         },
         is_open: OPEN.contains(&kind),
         common,
+        rollup: if matches!(kind, Kind::Incomparable | Kind::Same) {
+            Rollup::default()
+        } else {
+            rollup::rollup(compared, totals, all)
+        },
         table,
         left_out,
         kind,
         is_gating: words::GATING.contains(&kind),
-        reasons: if shown.len() > MOST_WITH_REASONS { Vec::new() } else { reasons(compared, shown) },
     }
-}
-
-/// Returns why rows changed, each reason with its cases.
-fn reasons(compared: Compared<'_>, rows: &[Row<'_>]) -> Vec<(String, Vec<String>)> {
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for (report, change) in rows {
-        let why = words::why(change, report);
-        if why.is_empty() {
-            continue;
-        }
-        let name = full_name(compared, report, change);
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            // The case is in the list already, with another regime.
-            Some((_, cases)) if cases.contains(&name) => {}
-            Some((_, cases)) => cases.push(name),
-            None => reasons.push((why, vec![name])),
-        }
-    }
-    reasons
 }
 
 /// Whether one run measured base and new.
@@ -151,16 +133,11 @@ fn is_paired(compared: Compared<'_>) -> bool {
     compared.comparison.reports.iter().all(|report| report.is_paired)
 }
 
-/// Returns the case, with its experiment where there are several reports.
-fn full_name(compared: Compared<'_>, report: &ReportComparison, change: &Change) -> String {
-    let name = wording::case_name(&change.case);
-    if compared.comparison.reports.len() > 1 { format!("{}: {name}", report.experiment) } else { name }
-}
-
 /// Makes a table that has one row for each case.
 fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
-    let times = || rows.iter().filter_map(|(_, change)| change.time.as_ref());
-    let unit = TimeUnit::choose(times().map(|time| time.base.point));
+    let newcomer = |change: &Change| change.newcomer.as_ref().and_then(|new| new.time);
+    let times = rows.iter().filter_map(|(_, change)| change.time.as_ref().map(|time| time.base).or(newcomer(change)));
+    let unit = TimeUnit::choose(times.map(|time| time.point));
     let title = |side: &str| format!("{side} ({})", unit.symbol());
     let mut columns = vec![
         text("case", Folding::Keep),
@@ -181,7 +158,7 @@ fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
         let mut cells = vec![
             Cell::code(wording::case_name(&change.case)),
             Cell::maybe(time.map(|time| point(&time.base))),
-            Cell::maybe(time.map(|time| point(&time.new))),
+            Cell::maybe(time.map(|time| time.new).or(newcomer(change)).map(|time| point(&time))),
             Cell::maybe(time.map_or_else(|| words::count_change(change), |time| Some(words::time_change(time)))),
             Cell::maybe(change.regime.map(|regime| regime.name().to_owned())),
             Cell::plain(words::why(change, report)),
@@ -196,27 +173,32 @@ fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
 
 /// Cases that cannot be compared, by report and reason.
 fn by_reason(rows: &[Row<'_>]) -> Table {
-    let mut found: Vec<(String, String, usize, String)> = Vec::new();
+    let mut found: Vec<(String, String, Vec<&Change>)> = Vec::new();
     let mut places: HashMap<(String, String), usize> = HashMap::new();
     for (report, change) in rows {
         let differences = report.differences.iter().chain(&change.differences);
         let reason = differences.map(words::difference).collect::<Vec<_>>().join("; ");
         let place = format!("{}, {}", report.experiment, report.device);
         let at = *places.entry((place.clone(), reason.clone())).or_insert_with(|| {
-            found.push((place, reason, 0, wording::case_name(&change.case)));
+            found.push((place, reason, Vec::new()));
             found.len() - 1
         });
-        found[at].2 += 1;
+        found[at].2.push(change);
     }
     let columns = [text("report", Folding::Keep), text("differs", Folding::Keep)];
-    let more = [number_column("cases", Folding::Keep), text("first", Folding::Keep)];
+    let more = [
+        number_column("cases", Folding::Keep),
+        number_column("change of time", Folding::WhenEmpty),
+        text("first", Folding::Keep),
+    ];
     let mut table = Table::new(columns.into_iter().chain(more).collect());
-    for (place, reason, count, first) in found {
+    for (place, reason, changes) in found {
         table.rows.push(vec![
             Cell::plain(place),
             Cell::plain(reason),
-            Cell::plain(count.to_string()),
-            Cell::code(first),
+            Cell::plain(changes.len().to_string()),
+            Cell::maybe(rollup::times(changes.iter().copied())),
+            Cell::code(wording::case_name(&changes[0].case)),
         ]);
     }
     table
@@ -240,6 +222,17 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         let causes: Vec<String> = differences.chain(report.causes.iter().map(words::cause)).collect();
         if !causes.is_empty() {
             facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
+        }
+        let renamed: BTreeSet<(&str, String)> = report
+            .changes
+            .iter()
+            .flat_map(|change| change.causes.iter().map(move |cause| (change.case.key.variant.as_str(), cause)))
+            .filter(|(_, cause)| cause.what == CauseKind::Variant)
+            .map(|(variant, cause)| (variant, words::cause(cause)))
+            .collect();
+        let renamed: Vec<String> = renamed.into_iter().map(|(variant, from)| format!("{variant} is {from}")).collect();
+        if !renamed.is_empty() {
+            facts.push(format!("{subject}{}: source, options and launches are the same.", renamed.join(", ")));
         }
     }
     facts
@@ -289,6 +282,15 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
             "The reports may come from two GPUs of this model, so changes of time below {} % are not reported \
              (--threshold overrides).",
             100.0 * BETWEEN_GPUS
+        ));
+    }
+    let drivers = compared.comparison.reports.iter().flat_map(|report| &report.differences);
+    let drivers: BTreeSet<String> =
+        drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
+    if !drivers.is_empty() {
+        warnings.push(format!(
+            "Times of two drivers ({}) are shown, and not judged unless --inform driver or --allow driver asks for it;              the first fails for none of them.",
+            drivers.into_iter().collect::<Vec<_>>().join(", ")
         ));
     }
     for (places, side) in compared.alone.iter().zip(["base", "new"]) {

@@ -1,11 +1,14 @@
 //! Puts verdicts, changes and causes into words.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Compared;
 use crate::analyse::compare::{
     CauseKind, Change, ClaimKind, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Geomean,
-    Interval, Kind, ReportComparison, TimeChange,
+    Interval, Kind, Newcomer, ReportComparison, TimeChange,
 };
 use crate::format::{at_place, count, magnitude, plural, rough};
-use crate::model::{CounterInfo, CounterTheme, CounterUnit, Outcome};
+use crate::model::{BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
 use crate::render::number;
 use crate::render::wording;
 
@@ -87,27 +90,83 @@ pub const fn mark(kind: Kind) -> &'static str {
     }
 }
 
-/// `3 newly wrong, 12 slower`: the kinds that fail the gate; `no regression` where there are none.
-pub fn headline(comparison: &Comparison) -> String {
-    let counts = comparison.counts();
+/// Returns the verdict and what it is about: `✗ 12 slower (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
+pub fn headline(compared: Compared<'_>) -> String {
+    format!("{} ({})", verdict(compared.comparison), subject(compared))
+}
+
+/// Returns what is compared: experiments, devices, whether times were measured, and both sides.
+fn subject(compared: Compared<'_>) -> String {
+    let reports = &compared.comparison.reports;
+    let only = |all: BTreeSet<&str>, many: &str| match all.first() {
+        Some(one) if all.len() == 1 => (*one).to_owned(),
+        _ => format!("{} {many}", all.len()),
+    };
+    let experiments = only(reports.iter().map(|report| report.experiment.as_str()).collect(), "experiments");
+    let devices = only(reports.iter().map(|report| report.device.as_str()).collect(), "devices");
+    let kind = |report: &ReportComparison| match report.backend {
+        BackendKind::Sim => "simulated",
+        BackendKind::Cuda | BackendKind::Fake => "measured",
+    };
+    let kinds: BTreeSet<&str> = reports.iter().map(kind).collect();
+    let [base, new] = compared.labels;
+    let kinds = kinds.into_iter().filter(|kind| !devices.to_lowercase().contains(kind)).collect::<Vec<_>>();
+    let parts: Vec<&str> = std::iter::once(devices.as_str()).chain(kinds).collect();
+    format!("{experiments} on {}, {base} → {new}", parts.join(", "))
+}
+
+/// `3 newly wrong, 12 slower`: the kinds that fail the gate, or `no regression` where there are none; then what is better,
+/// new, or no longer proved.
+fn verdict(comparison: &Comparison) -> String {
+    let counted = |informs: bool| {
+        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+        for change in comparison.changes().filter(|change| change.informs == informs) {
+            *counts.entry(change.kind).or_default() += 1;
+        }
+        counts
+    };
+    let counts = counted(false);
     let failing = comparison.claims().filter(|claim| claim.fails).map(|claim| claim.kind);
     let claims = claim_tallies(failing).into_iter().map(|(count, state)| {
         let claims = plural(count as u64, "claim");
         format!("{claims} {state}")
     });
-    let mut named: Vec<String> = GATING.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect();
+    let tallies =
+        |kinds: &[Kind]| -> Vec<String> { kinds.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect() };
+    let mut named = tallies(&GATING);
     // As the exit codes: after what is newly wrong.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     named.splice(place..place, claims);
-    match comparison.gate() {
-        Gate::Pass => {
-            let better = [Kind::Faster, Kind::LessWork].into_iter();
-            let better = better.filter_map(|kind| tally(kind, *counts.get(&kind)?));
-            std::iter::once("✓ No regression".to_owned()).chain(better).collect::<Vec<_>>().join(", ")
-        }
-        Gate::Incomparable => format!("≠ {}", named.join(", ")),
-        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => format!("✗ {}", named.join(", ")),
+    let mut less = tallies(&[Kind::Gone]);
+    let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed && !claim.fails).count();
+    if removed > 0 {
+        less.push(plural(removed as u64, "claim") + " removed");
     }
+    let checks = comparison.changed_checks();
+    if checks > 0 {
+        less.push(format!("{checks} with another check"));
+    }
+    let gate = comparison.gate();
+    let mark = match gate {
+        Gate::Pass => "✓",
+        Gate::Incomparable => "≠",
+        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
+    };
+    if gate == Gate::Pass {
+        named.insert(0, "No regression".to_owned());
+        named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
+    }
+    named.extend(less);
+    let informing = counted(true);
+    let informing: Vec<String> = Kind::ALL
+        .iter()
+        .filter(|kind| **kind != Kind::Same)
+        .filter_map(|kind| tally(*kind, *informing.get(kind)?))
+        .collect();
+    if !informing.is_empty() {
+        named.push(format!("for information {}", informing.join(", ")));
+    }
+    format!("{mark} {}", named.join(", "))
 }
 
 /// `1 newly broken, 3 held`: every state that occurs, the worst first.
@@ -132,6 +191,7 @@ pub const fn claim_state(kind: ClaimKind) -> &'static str {
     match kind {
         ClaimKind::NewlyBroken => "newly broken",
         ClaimKind::StillBroken => "still broken",
+        ClaimKind::Removed => "removed",
         ClaimKind::NewlyUndecided => "newly undecided",
         ClaimKind::Undecided => "undecided",
         ClaimKind::NotApplicable => "not judged",
@@ -145,6 +205,7 @@ pub const fn claim_mark(kind: ClaimKind) -> &'static str {
     match kind {
         ClaimKind::NewlyBroken | ClaimKind::StillBroken => "✗",
         ClaimKind::NewlyUndecided | ClaimKind::Undecided => "?",
+        ClaimKind::Removed => "−",
         ClaimKind::NotApplicable => "–",
         ClaimKind::Repaired | ClaimKind::Held => "✓",
     }
@@ -210,6 +271,11 @@ pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
 
 /// Returns why a case changed, as far as it is known: differences and causes, joined by `; `.
 pub fn why(change: &Change, report: &ReportComparison) -> String {
+    reasons(change, report).join("; ")
+}
+
+/// Returns the parts of [`why`].
+pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     let mut parts: Vec<String> =
         change.outcomes[1].as_ref().and_then(|outcome| failure(change.kind, outcome)).into_iter().collect();
     parts.extend(change.differences.iter().map(difference));
@@ -220,7 +286,38 @@ pub fn why(change: &Change, report: &ReportComparison) -> String {
     if parts.is_empty() && is_unexplained(change, report) {
         parts.push("no cause found: same source and options".to_owned());
     }
-    parts.join("; ")
+    parts.extend(change.newcomer.as_ref().and_then(newcomer));
+    parts
+}
+
+/// `2nd of 12, 1.31 times as fast as the baseline`, or the counts beside those of the baseline.
+fn newcomer(new: &Newcomer) -> Option<String> {
+    let mut parts: Vec<String> = new.place.map(place).into_iter().collect();
+    parts.extend(new.speedup.map(|speedup| format!("{} times as fast as the baseline", rough(speedup))));
+    if new.time.is_none() {
+        parts.extend(new.counts.iter().take(MOST_OF_THEME).map(|(name, value, ratio)| {
+            let beside = ratio.map(|ratio| format!(" ({} times the baseline's)", rough(ratio)));
+            format!("{name} {}{}", count(*value), beside.unwrap_or_default())
+        }));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `2nd of 12`: a place by time in a group.
+pub fn place((place, of): (usize, usize)) -> String {
+    format!("{} of {of}", ordinal(place))
+}
+
+/// `2nd`: a place.
+pub fn ordinal(place: usize) -> String {
+    let ending = match (place % 100, place % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{place}{ending}")
 }
 
 /// Whether a change is to be explained and the records say that the code is the same.
@@ -235,16 +332,20 @@ fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
     is_told.then(|| format!("{}{reason}", wording::name(outcome)))
 }
 
-/// `gld_sectors +3.1 %`: the count that changed most of those that decide, and that the verdict follows.
-pub fn count_change(change: &Change) -> Option<String> {
+/// Returns the count that changed most of those that decide, and that the verdict follows.
+pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     let decides = |counter: &&CounterChange| counter.decides && !disagrees(change.kind, counter);
     let is_decided = change.counters.iter().any(|counter| decides(&counter));
     let counts = |counter: &&CounterChange| if is_decided { decides(counter) } else { counter.is_cost };
     let costs = || change.counters.iter().filter(counts);
-    let relative = costs().filter_map(|counter| Some((counter, relative(counter)?)));
-    let most = relative.max_by(|(a, _), (b, _)| size(a).total_cmp(&size(b)));
-    let shown = most.map(|(counter, percent)| format!("{} {percent}", counter.name));
-    shown.or_else(|| costs().next().or_else(|| change.counters.first()).map(counter_change))
+    let most = costs().filter(|counter| relative(counter).is_some()).max_by(|a, b| size(a).total_cmp(&size(b)));
+    most.or_else(|| costs().next()).or_else(|| change.counters.first())
+}
+
+/// `gld_sectors +3.1 %`: the leading count.
+pub fn count_change(change: &Change) -> Option<String> {
+    let leading = leading_count(change)?;
+    Some(relative(leading).map_or_else(|| counter_change(leading), |percent| format!("{} {percent}", leading.name)))
 }
 
 /// Whether more work was counted, and less of this; or less work, and more of this.
@@ -287,7 +388,7 @@ fn counters(change: &Change) -> String {
 }
 
 /// Returns how much a count changed; infinite from zero.
-fn size(counter: &CounterChange) -> f64 {
+pub fn size(counter: &CounterChange) -> f64 {
     (counter.new / counter.base).ln().abs()
 }
 
@@ -353,6 +454,7 @@ pub const fn difference_name(what: DifferenceKind) -> &'static str {
 /// Writes a cause, such as `registers 16 → 40` or `source changed`.
 pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
     let name = match what {
+        CauseKind::Variant => return format!("renamed from {}", fact(base)),
         CauseKind::Source => return "source changed".to_owned(),
         CauseKind::Options => return "options changed".to_owned(),
         CauseKind::Arguments => return "arguments changed".to_owned(),
@@ -372,6 +474,7 @@ pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
 
 pub const fn cause_name(what: CauseKind) -> &'static str {
     match what {
+        CauseKind::Variant => "variant",
         CauseKind::Toolkit => "toolkit",
         CauseKind::HostCompiler => "host compiler",
         CauseKind::Runner => "runner",

@@ -10,6 +10,8 @@ use crate::model::{CaseRecord, Dim3, LaunchRecord};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
+    /// The name of the variant.
+    Variant,
     /// The version of the compiler of the kernels.
     Toolkit,
     /// The version of the compiler of host functions.
@@ -66,7 +68,9 @@ pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
 /// Returns what differs between two records of a case. Those of a launch of several are given once where launches
 /// agree.
 pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
-    let mut found = hashes(base, new);
+    let variant = |record: &CaseRecord| Fact::Text(record.case.key.variant.clone());
+    let mut found = differing([(CauseKind::Variant, variant(base), variant(new))]);
+    found.extend(hashes(base, new));
     if base.launches.len() == new.launches.len() {
         for (base, new) in base.launches.iter().zip(&new.launches) {
             for cause in launch(base, new) {

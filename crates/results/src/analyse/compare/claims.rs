@@ -5,6 +5,7 @@ use strum::VariantArray;
 
 use super::{Options, Pair};
 use crate::analyse::claims::{ClaimState, JudgedClaim, judge_all};
+use crate::model::Claim;
 
 /// What became of a claim, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr, VariantArray)]
@@ -15,6 +16,8 @@ pub enum ClaimKind {
     NewlyBroken,
     /// The results of both are false to it.
     StillBroken,
+    /// The manifest of the new report no longer makes it.
+    Removed,
     /// The new results do not decide it; those of the base bore it out.
     NewlyUndecided,
     /// The new results do not decide it, as those of the base.
@@ -49,7 +52,7 @@ impl ClaimKind {
     }
 }
 
-/// A claim of the new report's manifest. The base is judged by the same text, whatever its own manifest claims.
+/// A claim of the new report's manifest, or one that only the base's makes. Both sides are judged by the same text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimChange {
     /// What became of it.
@@ -62,18 +65,22 @@ pub struct ClaimChange {
     pub fails: bool,
 }
 
-/// Returns the claims of a pair, in the manifest's order.
+/// Returns the claims of a pair, in the new manifest's order, those that it no longer makes at the end.
 pub(super) fn compare_claims(pair: Pair<'_>, options: &Options) -> Vec<ClaimChange> {
     let claims = &pair.new.header.claims;
     let change = |(base, new): (JudgedClaim, JudgedClaim)| ClaimChange {
         kind: ClaimKind::classify(base.state, new.state),
         fails: match new.state {
             ClaimState::Broken => true,
-            ClaimState::Undecided | ClaimState::NotApplicable => options.strict_claims,
+            ClaimState::Undecided | ClaimState::NotApplicable => options.strict,
             ClaimState::Held => false,
         },
         base,
         new,
     };
-    judge_all(pair.base, claims).into_iter().zip(judge_all(pair.new, claims)).map(change).collect()
+    let removed: Vec<Claim> = pair.base.header.claims.iter().filter(|claim| !claims.contains(claim)).cloned().collect();
+    let judged = |claims: &[Claim]| judge_all(pair.base, claims).into_iter().zip(judge_all(pair.new, claims));
+    let removed =
+        judged(&removed).map(|(base, new)| ClaimChange { kind: ClaimKind::Removed, fails: options.strict, base, new });
+    judged(claims).map(change).chain(removed).collect()
 }

@@ -1,9 +1,9 @@
 //! Matches the records of the base with those of the new report, and says what their outcomes alone mean.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Kind, Pair};
-use crate::model::{CaseKey, CaseRecord, Outcome, Regime};
+use crate::model::{CaseKey, CaseRecord, Dim3, Outcome, Records, Regime, Value};
 
 /// The records of a case in one regime; at least one is there.
 #[derive(Debug, Clone, Copy)]
@@ -27,9 +27,12 @@ impl<'a> Matched<'a> {
 /// Returns every case of both, in the new report's order, what is only in the base at the end.
 pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
     let mut of_base: HashMap<&CaseKey, &[CaseRecord]> = by_key(&pair.base.cases).collect();
+    let renamed = find_renamed(pair);
     let mut found = Vec::with_capacity(pair.new.cases.len());
     for (key, new) in by_key(&pair.new.cases) {
-        match of_base.remove(key) {
+        let before = renamed.get(key.variant.as_str());
+        let before = before.map(|variant| CaseKey { variant: (*variant).to_owned(), ..key.clone() });
+        match of_base.remove(before.as_ref().unwrap_or(key)) {
             Some(base) => regimes(base, new, &mut found),
             None => found.extend(new.iter().map(|new| Matched::new(None, new))),
         }
@@ -42,6 +45,56 @@ pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
 /// Returns the records of each case, which follow each other.
 fn by_key(records: &[CaseRecord]) -> impl Iterator<Item = (&CaseKey, &[CaseRecord])> {
     records.chunk_by(|a, b| a.case.key == b.case.key).map(|records| (&records[0].case.key, records))
+}
+
+/// The first record of each case of a variant, by the values of its axes.
+type Points<'a> = HashMap<Vec<(&'a str, &'a Value)>, &'a CaseRecord>;
+
+/// Returns the name in the base of each variant that has another name in the new report: one that runs the same code
+/// wherever both have a case, and no other variant that only one of the reports has does.
+fn find_renamed(pair: Pair<'_>) -> HashMap<&str, &str> {
+    let [base, new] = [pair.base, pair.new].map(variants);
+    let [gone, added] = [(pair.base, &new), (pair.new, &base)].map(|(records, others)| points(records, others));
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for (name, points) in &added {
+        let alike = gone.iter().filter(|(_, before)| runs_the_same(before, points));
+        found.extend(alike.map(|(before, _)| (*name, *before)));
+    }
+    let is_alone = |(new, base): &(&str, &str)| found.iter().filter(|(n, b)| n == new || b == base).count() == 1;
+    found.iter().filter(|both| is_alone(both)).copied().collect()
+}
+
+fn variants(records: &Records) -> HashSet<&str> {
+    records.cases.iter().map(|record| record.case.key.variant.as_str()).collect()
+}
+
+/// Returns the cases of the variants that are not among the `others`.
+fn points<'a>(records: &'a Records, others: &HashSet<&str>) -> HashMap<&'a str, Points<'a>> {
+    let mut found: HashMap<&str, Points<'_>> = HashMap::new();
+    for (key, cases) in by_key(&records.cases).filter(|(key, _)| !others.contains(key.variant.as_str())) {
+        let mut axes: Vec<(&str, &Value)> = key.axes.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        axes.sort_by_key(|(name, _)| *name);
+        found.entry(&key.variant).or_default().insert(axes, &cases[0]);
+    }
+    found
+}
+
+/// Whether two variants have a case in common whose code is known, and run the same in all such cases.
+fn runs_the_same(base: &Points<'_>, new: &Points<'_>) -> bool {
+    let common = new.iter().filter_map(|(axes, new)| Some((code(base.get(axes)?)?, code(new)?)));
+    let mut same = common.map(|(base, new)| base == new).peekable();
+    same.peek().is_some() && same.all(|same| same)
+}
+
+/// What a launch runs: its label, which names the kernel, its grid and block, its shared memory and its stream.
+type Launched<'a> = (&'a str, [Dim3; 2], [u32; 2]);
+
+/// Returns what a case runs: the hashes of its source, options and inputs, and its launches.
+fn code(record: &CaseRecord) -> Option<([&str; 3], Vec<Launched<'_>>)> {
+    let hashes = record.hashes.as_ref()?;
+    let launched = record.launches.iter();
+    let launched = launched.map(|of| (of.label.as_str(), [of.grid, of.block], [of.shared, of.stream]));
+    Some(([&hashes.source, &hashes.options, &hashes.inputs], launched.collect()))
 }
 
 /// Matches the regimes of one case. Where they have none in common, the first record of each are a pair, whose regimes

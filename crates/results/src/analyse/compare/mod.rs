@@ -9,6 +9,7 @@ mod claims;
 mod counts;
 mod differences;
 mod matching;
+mod newcomers;
 #[cfg(test)]
 pub(super) mod tests;
 mod time;
@@ -21,7 +22,7 @@ use serde::Serialize;
 use strum::VariantArray;
 
 use super::Call;
-use crate::model::{Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
+use crate::model::{BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
 use crate::stats;
 use matching::Matched;
 use time::Evidence;
@@ -30,6 +31,7 @@ pub use causes::CauseKind;
 pub use claims::{ClaimChange, ClaimKind};
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
+pub use newcomers::Newcomer;
 pub use time::{BETWEEN_GPUS, Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
@@ -40,10 +42,13 @@ pub struct Options {
     pub threshold: Option<f64>,
     /// Differences that do not keep cases from being compared.
     pub allow: Vec<DifferenceKind>,
+    /// Differences that do not keep cases from being compared, but keep their times and counts from failing a gate.
+    pub inform: Vec<DifferenceKind>,
     /// Whether counters of the hardware decide, too.
     pub gate_counters: bool,
-    /// Whether claims that are undecided or cannot be judged fail a gate.
-    pub strict_claims: bool,
+    /// Whether a gate also fails for what is no longer proved: claims that are undecided, not judged or removed, cases
+    /// that are gone, and checks that changed.
+    pub strict: bool,
 }
 
 /// Two reports of one experiment, which are compared.
@@ -106,6 +111,8 @@ pub struct Comparison {
     pub reports: Vec<ReportComparison>,
     /// Times that were tested.
     pub tests: usize,
+    /// Whether a gate fails for cases that are gone and for checks that changed.
+    pub is_strict: bool,
 }
 
 /// What changed in one experiment on one device.
@@ -117,6 +124,8 @@ pub struct ReportComparison {
     pub title: String,
     /// The device that the new report is about.
     pub device: String,
+    /// What ran the kernels of the new report.
+    pub backend: BackendKind,
     /// Between the reports as a whole; they apply to every case.
     pub differences: Vec<Differs<DifferenceKind>>,
     /// What may have changed every time or count.
@@ -171,6 +180,10 @@ pub struct Change {
     pub counted_by: Option<CountedBy>,
     /// What may have changed the time or the counts of this case.
     pub causes: Vec<Differs<CauseKind>>,
+    /// Whether its time and counts fail no gate, as the caller wants it for what differs.
+    pub informs: bool,
+    /// What a case shows that is new; `None` for others.
+    pub newcomer: Option<Newcomer>,
 }
 
 /// What differs between base and new.
@@ -225,7 +238,7 @@ pub enum Gate {
     BrokenClaim,
     /// A case is slower, or has more work counted.
     Regression,
-    /// A case cannot be compared.
+    /// A case cannot be compared, or is gone or has another check where that counts.
     Incomparable,
     /// No gate applies.
     Pass,
@@ -251,15 +264,22 @@ impl Comparison {
         self.reports.iter().flat_map(|report| &report.claims)
     }
 
+    /// Returns how many cases have another expected result or tolerance.
+    pub fn changed_checks(&self) -> usize {
+        let is_checked_otherwise =
+            |change: &&Change| change.differences.iter().any(|difference| difference.what == DifferenceKind::Check);
+        self.changes().filter(is_checked_otherwise).count()
+    }
+
     /// Returns the first that applies to one of the changes or claims.
     pub fn gate(&self) -> Gate {
-        let counts = self.counts();
-        let has = |kind: Kind| counts.contains_key(&kind);
+        let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.informs);
+        let proves_less = || has(Kind::Gone) || self.changed_checks() > 0;
         let order = [
-            (has(Kind::NewlyWrong), Gate::NewlyWrong),
+            (self.changes().any(|change| change.kind == Kind::NewlyWrong), Gate::NewlyWrong),
             (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
             (has(Kind::Slower) || has(Kind::MoreWork), Gate::Regression),
-            (has(Kind::Incomparable), Gate::Incomparable),
+            (has(Kind::Incomparable) || (self.is_strict && proves_less()), Gate::Incomparable),
         ];
         order.into_iter().find(|(applies, _)| *applies).map_or(Gate::Pass, |(_, gate)| gate)
     }
@@ -292,7 +312,7 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     let mut reports: Vec<ReportComparison> =
         pairs.iter().zip(all).map(|(pair, rows)| report(*pair, rows, options)).collect();
     counts::join(&mut reports);
-    Comparison { reports, tests }
+    Comparison { reports, tests, is_strict: options.strict }
 }
 
 /// Returns what keeps the records of a case in two reports from being compared.
@@ -318,7 +338,7 @@ struct Row {
 
 fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<Row> {
     let of_reports = differences::of_reports(pair);
-    matching::matched(pair)
+    let mut rows: Vec<Row> = matching::matched(pair)
         .into_par_iter()
         .filter_map(|matched| {
             let kind = matching::by_outcome(&matched)?;
@@ -328,7 +348,9 @@ fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<R
             }
             Some(row)
         })
-        .collect()
+        .collect();
+    newcomers::describe(pair.new, &mut rows);
+    rows
 }
 
 /// The change of a case before anything but its outcome is looked at.
@@ -347,6 +369,8 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
             (Some(base), Some(new)) => causes::find_causes(base, new),
             _ => Vec::new(),
         },
+        informs: false,
+        newcomer: None,
     }
 }
 
@@ -363,9 +387,15 @@ fn judge(
     if together.is_some() {
         together::allow_arguments(change);
     }
-    let is_refused = |difference: &Differs<DifferenceKind>| !options.allow.contains(&difference.what);
-    if of_reports.iter().chain(&change.differences).any(is_refused) {
+    let differing: Vec<DifferenceKind> = of_reports.iter().chain(&change.differences).map(|found| found.what).collect();
+    change.informs = differing.iter().any(|what| options.inform.contains(what));
+    let refused = || differing.iter().filter(|what| !options.allow.contains(what) && !options.inform.contains(what));
+    if refused().next().is_some() {
         change.kind = Kind::Incomparable;
+        // A driver does not make it another thing: the times are shown, and not judged.
+        if refused().all(|what| *what == DifferenceKind::Driver) {
+            change.time = time::compare_times(pair, sides, options).map(|(time, _)| time);
+        }
         return;
     }
     let counts = counts::compare_counts(pair, sides, options);
@@ -422,6 +452,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         experiment: header.experiment.clone(),
         title: header.title.clone(),
         device: pair.new.environment.device.name.clone(),
+        backend: pair.new.environment.device.backend,
         differences,
         causes: causes::of_reports(pair),
         limits: [pair.base, pair.new].map(limits),

@@ -6,7 +6,7 @@ use super::time::{self, Evidence, TimeChange};
 use super::{CauseKind, Change, Comparison, DifferenceKind, Differs, Fact, Kind, Options, Pair, Row, decide, rows};
 use crate::analyse::{AnalyseError, PairedRatio, paired_ratios};
 use crate::journal::History;
-use crate::model::{Case, CaseKey, CaseRecord, Records, Regime};
+use crate::model::{Case, CaseKey, CaseRecord, Claim, Records, Regime};
 
 /// What a run knows of base and new.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +37,11 @@ impl Together {
             }
         }
         Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new() })
+    }
+
+    /// Takes in what the base's manifest claims; the records have the claims of the manifest that was run.
+    pub fn set_base_claims(&mut self, claims: Vec<Claim>) {
+        self.base.header.claims = claims;
     }
 
     fn rows(&self, pair: Pair<'_>, options: &Options) -> Vec<Row> {
@@ -82,6 +87,8 @@ fn gone(case: &Case) -> Change {
         counters: Vec::new(),
         counted_by: None,
         causes: Vec::new(),
+        informs: false,
+        newcomer: None,
     }
 }
 

@@ -34,8 +34,8 @@ fn a_claim_is_newly_broken_still_broken_or_held() {
     assert_eq!(kinds(&found), [ClaimKind::NewlyBroken, ClaimKind::StillBroken, ClaimKind::Held]);
     let fails: Vec<bool> = found.claims().map(|claim| claim.fails).collect();
     assert_eq!(fails, [true, true, false]);
-    // The other way round the claims of the new report are none.
-    assert_eq!(kinds(&compared(&new, &base, &Options::default())), []);
+    // The other way round the new report makes none of them.
+    assert_eq!(kinds(&compared(&new, &base, &Options::default())), [ClaimKind::Removed; 3]);
     let back = compared(&taking(1.1e6, &[]), &taking(1e6, &texts), &Options::default());
     assert_eq!(kinds(&back), [ClaimKind::Repaired, ClaimKind::StillBroken, ClaimKind::Held]);
 }
@@ -65,6 +65,17 @@ fn undecided_and_unjudged_claims_fail_only_where_the_caller_is_strict() {
     let lenient = compared(&base, &new, &Options { threshold: Some(0.5), ..Options::default() });
     assert_eq!(kinds(&lenient), [ClaimKind::NewlyUndecided, ClaimKind::NotApplicable]);
     assert_eq!(lenient.gate(), Gate::Pass);
-    let strict = Options { threshold: Some(0.5), strict_claims: true, ..Options::default() };
+    let strict = Options { threshold: Some(0.5), strict: true, ..Options::default() };
+    assert_eq!(compared(&base, &new, &strict).gate(), Gate::BrokenClaim);
+}
+
+/// The base claims what the new manifest no longer does.
+#[test]
+fn a_claim_that_was_removed_is_named_and_fails_where_the_caller_is_strict() {
+    let (kept, removed) = (time_below(2000.0), time_below(1050.0));
+    let (base, new) = (taking(1e6, &[&kept, &removed]), taking(1e6, &[&kept]));
+    let found = compared(&base, &new, &Options::default());
+    assert_eq!((kinds(&found), found.gate()), (vec![ClaimKind::Held, ClaimKind::Removed], Gate::Pass));
+    let strict = Options { strict: true, ..Options::default() };
     assert_eq!(compared(&base, &new, &strict).gate(), Gate::BrokenClaim);
 }

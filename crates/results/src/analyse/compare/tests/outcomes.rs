@@ -1,6 +1,6 @@
 //! Outcomes, matching and what cannot be compared.
 
-use super::fixture::{case, change, compared, ended, estimate, in_regime, records, timed};
+use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
 use crate::analyse::compare::{CauseKind, DifferenceKind, Gate, Kind, Options};
 use crate::model::{BackendKind, CaseRecord, Outcome, Records, Regime};
 
@@ -151,4 +151,114 @@ fn the_gate_takes_the_worst() {
     assert_eq!(gate(base, new), Gate::Regression);
     let (base, new): (Vec<_>, Vec<_>) = [other_work(1), slower(2), wrong(3)].into_iter().unzip();
     assert_eq!(gate(base, new), Gate::NewlyWrong);
+}
+
+/// Returns a case of a variant whose launch has a kernel of this name.
+fn of_variant(variant: &str, kernel: &str, n: i64) -> CaseRecord {
+    let mut case = timed(n, 1e6, 0.001);
+    variant.clone_into(&mut case.case.key.variant);
+    kernel.clone_into(&mut case.launches[0].label);
+    case
+}
+
+/// `old` is now `fresh`; `twin_a` and `twin_b` are the same kernel, so that it is not known which of them is `twin_c`; of
+/// `other` the source is another.
+#[test]
+fn a_renamed_variant_is_matched_by_what_it_runs() {
+    let with_source = |mut case: CaseRecord| {
+        "another".clone_into(&mut case.hashes.as_mut().unwrap().source);
+        case
+    };
+    let base = [("old", "k", 1), ("old", "k", 2), ("twin_a", "t", 1), ("twin_b", "t", 1), ("other", "o", 1)];
+    let base = base.map(|(variant, kernel, n)| of_variant(variant, kernel, n)).to_vec();
+    let mut new = vec![of_variant("fresh", "k", 1), of_variant("fresh", "k", 2), of_variant("twin_c", "t", 1)];
+    new.push(with_source(of_variant("different", "o", 1)));
+    let comparison = compared(&records(base.clone()), &records(new.clone()), &Options::default());
+    let found: Vec<(String, Kind)> =
+        comparison.changes().map(|change| (change.case.key.to_string(), change.kind)).collect();
+    let expected = [
+        ("fresh[n=1]", Kind::Same),
+        ("fresh[n=2]", Kind::Same),
+        ("twin_c[n=1]", Kind::New),
+        ("different[n=1]", Kind::New),
+        ("twin_a[n=1]", Kind::Gone),
+        ("twin_b[n=1]", Kind::Gone),
+        ("other[n=1]", Kind::Gone),
+    ];
+    assert_eq!(found, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    let first = comparison.changes().next().unwrap();
+    assert_eq!(first.causes.iter().map(|cause| cause.what).collect::<Vec<_>>(), [CauseKind::Variant]);
+    // With another block in one of its cases it is another variant.
+    new[1].launches[0].block.x = 64;
+    assert_eq!(kinds(base, new)[0].1, Kind::New);
+}
+
+#[test]
+fn cases_that_are_gone_and_checks_that_changed_fail_where_the_caller_is_strict() {
+    let gate = |new: Vec<CaseRecord>, strict: bool| {
+        let base = records(vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)]);
+        let options = Options { strict, allow: vec![DifferenceKind::Check], ..Options::default() };
+        compared(&base, &records(new), &options).gate()
+    };
+    let both = || vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)];
+    let mut other_check = both();
+    other_check[1].hashes.as_mut().unwrap().check = "looser".to_owned();
+    for (new, strict) in
+        [(both(), Gate::Pass), (both()[..1].to_vec(), Gate::Incomparable), (other_check, Gate::Incomparable)]
+    {
+        assert_eq!((gate(new.clone(), false), gate(new, true)), (Gate::Pass, strict));
+    }
+}
+
+/// A case that takes 1.5 times as long with another driver.
+#[test]
+fn times_of_another_driver_are_shown_and_fail_only_if_they_are_allowed() {
+    let base = records(vec![timed(1, 1e6, 0.001)]);
+    let mut new = records(vec![timed(1, 1.5e6, 0.001)]);
+    new.environment.driver = Some("1".to_owned());
+    let judged = |options: &Options| {
+        let found = compared(&base, &new, options);
+        let change = found.changes().next().unwrap();
+        (found.gate(), change.kind, change.time.as_ref().map(|time| time.ratio))
+    };
+    let driver = vec![DifferenceKind::Driver];
+    assert_eq!(judged(&Options::default()), (Gate::Incomparable, Kind::Incomparable, Some(1.5)));
+    let inform = Options { inform: driver.clone(), ..Options::default() };
+    assert_eq!(judged(&inform), (Gate::Pass, Kind::Slower, Some(1.5)));
+    let allow = Options { allow: driver, ..Options::default() };
+    assert_eq!(judged(&allow), (Gate::Regression, Kind::Slower, Some(1.5)));
+    // What is newly wrong fails whatever else differs.
+    new.cases[0] = ended(1, trap());
+    assert_eq!(compared(&base, &new, &inform).gate(), Gate::NewlyWrong);
+}
+
+/// A group of three, of 2, 3 and 4 µs, whose third member is new; and one that counts half as many instructions as the
+/// baseline.
+#[test]
+fn a_new_case_has_its_place_in_its_group() {
+    let member = |variant: &str, nanoseconds: f64| {
+        let mut case = timed(1, nanoseconds, 0.001);
+        variant.clone_into(&mut case.case.key.variant);
+        case
+    };
+    let base = vec![member("a", 2e3), member("c", 4e3)];
+    let mut new = base.clone();
+    new.push(member("b", 3e3));
+    let newcomer = |base: &Records, new: &Records| {
+        let found = compared(base, new, &Options::default());
+        found.changes().find(|change| change.kind == Kind::New).unwrap().newcomer.clone().unwrap()
+    };
+    let found = newcomer(&records(base), &records(new));
+    assert_eq!((found.time.unwrap().point.to_bits(), found.place), (3e3_f64.to_bits(), Some((2, 3))));
+
+    let counted = |variant: &str, count: f64| {
+        let mut case = counted(1, &[("inst_executed", count), ("branch", 5.0), ("barriers", 0.0)]);
+        variant.clone_into(&mut case.case.key.variant);
+        case
+    };
+    let mut base = records(vec![counted("a", 1000.0)]);
+    base.header.baseline = Some(("a".to_owned(), Vec::new()));
+    let mut new = base.clone();
+    new.cases.push(counted("b", 500.0));
+    assert_eq!(newcomer(&base, &new).counts, [("inst_executed".to_owned(), 500.0, Some(0.5))]);
 }

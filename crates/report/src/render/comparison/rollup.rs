@@ -1,0 +1,159 @@
+//! What became of each variant: a line above the rows of its cases.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::{Compared, words};
+use crate::analyse::compare::{Change, ReportComparison};
+use crate::format::{plural_of, rough};
+use crate::model::CaseKey;
+
+/// More variants are counted, not named.
+const MOST_VARIANTS: usize = 20;
+
+/// A change with the report that it is in.
+pub type Row<'a> = (&'a ReportComparison, &'a Change);
+
+/// The lines of a section.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Rollup {
+    pub lines: Vec<Line>,
+    /// Variants that are not named.
+    pub left_out: usize,
+}
+
+/// What became of the cases of one variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    /// The experiment, where there are several reports; may be empty.
+    pub report: String,
+    pub variant: String,
+    /// `13 of 13 cases, +3.1 % to +9.0 %; source changed`.
+    pub text: String,
+}
+
+/// A variant of a report.
+type Variant<'a> = (*const ReportComparison, &'a str);
+
+fn variant<'a>(report: &ReportComparison, change: &'a Change) -> Variant<'a> {
+    (std::ptr::from_ref(report), &change.case.key.variant)
+}
+
+/// How many cases each variant has in all.
+pub struct Totals<'a>(HashMap<Variant<'a>, usize>);
+
+/// Counts the cases of each variant.
+pub fn totals(compared: Compared<'_>) -> Totals<'_> {
+    let mut keys: HashMap<Variant<'_>, BTreeSet<String>> = HashMap::new();
+    for report in &compared.comparison.reports {
+        for change in &report.changes {
+            keys.entry(variant(report, change)).or_default().insert(change.case.key.to_string());
+        }
+    }
+    Totals(keys.into_iter().map(|(of, keys)| (of, keys.len())).collect())
+}
+
+/// Returns a line for each variant of the rows, in the order in which they come first.
+pub fn rollup(compared: Compared<'_>, totals: &Totals<'_>, rows: &[Row<'_>]) -> Rollup {
+    let mut places: HashMap<Variant<'_>, usize> = HashMap::new();
+    let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
+    for (report, change) in rows {
+        let place = *places.entry(variant(report, change)).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push((report, change));
+    }
+    let left_out = groups.len().saturating_sub(MOST_VARIANTS);
+    let several = compared.comparison.reports.len() > 1;
+    let line = |rows: &Vec<Row<'_>>| {
+        let (report, first) = rows[0];
+        Line {
+            report: if several { report.experiment.clone() } else { String::new() },
+            variant: first.case.key.variant.clone(),
+            text: text(rows, totals.0.get(&variant(report, first)).copied().unwrap_or(0)),
+        }
+    };
+    Rollup { lines: groups.iter().take(MOST_VARIANTS).map(line).collect(), left_out }
+}
+
+fn text(rows: &[Row<'_>], total: usize) -> String {
+    let mut keys: Vec<&CaseKey> = rows.iter().map(|(_, change)| &change.case.key).collect();
+    keys.dedup();
+    let cases = format!("{} of {}", keys.len(), plural_of(total as u64, "case", "cases"));
+    let changes = times(rows.iter().map(|(_, change)| *change)).or_else(|| counts(rows)).or_else(|| newcomers(rows));
+    let parts = std::iter::once(cases).chain(changes).collect::<Vec<_>>().join(", ");
+    std::iter::once(parts).chain(reasons(rows)).collect::<Vec<_>>().join("; ")
+}
+
+/// Joins the ends of a range that are written alike.
+fn range([low, high]: [String; 2]) -> String {
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.fold(None, |ends, value| {
+        let (low, high) = ends.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    })
+}
+
+/// Returns the range of the changes of times.
+pub fn times<'a>(mut changes: impl Iterator<Item = &'a Change>) -> Option<String> {
+    let (low, high) = ends(changes.by_ref().filter_map(|change| change.time.as_ref()).map(|time| time.ratio))?;
+    Some(range([words::plain_change(low), words::plain_change(high)]))
+}
+
+/// Returns the range of the count that changed most.
+fn counts(rows: &[Row<'_>]) -> Option<String> {
+    let leading = rows.iter().filter_map(|(_, change)| words::leading_count(change));
+    let most = leading.max_by(|a, b| words::size(a).total_cmp(&words::size(b)))?;
+    let alike = rows.iter().flat_map(|(_, change)| &change.counters).filter(|counter| counter.name == most.name);
+    let ratios = alike.map(|counter| counter.new / counter.base).filter(|ratio| ratio.is_finite());
+    Some(match ends(ratios) {
+        Some((low, high)) => {
+            format!("{} {}", most.name, range([words::plain_change(low), words::plain_change(high)]))
+        }
+        None => format!("{} from zero", most.name),
+    })
+}
+
+/// Returns where new cases are in their groups.
+fn newcomers(rows: &[Row<'_>]) -> Option<String> {
+    let found = || rows.iter().filter_map(|(_, change)| change.newcomer.as_ref());
+    if let Some((low, high)) = ends(found().filter_map(|new| new.speedup)) {
+        let places: BTreeSet<usize> = found().filter_map(|new| Some(new.place?.0)).collect();
+        let sizes: BTreeSet<usize> = found().filter_map(|new| Some(new.place?.1)).collect();
+        let place = match (places.first(), places.last(), sizes.first(), sizes.last()) {
+            (Some(first), Some(last), Some(least), Some(most)) => {
+                let (places, sizes) = (range([words::ordinal(*first), words::ordinal(*last)]), (least, most));
+                format!("{places} of {}, ", range([sizes.0.to_string(), sizes.1.to_string()]))
+            }
+            _ => String::new(),
+        };
+        return Some(format!("{place}{} times as fast as the baseline", range([rough(low), rough(high)])));
+    }
+    let name = &found().next()?.counts.iter().find(|(_, _, ratio)| ratio.is_some())?.0;
+    let ratios = found().flat_map(|new| &new.counts).filter(|(other, ..)| other == name);
+    let (low, high) = ends(ratios.filter_map(|(_, _, ratio)| *ratio))?;
+    Some(format!("{name} {} times the baseline's", range([rough(low), rough(high)])))
+}
+
+/// Returns the reasons that all rows have, or the first one's where they have none in common.
+fn reasons(rows: &[Row<'_>]) -> Option<String> {
+    let (report, first) = rows[0];
+    if first.newcomer.is_some() {
+        return None;
+    }
+    let of_first = words::reasons(first, report);
+    let mut common = of_first.clone();
+    for (report, change) in &rows[1..] {
+        let own = words::reasons(change, report);
+        common.retain(|reason| own.contains(reason));
+    }
+    if common.is_empty() {
+        return (!of_first.is_empty()).then(|| format!("such as {}", of_first.join("; ")));
+    }
+    Some(common.join("; "))
+}

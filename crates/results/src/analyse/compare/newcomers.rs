@@ -1,0 +1,65 @@
+//! What new cases show: their time and their place among the cases of their group, or their counts beside those of the
+//! baseline.
+
+use std::collections::HashMap;
+
+use super::{Kind, Row};
+use crate::analyse::contender::is_baseline;
+use crate::model::{CaseKey, CaseRecord, CounterInfo, Counters, Estimate, GroupKey, Records, Regime, Unit};
+
+/// What a case shows that the base does not have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Newcomer {
+    /// The time; `None` where nothing was timed.
+    pub time: Option<Estimate>,
+    /// The place by time among the cases of the group on the same clock, from 1, and how many these are; `None` where
+    /// no other was timed.
+    pub place: Option<(usize, usize)>,
+    /// The time of the baseline over this one's.
+    pub speedup: Option<f64>,
+    /// The counts that decide and are not zero, each with its ratio to the baseline's.
+    pub counts: Vec<(String, f64, Option<f64>)>,
+}
+
+/// Says of each new case what it shows.
+pub(super) fn describe(records: &Records, rows: &mut [Row]) {
+    if !rows.iter().any(|row| row.change.kind == Kind::New) {
+        return;
+    }
+    let mut times: HashMap<(&GroupKey, Regime, Unit), Vec<f64>> = HashMap::new();
+    let mut baselines: HashMap<&GroupKey, &Counters> = HashMap::new();
+    let mut found: HashMap<(&CaseKey, Option<Regime>), &CaseRecord> = HashMap::new();
+    for record in &records.cases {
+        let (case, result) = (&record.case, record.result.as_ref());
+        found.insert((&case.key, result.map(|result| result.regime)), record);
+        if let Some(result) = result.filter(|_| !record.outcome.is_failure()) {
+            times.entry((&case.group, result.regime, result.unit)).or_default().push(result.time.point);
+        }
+        if let Some(counters) = record.counters.as_ref().filter(|_| is_baseline(&records.header, case)) {
+            baselines.insert(&case.group, counters);
+        }
+    }
+    for change in rows.iter_mut().map(|row| &mut row.change).filter(|change| change.kind == Kind::New) {
+        let Some(record) = found.get(&(&change.case.key, change.regime)) else { continue };
+        let group = &record.case.group;
+        let result = record.result.as_ref();
+        let place = result.and_then(|result| {
+            let times = times.get(&(group, result.regime, result.unit)).filter(|times| times.len() > 1)?;
+            Some((1 + times.iter().filter(|time| **time < result.time.point).count(), times.len()))
+        });
+        change.newcomer = Some(Newcomer {
+            time: result.map(|result| result.time),
+            place,
+            speedup: result.and_then(|result| Some(result.against_baseline.as_ref()?.speedup.point)),
+            counts: counts(record, baselines.get(group).copied()),
+        });
+    }
+}
+
+fn counts(record: &CaseRecord, baseline: Option<&Counters>) -> Vec<(String, f64, Option<f64>)> {
+    let counts = record.counters.iter().flat_map(|counters| &counters.0);
+    let deciding = counts
+        .filter(|(name, count)| **count > 0.0 && CounterInfo::named(name.as_ref()).is_some_and(CounterInfo::decides));
+    let beside = |name: &str, count: f64| baseline?.get(name).filter(|base| *base > 0.0).map(|base| count / base);
+    deciding.map(|(name, count)| (name.as_ref().to_owned(), *count, beside(name.as_ref(), *count))).collect()
+}
