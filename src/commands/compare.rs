@@ -57,6 +57,7 @@ pub fn read_failure(error: &ReadError) -> Failure {
 fn options(args: &CompareArgs) -> Options {
     let allowed = |difference: &AllowedDifference| match difference {
         AllowedDifference::Device => DifferenceKind::Device,
+        AllowedDifference::Gpu => DifferenceKind::Gpu,
         AllowedDifference::Driver => DifferenceKind::Driver,
         AllowedDifference::Timing => DifferenceKind::Timing,
         AllowedDifference::Work => DifferenceKind::Work,

@@ -24,6 +24,8 @@ pub enum ComparisonFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AllowedDifference {
     Device,
+    /// Another GPU of the model: call changes that are smaller than GPUs of one model differ by.
+    Gpu,
     Driver,
     /// How times were taken.
     Timing,

@@ -72,6 +72,10 @@ fn changed(base: &Records) -> Records {
     for record in of_variant(&mut new, "variant2") {
         scale(record, 0.5);
     }
+    // Too little for a kernel of 3 µs to be sure of.
+    for record in of_variant(&mut new, "variant7").take(1) {
+        scale(record, 1.05);
+    }
     for record in of_variant(&mut new, "variant4") {
         record.work.bytes = Some(4096);
     }
@@ -175,7 +179,7 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
         "{page:.200}"
     );
     // Of the kind that matters least some rows are left out, of the others none.
-    assert_eq!(page.matches("left out, for want of room").count(), 2, "{page}");
+    assert_eq!(page.matches("left out, for want of room").count(), 1, "{page}");
     let after = page.split_once("= Same").unwrap().1;
     assert!(after.contains("left out, for want of room"));
     for row in ["`variant1[n = 1000]`", "`variant2[n = 1000]`", "`variant6[n = 1000]`"] {

@@ -272,15 +272,15 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     if let Some(which) = sides(|limits| limits.lacks_spread) {
         warnings.push(format!(
             "Of {which} it is not known how much processes differ (the clock was not calibrated, or by an older \
-             version): without --threshold times are ambiguous, with it intervals hold within a process only."
+             version): 200 ns and 0.3 % are assumed."
         ));
     }
     let is_between =
         |report: &ReportComparison| report.may_be_two_gpus && report.changes.iter().any(|c| c.time.is_some());
     if compared.comparison.reports.iter().any(is_between) {
         warnings.push(format!(
-            "The reports may come from two GPUs of this model, so changes of time below {} % are not reported \
-             (--threshold overrides).",
+            "The reports may come from two GPUs of this model, so changes of time below {} % are not reported, whatever \
+             --threshold says (--allow gpu overrides).",
             100.0 * BETWEEN_GPUS
         ));
     }
@@ -354,7 +354,7 @@ fn method(compared: Compared<'_>) -> Vec<String> {
         ),
         format!(
             "The smallest change that matters is {threshold:.0} % or the noise of the row if that is more, unless \
-             --threshold gives it."
+             --threshold gives it. A time is the same if it changed by less and a change of twice as much is ruled out."
         ),
     ]
 }

@@ -63,8 +63,7 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::Gone => "These cases are not in the new report, or were not measured there.",
         Kind::New => "These cases are not in the base, or were not measured there.",
         Kind::Ambiguous => {
-            "Too noisy to tell whether the change exceeds the threshold, or it is not known how much processes differ \
-             (the host's clock). Of counts: one that decides rose, and another fell."
+            "Too noisy to tell whether the change exceeds the threshold. Of counts: one that decides rose, and another fell."
         }
         Kind::StillWrong => "These cases fail as before.",
         Kind::Same => "No change that exceeds the threshold.",
@@ -439,6 +438,7 @@ pub const fn difference_name(what: DifferenceKind) -> &'static str {
     match what {
         DifferenceKind::Backend => "backend",
         DifferenceKind::Device => "device",
+        DifferenceKind::Gpu => "gpu",
         DifferenceKind::Driver => "driver",
         DifferenceKind::Timing => "timing",
         DifferenceKind::Regime => "regime",

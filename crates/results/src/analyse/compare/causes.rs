@@ -90,6 +90,12 @@ pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<Ca
     found
 }
 
+/// Whether both sides ran the same code in the same way, as far as their records know.
+pub(super) fn is_same_code(sides: [&CaseRecord; 2], causes: &[Differs<CauseKind>]) -> bool {
+    let is_of_code = |cause: &Differs<CauseKind>| !matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
+    sides.iter().all(|side| side.hashes.is_some()) && !causes.iter().any(is_of_code)
+}
+
 fn hashes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let text = |text: &str| Fact::Text(text.to_owned());
     match (&base.hashes, &new.hashes) {

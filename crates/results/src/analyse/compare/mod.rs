@@ -85,8 +85,8 @@ pub enum Kind {
     Gone,
     /// The base report does not have the case, or did not measure it.
     New,
-    /// The interval reaches from below the threshold to above it, or how much processes differ is not known; or of the
-    /// counts that decide one rose and another fell.
+    /// Whether the time changed by more than the threshold is not sure; or of the counts that decide one rose and another
+    /// fell.
     Ambiguous,
     /// The case fails or is wrong, as before.
     StillWrong,
@@ -294,11 +294,15 @@ pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
 fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comparison {
     let mut tested: Vec<(&mut Change, Evidence)> =
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
-    let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p).collect();
+    time::fit(&mut tested.iter_mut().map(|(_, evidence)| evidence).collect::<Vec<_>>());
+    let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p()).collect();
     let levels = stats::holm_levels(&p, LEVEL);
     // Most have the same level.
     let (mut last, mut widening) = (0.0, f64::INFINITY);
     for ((change, evidence), level) in tested.iter_mut().zip(levels) {
+        if let Some(time) = &mut change.time {
+            time.threshold = Some(evidence.threshold());
+        }
         let Some(level) = level else {
             refuse(change);
             continue;
@@ -338,13 +342,14 @@ struct Row {
 
 fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<Row> {
     let of_reports = differences::of_reports(pair);
+    let is_same_program = causes::of_reports(pair).is_empty();
     let mut rows: Vec<Row> = matching::matched(pair)
         .into_par_iter()
         .filter_map(|matched| {
             let kind = matching::by_outcome(&matched)?;
             let mut row = Row { change: blank(&matched, kind), evidence: None };
             if let (Kind::Same, Some(base), Some(new)) = (kind, matched.base, matched.new) {
-                judge(&mut row, pair, [base, new], &of_reports, (together, options));
+                judge(&mut row, pair, [base, new], (&of_reports, is_same_program), (together, options));
             }
             Some(row)
         })
@@ -379,7 +384,7 @@ fn judge(
     row: &mut Row,
     pair: Pair<'_>,
     sides: [&CaseRecord; 2],
-    of_reports: &[Differs<DifferenceKind>],
+    (of_reports, is_same_program): (&[Differs<DifferenceKind>], bool),
     (together, options): (Option<&Together>, &Options),
 ) {
     let change = &mut row.change;
@@ -409,7 +414,8 @@ fn judge(
     let is_decided_later = timed.as_ref().is_some_and(|(_, evidence)| evidence.is_some());
     if let Some((time, evidence)) = timed {
         change.time = Some(time);
-        row.evidence = evidence;
+        let is_control = causes::is_same_code(sides, &change.causes) && of_reports.is_empty();
+        row.evidence = evidence.map(|evidence| evidence.of_control(is_control && is_same_program));
     }
     if change.regime.is_some() && !is_decided_later {
         settle(change, (Call::Ambiguous, None));

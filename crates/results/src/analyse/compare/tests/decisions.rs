@@ -4,7 +4,7 @@ use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, lau
 use crate::analyse::PairedRatio;
 use crate::analyse::compare::time::paired;
 use crate::analyse::compare::{CountedBy, DifferenceKind, Kind, LEAST_THRESHOLD, Options, Pair, compare};
-use crate::model::{BackendKind, CaseRecord, Dim3, Estimate, NoiseFloor, Note, Records, Regime};
+use crate::model::{BackendKind, CaseRecord, Dim3, Estimate, NoiseFloor, Note, Records, Regime, Spread};
 
 const Z: f64 = 1.959_963_984_540_054;
 
@@ -31,33 +31,45 @@ fn the_interval_adds_samples_and_processes_of_both_sides() {
     assert_eq!(found.kind, Kind::Slower);
 }
 
-/// Five launches have four gaps of 0.5 µs each, which add as independent errors do: 1 µs per side.
+/// Five launches have four gaps of 80 ns each, which add as independent errors do: 160 ns per side. In two streams a gap
+/// counts 200 ns, and a library call 300 ns in all.
 #[test]
 fn the_gaps_between_launches_differ_from_process_to_process() {
-    let several = || CaseRecord { launches: vec![launch(); 5], ..timed(1, 200_000.0, 0.0) };
-    let interval = change(several(), several(), &Options::default()).time.unwrap().interval.unwrap();
-    let side = (SPREAD.nanoseconds / 200_000.0).hypot(SPREAD.relative).hypot(1000.0 / 200_000.0);
-    close(interval.high, (Z * side * 2.0_f64.sqrt()).exp());
+    let mut streams = vec![launch(); 5];
+    streams[4].stream = 1;
+    for (launches, gaps) in [(vec![launch(); 5], 160.0), (streams, 400.0), (Vec::new(), 300.0)] {
+        let case = CaseRecord { launches, ..timed(1, 20_000.0, 0.0) };
+        let interval = change(case.clone(), case, &Options::default()).time.unwrap().interval.unwrap();
+        let side = (SPREAD.nanoseconds / 20_000.0).hypot(SPREAD.relative).hypot(gaps / 20_000.0);
+        close(interval.high, (Z * side * 2.0_f64.sqrt()).exp());
+    }
 }
 
-/// One side has a half-width of 1 %, and 1.02 / 1.05 = 0.9714 is tested at a threshold of 2 %.
+/// Returns records of a device whose processes do not differ.
+fn exact(cases: Vec<CaseRecord>) -> Records {
+    let mut records = records(cases);
+    records.environment.machine.spread = Some(Spread { nanoseconds: 0.0, relative: 0.0, processes: 5 });
+    records
+}
+
+/// One side has a half-width of 1 %, and the threshold is 2 %.
 #[test]
 fn a_time_is_called_where_the_whole_interval_is_on_one_side_of_the_threshold() {
-    let mut base = records(vec![timed(1, 1e6, 0.01)]);
-    base.environment.machine.spread = None;
-    let kind = |nanoseconds: f64| {
-        let mut new = records(vec![timed(1, nanoseconds, 0.0)]);
-        new.environment.machine.spread = None;
+    let kind = |half: f64, point: f64| {
+        let (base, new) = (exact(vec![timed(1, 1e6, half)]), exact(vec![timed(1, 1e6 * point.exp(), 0.0)]));
         compared(&base, &new, &threshold(2.0)).changes().next().unwrap().kind
     };
-    // ln 1.02 = 0.019803, so that the ends are at ± 0.029803 and ± 0.009803.
-    assert_eq!(kind(1e6 * 0.0299_f64.exp()), Kind::Slower);
-    assert_eq!(kind(1e6 * 0.0297_f64.exp()), Kind::Ambiguous);
-    assert_eq!(kind(1e6 * 0.0099_f64.exp()), Kind::Ambiguous);
-    assert_eq!(kind(1e6 * 0.0097_f64.exp()), Kind::Same);
-    assert_eq!(kind(1e6 * (-0.0097_f64).exp()), Kind::Same);
-    assert_eq!(kind(1e6 * (-0.0297_f64).exp()), Kind::Ambiguous);
-    assert_eq!(kind(1e6 * (-0.0299_f64).exp()), Kind::Faster);
+    // ln 1.02 = 0.019803, so that the interval leaves the threshold at ± 0.029803.
+    for (point, up, down) in [
+        (0.0299, Kind::Slower, Kind::Faster),
+        (0.0297, Kind::Ambiguous, Kind::Ambiguous),
+        (0.0199, Kind::Ambiguous, Kind::Ambiguous),
+        (0.0197, Kind::Same, Kind::Same),
+    ] {
+        assert_eq!((kind(0.01, point), kind(0.01, -point)), (up, down), "{point}");
+    }
+    // Twice the threshold is 0.039605; what reaches beyond it may have changed by that much.
+    assert_eq!((kind(0.03, 0.0095), kind(0.03, 0.0097)), (Kind::Same, Kind::Ambiguous));
 }
 
 #[test]
@@ -92,7 +104,11 @@ fn between_two_gpus_of_a_model_less_than_three_percent_is_no_change() {
     assert_eq!(kind(two, 1.025, &own), (Kind::Same, true));
     assert_eq!(kind(unknown, 1.025, &own), (Kind::Same, true));
     assert_eq!(kind(two, 1.05, &own), (Kind::Slower, true));
-    assert_eq!(kind(two, 1.025, &threshold(1.0)).0, Kind::Slower);
+    // A smaller threshold alone does not make GPUs alike.
+    assert_eq!(kind(two, 1.025, &threshold(1.0)).0, Kind::Same);
+    assert_eq!(kind(one, 1.025, &threshold(1.0)).0, Kind::Slower);
+    let as_one = Options { allow: vec![DifferenceKind::Gpu], ..threshold(1.0) };
+    assert_eq!(kind(two, 1.025, &as_one).0, Kind::Slower);
 }
 
 #[test]
@@ -126,13 +142,8 @@ fn the_side_of_an_interval_that_faces_no_change_decides() {
             Estimate { point, low: point * (-Z * below).exp(), high: point * (Z * above).exp(), confidence: 0.95 };
         in_regime(super::fixture::case(n), Regime::Cold, time)
     };
-    let report = |cases: Vec<CaseRecord>| {
-        let mut records = records(cases);
-        records.environment.machine.spread = None;
-        records
-    };
-    let base = report(vec![timed(1, 1e6, 0.0), timed(2, 1e6, 0.0)]);
-    let new = report(vec![slower(1, 2.1, [0.01, 0.007]), slower(2, 2.3, [0.01, 0.01])]);
+    let base = exact(vec![timed(1, 1e6, 0.0), timed(2, 1e6, 0.0)]);
+    let new = exact(vec![slower(1, 2.1, [0.01, 0.007]), slower(2, 2.3, [0.01, 0.01])]);
     let compared = compared(&base, &new, &threshold(2.0));
     assert_eq!(compared.changes().map(|change| change.kind).collect::<Vec<_>>(), [Kind::Slower, Kind::Slower]);
 }
@@ -144,29 +155,85 @@ fn the_noise_of_a_run_is_a_threshold_for_times_of_its_rounds() {
     let sides = [timed(1, 1e6, 0.0), timed(1, 1.03e6, 0.0)];
     let threshold = |noise: Option<f64>| {
         let speedup = Estimate { point: 1.0 / 1.03, low: 0.9708, high: 0.9709, confidence: 0.95 };
-        let (change, _) = paired([&sides[0], &sides[1]], &PairedRatio { speedup, noise }, &Options::default()).unwrap();
-        change.threshold.unwrap()
+        let (_, evidence) =
+            paired([&sides[0], &sides[1]], &PairedRatio { speedup, noise }, &Options::default()).unwrap();
+        evidence.unwrap().threshold()
     };
     for (noise, expected) in [(None, LEAST_THRESHOLD), (Some(0.002), LEAST_THRESHOLD), (Some(0.04), 0.04)] {
         close(threshold(noise), expected);
     }
 }
 
+/// Times of the host differ by 14 % from process to process, so a ratio of two has a standard error of 19.8 %.
 #[test]
-fn what_has_no_spread_is_ambiguous_unless_a_threshold_is_given() {
+fn times_of_the_host_are_judged_by_how_much_hosts_differ() {
     let host = |nanoseconds: f64| in_regime(super::fixture::case(1), Regime::Host, estimate(nanoseconds, 0.001));
-    let found = |options: &Options| change(host(1e6), host(2e6), options);
-    assert_eq!(found(&Options::default()).kind, Kind::Ambiguous);
-    assert_eq!(found(&Options::default()).time.unwrap().threshold, None);
-    assert_eq!(found(&threshold(5.0)).kind, Kind::Slower);
+    let kind = |factor: f64, options: &Options| change(host(1e6), host(1e6 * factor), options).kind;
+    assert_eq!(kind(29.0, &Options::default()), Kind::Slower);
+    assert_eq!(kind(1.0 / 29.0, &Options::default()), Kind::Faster);
+    assert_eq!(kind(2.0, &Options::default()), Kind::Ambiguous);
+    // The medians differ by more than the threshold; that is not enough.
+    assert_eq!(kind(1.4, &threshold(5.0)), Kind::Ambiguous);
+    assert_eq!(kind(2.0, &threshold(5.0)), Kind::Slower);
+    // What may have changed by a half is not called the same.
+    assert_eq!(kind(1.0, &Options::default()), Kind::Ambiguous);
+}
+
+/// 200 ns and 0.3 % are assumed of each side.
+#[test]
+fn a_device_that_is_not_calibrated_is_assumed_to_differ_more() {
     let uncalibrated = |nanoseconds| {
         let mut records = records(vec![timed(1, nanoseconds, 0.001)]);
         records.environment.machine.spread = None;
         records
     };
-    let kind = |base: &Records, new: &Records| compared(base, new, &Options::default()).changes().next().unwrap().kind;
-    assert_eq!(kind(&uncalibrated(1e6), &uncalibrated(2e6)), Kind::Ambiguous);
-    assert_eq!(kind(&records(vec![timed(1, 1e6, 0.001)]), &uncalibrated(2e6)), Kind::Ambiguous);
+    let found = |base: f64, new: f64| {
+        let compared = compared(&uncalibrated(base), &uncalibrated(new), &Options::default());
+        let change = compared.changes().next().unwrap();
+        (change.kind, change.time.as_ref().unwrap().threshold.unwrap())
+    };
+    assert_eq!(found(1e6, 2e6).0, Kind::Slower);
+    assert_eq!(found(1e6, 1.005e6).0, Kind::Same);
+    let (kind, threshold) = found(4e3, 4e3);
+    assert_eq!(kind, Kind::Ambiguous);
+    close(threshold, Z * std::f64::consts::SQRT_2 * 0.05_f64.hypot(0.003));
+}
+
+/// Kernels of 4 µs, whose processes differ by 50 ns at most as the calibration says, differ by 5 ns if their code did not
+/// change. One of another source is 5 % slower.
+#[test]
+fn rows_of_unchanged_code_say_how_much_these_processes_differ() {
+    let report = |controls: i64, shift: f64, changed: f64| {
+        let mut cases: Vec<CaseRecord> =
+            (0..controls).map(|n| timed(n, 4e3 + shift * if n % 2 == 0 { 1.0 } else { -1.0 }, 0.0001)).collect();
+        cases.push(timed(1000, changed, 0.0001));
+        records(cases)
+    };
+    let last = |controls: i64, factor: f64| {
+        let (base, mut new) = (report(controls, 0.0, 4e3), report(controls, 5.0, 4e3 * factor));
+        let changed = new.cases.last_mut().unwrap();
+        "another".clone_into(&mut changed.hashes.as_mut().unwrap().source);
+        let compared = compared(&base, &new, &Options::default());
+        let change = compared.changes().last().unwrap();
+        (change.kind, change.time.as_ref().unwrap().threshold.unwrap())
+    };
+    let [base, new] = [4e3, 4.2e3].map(|ns| (SPREAD.nanoseconds / ns).hypot(SPREAD.relative));
+    let stated = Z * base.hypot(new);
+    let (kind, threshold) = last(39, 1.05);
+    assert_eq!(kind, Kind::Ambiguous);
+    close(threshold, stated);
+    // At most a quarter of what is stated is left.
+    let (kind, threshold) = last(60, 1.05);
+    assert_eq!(kind, Kind::Slower);
+    close(threshold, LEAST_THRESHOLD.max(stated / 4.0));
+}
+
+/// Every row is 20 % slower, although no code changed: the machine is at fault, and that is no reason to call less.
+#[test]
+fn rows_of_unchanged_code_hide_no_change_of_all_rows() {
+    let report = |factor: f64| records((0..100).map(|n| timed(n, 1e5 * factor, 0.001)).collect());
+    let found = compared(&report(1.0), &report(1.2), &Options::default());
+    assert!(found.changes().all(|change| change.kind == Kind::Slower));
 }
 
 #[test]
