@@ -311,3 +311,22 @@ fn a_revision_that_cannot_be_read_is_left_out_with_a_warning() {
     assert!(error.contains("lines of cases, and"), "{error}");
     assert!(text.contains("15 revisions"), "{text}");
 }
+
+/// Six equal reruns but one, whose times of one variant are 16 % longer.
+#[test]
+fn a_scatter_that_no_change_explains_is_in_the_first_line() {
+    let repository = Repository::new();
+    for revision in 0..6 {
+        let mut records = RECORDS.clone();
+        for record in &mut records.cases {
+            let is_outlier = revision == 3 && record.case.key.variant == "variant3";
+            let factor = if is_outlier { 1.16 } else { 1.0 + 1e-5 * f64::from(revision) };
+            scale(&mut record.result.as_mut().unwrap().time, factor);
+        }
+        repository.commit(&format!("Rerun {revision}"), &records);
+    }
+    let (code, text, error) = repository.history(&[REPORT]);
+    assert_eq!(code, Some(0), "{error}");
+    let first = "No change in the history of 4 cases; 2 of them scatter by up to 16.0 %, which no change explains: ";
+    assert!(text.starts_with(first), "{text}");
+}

@@ -17,6 +17,9 @@
 //! as `MongoDB` and Apache Otava do. Three things make it strict. Its probability is multiplied by the number of
 //! candidates. The standard error is never smaller than the known errors of the values say. And the change must remain
 //! when any one value is left out, so that no single outlier makes one.
+//!
+//! **Outliers** would also hide a change, by their distance. So no distance counts as more than what tells two values apart
+//! without doubt, and the test moves a value that is far from the median of its part towards it.
 
 use super::quantile::median;
 use super::student::{student_of_95_percent, student_two_sided};
@@ -26,6 +29,9 @@ const LEAST_PART: usize = 2;
 
 /// In fewer values no change can be found: without any one of them there is one on one side.
 pub const FEWEST_READINGS: usize = 2 * LEAST_PART + 1;
+
+/// The number of standard deviations from which on it does not matter how far apart values are.
+const FAR: f64 = 3.5;
 
 /// The standard deviation of normal values, divided by the median of their absolute values.
 const NORMAL_OF_MEDIAN: f64 = 1.482_602_218_505_602;
@@ -78,6 +84,8 @@ struct Series {
     weights: Vec<f64>,
     /// The squares of the known errors.
     known: Vec<f64>,
+    /// How far each value may lie from others before it does not matter how far.
+    far: Vec<f64>,
 }
 
 impl Series {
@@ -92,7 +100,10 @@ impl Series {
         // A value whose interval has no width is as precise as the best of the others.
         let least = variances.iter().copied().filter(|variance| *variance > 0.0).min_by(f64::total_cmp);
         let weight = |variance: &f64| least.map_or(1.0, |least| 1.0 / variance.max(least));
+        // Where all are exact, every distance matters.
+        let far = |variance: &f64| if least.is_some() { FAR * variance.sqrt() } else { f64::INFINITY };
         Self {
+            far: variances.iter().map(far).collect(),
             values: readings.iter().map(|reading| reading.value).collect(),
             weights: variances.iter().map(weight).collect(),
             known: squares,
@@ -102,6 +113,7 @@ impl Series {
     /// Adds the change points between two places to `found`.
     fn split(&self, start: usize, end: usize, level: f64, found: &mut Vec<usize>) {
         let Some((_, change, window_end)) = self.candidate(start, end) else { return };
+        let change = self.nearer((start, change), (change, window_end));
         if self.probability((start, change), (change, window_end), end - start) <= level {
             found.push(change);
             self.split(start, change, level, found);
@@ -112,7 +124,7 @@ impl Series {
     /// Returns the greatest Q, with the end of its X and of its Y. `None` where there is no room for two parts, or all
     /// values are equal.
     fn candidate(&self, start: usize, end: usize) -> Option<(f64, usize, usize)> {
-        let sums = Sums::new(&self.values[start..end], &self.weights[start..end]);
+        let sums = Sums::new(&self.values[start..end], &self.weights[start..end], &self.far[start..end]);
         let n = end - start;
         let mut best: Option<(f64, usize, usize)> = None;
         for change in LEAST_PART..(n + 1).saturating_sub(LEAST_PART) {
@@ -126,17 +138,42 @@ impl Series {
         best.map(|(q, change, window_end)| (q, start + change, start + window_end))
     }
 
+    /// Returns where Y begins if the values at its beginning and at the end of X are on the side whose median is nearer. By
+    /// their limited distances an outlier would be as good on one side as on the other.
+    fn nearer(&self, x: Part, y: Part) -> usize {
+        let middle = |part: Part| median(&self.values[part.0..part.1]).unwrap_or(0.0);
+        let (left, right) = (middle(x), middle(y));
+        let is_left = |i: usize| (self.values[i] - left).abs() < (self.values[i] - right).abs();
+        let mut change = y.0;
+        while change > x.0 + LEAST_PART && !is_left(change - 1) {
+            change -= 1;
+        }
+        while change + LEAST_PART < y.1 && is_left(change) {
+            change += 1;
+        }
+        change
+    }
+
     /// Returns the probability of the difference of two parts by chance, without the value that makes it the clearest,
     /// among all candidates in `n` values.
     fn probability(&self, x: Part, y: Part, n: usize) -> f64 {
+        if self.is_torn(x) || self.is_torn(y) {
+            return 1.0;
+        }
         let without = (x.0..y.1).map(|left_out| self.test(x, y, Some(left_out)).p);
         let worst = without.fold(self.test(x, y, None).p, f64::max);
         (worst * candidates(n)).min(1.0)
     }
 
+    /// Whether a part has only two values, which are far apart: two outliers, and no level.
+    fn is_torn(&self, (start, end): Part) -> bool {
+        let far = || self.far[start].hypot(self.far[start + 1]);
+        end - start == 2 && (self.values[start] - self.values[start + 1]).abs() > far()
+    }
+
     /// Applies Student's test to two parts with known relative weights.
     fn test(&self, x: Part, y: Part, left_out: Option<usize>) -> Difference {
-        let mean = |part: Part| self.mean((part.0..part.1).filter(|i| Some(*i) != left_out));
+        let mean = |part: Part| self.mean(part, left_out);
         let (x, y) = (mean(x), mean(y));
         let shift = y.value - x.value;
         let freedom = (x.count + y.count).saturating_sub(2);
@@ -151,10 +188,19 @@ impl Series {
         Difference { shift, error, freedom, p }
     }
 
-    fn mean(&self, places: impl Iterator<Item = usize> + Clone) -> Mean {
+    /// Returns the mean of a part without one of its values. Outliers of the part count as what is just none; of two values
+    /// neither is known to be one.
+    fn mean(&self, part: Part, left_out: Option<usize>) -> Mean {
+        let places = (part.0..part.1).filter(|i| Some(*i) != left_out);
+        let values: Vec<f64> = places.clone().map(|i| self.values[i]).collect();
+        let middle = median(&values).filter(|_| values.len() > 2);
+        let value = |i: usize| match middle {
+            Some(middle) => self.values[i].clamp(middle - self.far[i], middle + self.far[i]),
+            None => self.values[i],
+        };
         let weight: f64 = places.clone().map(|i| self.weights[i]).sum();
-        let mean = places.clone().map(|i| self.weights[i] * self.values[i]).sum::<f64>() / weight;
-        let squares = places.clone().map(|i| self.weights[i] * (self.values[i] - mean).powi(2)).sum();
+        let mean = places.clone().map(|i| self.weights[i] * value(i)).sum::<f64>() / weight;
+        let squares = places.clone().map(|i| self.weights[i] * (value(i) - mean).powi(2)).sum();
         let known = places.clone().map(|i| self.weights[i].powi(2) * self.known[i]).sum::<f64>() / weight.powi(2);
         Mean { value: mean, weight, known, squares, count: places.count() }
     }
@@ -215,13 +261,13 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(values: &[f64], weights: &[f64]) -> Self {
+    fn new(values: &[f64], weights: &[f64], far: &[f64]) -> Self {
         let n = values.len();
         let mut distances = vec![0.0; (n + 1) * (n + 1)];
         for i in 0..n {
             let mut row = 0.0;
             for j in 0..n {
-                row += weights[i] * weights[j] * (values[i] - values[j]).abs();
+                row += weights[i] * weights[j] * (values[i] - values[j]).abs().min(far[i].hypot(far[j]));
                 distances[(i + 1) * (n + 1) + j + 1] = distances[i * (n + 1) + j + 1] + row;
             }
         }

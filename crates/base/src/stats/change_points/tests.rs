@@ -70,8 +70,8 @@ fn the_series_of_otava_change_where_otava_finds_it() {
 #[test]
 fn the_divergence_is_the_published_one() {
     let candidate = |values: &[f64]| {
-        let series =
-            Series { values: values.to_vec(), weights: vec![1.0; values.len()], known: vec![0.0; values.len()] };
+        let [weights, known, far] = [1.0, 0.0, f64::INFINITY].map(|each| vec![each; values.len()]);
+        let series = Series { values: values.to_vec(), weights, known, far };
         series.candidate(0, values.len()).unwrap_or_default()
     };
     assert_eq!(candidate(&[0.0, 0.0, 1.0, 1.0]), (2.0, 2, 4));
@@ -200,4 +200,57 @@ fn five_readings_are_the_fewest_in_which_a_change_is_found() {
     assert_eq!(places(&logarithms(&[1.0, 1.001, 2.0, 2.001])), [0; 0]);
     assert_eq!(places(&logarithms(&[1.0, 1.001, 2.0, 2.001, 2.002])), [2]);
     assert_eq!(places(&logarithms(&[1.0, 1.001, f64::NAN, 2.0, 2.001])), [0; 0]);
+}
+
+/// Fifteen commits with 0.3 % of noise, of which a third is known, a step of `step` before the commit that is returned, if
+/// `step` is not 0, and up to two outliers of 2 to 15 % to either side. The times beside the step are none of them: of one
+/// that is, nothing tells on which side it belongs.
+fn commits(seed: u64, step: f64) -> (Vec<Reading>, usize) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let at = 4 + (rng.next_u32() % 8) as usize;
+    let mut readings: Vec<Reading> = (0..15)
+        .map(|i| Reading { value: if i >= at { step.ln_1p() } else { 0.0 } + 0.003 * normal(&mut rng), error: 0.001 })
+        .collect();
+    for _ in 0..rng.next_u32() % 3 {
+        let size = 0.02 + 0.13 * f64::from(rng.next_u32()) / f64::from(u32::MAX);
+        let sign = if rng.next_u32().is_multiple_of(2) { 1.0 } else { -1.0 };
+        let place = (at + 1 + (rng.next_u32() % 13) as usize) % 15;
+        readings[place].value += (sign * size).ln_1p();
+    }
+    (readings, at)
+}
+
+#[test]
+fn outliers_hide_no_step_and_make_none() {
+    let found = |seed: u64, step: f64| {
+        let (readings, at) = commits(seed, step);
+        (places(&readings), at)
+    };
+    for step in [0.05, -0.05, 0.04] {
+        let right = (0..100).filter(|seed| {
+            let (places, at) = found(*seed, step);
+            places == [at]
+        });
+        assert!(right.clone().count() >= 95, "{step}: {} of 100", right.count());
+    }
+    for seed in 0..100 {
+        assert_eq!(found(1000 + seed, 0.0).0, [0; 0], "{seed}");
+    }
+}
+
+/// A step of −5 % with one outlier of 10 %, and one of 2.1 % with outliers of 2 %, before the step or after it. Beside a step
+/// of their own size outliers are none: a step two commits earlier, with an outlier before the place of this one, is the same.
+#[test]
+fn one_outlier_hides_no_step() {
+    for (step, outlier) in [(-0.05, 0.10), (-0.05, -0.10), (0.021, 0.02), (0.021, -0.02)] {
+        for place in [1, 3, 5, 10, 12, 13] {
+            let noise = [0.1, -0.2, 0.15, -0.05, 0.2, -0.15, 0.05, 0.1, -0.1, -0.2, 0.2, 0.0, -0.1, 0.15, -0.05];
+            let value = |i: usize| {
+                let level = if i >= 8 { f64::ln_1p(step) } else { 0.0 };
+                level + noise[i] / 100.0 + if i == place { f64::ln_1p(outlier) } else { 0.0 }
+            };
+            let readings: Vec<Reading> = (0..15).map(|i| Reading { value: value(i), error: 0.001 }).collect();
+            assert_eq!(places(&readings), [8], "{step} with {outlier} at {place}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::render::chart::{
 };
 use crate::render::number;
 use crate::render::units::TimeUnit;
+use crate::stats;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
@@ -121,9 +122,7 @@ fn marks(drawing: &mut Drawing, series: &Series<'_>, x: Scale) {
     }
 }
 
-/// Returns the geometric mean of times that do not differ, each with the weight of its error.
+/// Returns the median of times that do not differ, which outliers do not move; 0 where there is none.
 fn level(points: &[Point]) -> f64 {
-    let weight = |point: &Point| if point.error > 0.0 { point.error.powi(-2) } else { 1.0 };
-    let total: f64 = points.iter().map(weight).sum();
-    (points.iter().map(|point| weight(point) * point.time.point.ln()).sum::<f64>() / total).exp()
+    stats::median(&points.iter().map(|point| point.time.point).collect::<Vec<f64>>()).unwrap_or_default()
 }

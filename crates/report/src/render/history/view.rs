@@ -16,6 +16,9 @@ use crate::stats::FEWEST_READINGS;
 
 const INDENT: &str = "  ";
 
+/// A scatter of times from this fraction on is named where no change explains it.
+const WIDE: f64 = 0.05;
+
 /// Where what the terminal leaves out can be read.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
@@ -88,7 +91,25 @@ fn headline(reports: &[ReportHistory<'_>]) -> String {
     let named: Vec<String> =
         counted.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
     let found = if named.is_empty() { "No change".to_owned() } else { format!("Changes: {}", named.join(", ")) };
-    format!("{found} in the history of {}", plural(cases as u64, "case"))
+    let spans: Vec<f64> = reports.iter().flat_map(|report| &report.series).map(unexplained_span).collect();
+    let wide = spans.iter().filter(|span| **span >= WIDE);
+    let scattered = wide.clone().copied().reduce(f64::max).map(|most| {
+        let scatter = plural_of(wide.count() as u64, "of them scatters", "of them scatter");
+        format!(
+            "; {scatter} by up to {} %, which no change explains: outliers, or too few revisions",
+            rough(100.0 * most)
+        )
+    });
+    format!("{found} in the history of {}{}", plural(cases as u64, "case"), scattered.unwrap_or_default())
+}
+
+/// Returns by which fraction the greatest time exceeds the least where no change and no break is between them.
+fn unexplained_span(series: &Series<'_>) -> f64 {
+    let spans = series.levels().into_iter().map(|(start, end)| {
+        let times = || series.points[start..end].iter().map(|point| point.time.point);
+        times().fold(0.0, f64::max) / times().fold(f64::INFINITY, f64::min) - 1.0
+    });
+    spans.fold(0.0, f64::max)
 }
 
 fn section(report: &ReportHistory<'_>) -> Section {
