@@ -1,16 +1,17 @@
 //! Implements `runner merge`, which makes one journal and one report of the journals of shards.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
 use super::{Console, Exit, Failure, refuse_path_outside, templates};
 use crate::analyse;
-use crate::format::{plural, slug};
+use crate::file_names::{FileNames, slug};
+use crate::format::plural;
 use crate::journal::{self, History, Merged, Missing, RECORDS_FILE};
 use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
 use crate::render;
-use crate::stored::{self, ReadError};
+use crate::stored::{self, ReadError, folder_of_device};
 
 /// The largest number of groups that a message names.
 const MOST_NAMES: usize = 5;
@@ -114,8 +115,7 @@ fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
         let folder = |(header, environment): (&RunHeader, &Environment)| {
             let driver = environment.driver.as_deref().filter(|_| with_driver);
             let driver = driver.map(|driver| format!("-driver-{}", slug(driver))).unwrap_or_default();
-            let device = slug(&environment.device.name);
-            root(header).join(&header.experiment).join(format!("{device}{driver}"))
+            folder_of_device(&root(header).join(&header.experiment), &environment.device.name, &driver, None)
         };
         parts.iter().filter_map(Merged::run).map(folder).collect()
     };
@@ -131,19 +131,12 @@ fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
 
 /// Adds a number to each folder that was named before, by which it differs from every other one.
 fn number_equal<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
-    let mut used = HashSet::new();
-    let number = |folder: &PathBuf| {
-        let mut numbered = folder.clone();
-        let mut number = 1;
-        while !used.insert(numbered.clone()) {
-            number += 1;
-            let mut name = folder.clone().into_os_string();
-            name.push(format!("-{number}"));
-            numbered = name.into();
-        }
-        numbered
+    let mut used: HashMap<&Path, FileNames> = HashMap::new();
+    let number = |folder: &'a PathBuf| {
+        let (parent, name) = (folder.parent()?, folder.file_name()?);
+        Some(parent.join(used.entry(parent).or_default().claim(&name.to_string_lossy())))
     };
-    folders.map(number).collect()
+    folders.filter_map(number).collect()
 }
 
 /// Writes the journal and everything that is made from it, and returns the records.

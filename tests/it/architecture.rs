@@ -28,7 +28,7 @@ const EXECUTE_FLOORS: Floors = &[
 
 /// The same for the crate of what runs came to.
 const RESULTS_FLOORS: Floors = &[
-    ("stored", &["analyse", "journal", "revision", "programs", "model"]),
+    ("stored", &["analyse", "journal", "revision", "programs", "file_names", "model"]),
     ("analyse", &["expr", "journal", "stats", "model"]),
     ("journal", &["atomic", "regular", "model"]),
 ];
@@ -49,6 +49,7 @@ const MODEL_FLOORS: Floors = &[
     ("experiment", &["expr", "project", "model"]),
     ("expr", &["diagnostics", "format", "model"]),
     ("format", &[]),
+    ("file_names", &["model"]),
     ("diagnostics", &["model"]),
     ("npy", &["regular", "model"]),
     ("safetensors", &["regular", "diagnostics", "model"]),

@@ -108,6 +108,19 @@ fn a_function_in_python_computes_what_is_expected() {
 }
 
 #[test]
+fn an_input_is_never_taken_for_the_result() {
+    if !has_numpy() {
+        return;
+    }
+    // The file of the result has this name.
+    let project = Project::python();
+    project.change(project.manifest, "input", "out");
+    let (code, said) = project.with("silent");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("golden.py:silent: its result cannot be read"), "{said}");
+}
+
+#[test]
 fn a_function_in_python_that_does_not_end_is_killed_at_the_limit() {
     if !has_numpy() {
         return;

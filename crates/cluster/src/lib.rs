@@ -17,7 +17,7 @@ mod view;
 
 use runner_backend as backend;
 use runner_base::{atomic, programs};
-use runner_model::{format, model, regular};
+use runner_model::{file_names, format, model, regular};
 use runner_results::journal;
 
 pub use job::{Array, Experiment, Job, JobError, Submission, Work, collected, mark_collected, shards_folder};

@@ -7,9 +7,6 @@ use std::borrow::Cow;
 /// Ratios of counts that are closer to one than this are shown with four decimals.
 const CLOSE_RATIO: f64 = 0.02;
 
-/// The largest length of a file name without its extension, in bytes.
-const LONGEST_SLUG: usize = 80;
-
 /// `1 line`, `2 lines`: a count with a noun whose plural takes an s.
 pub fn plural(count: impl Into<u64>, noun: &str) -> String {
     plural_of(count, noun, &format!("{noun}s"))
@@ -126,21 +123,6 @@ pub fn magnitude(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 }
 }
 
-/// Returns a name for a file or folder: lower-case letters and digits, joined by hyphens. The result looks like
-/// `nvidia-h100-80gb-hbm3`.
-pub fn slug(text: &str) -> String {
-    let mut slug = String::new();
-    for c in text.chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.truncate(LONGEST_SLUG);
-    slug.trim_end_matches('-').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,14 +154,6 @@ mod tests {
     fn a_number_without_an_interval_shows_three_digits() {
         assert_eq!([rough(8.4219), rough(0.021_54), rough(123.9), rough(2034.0)], ["8.42", "0.0215", "124", "2030"]);
         assert_eq!([rough(0.000_123_4), rough(-3.641e-8), rough(0.0)], ["0.000123", "-3.64e-8", "0.00"]);
-    }
-
-    #[test]
-    fn a_file_name_has_letters_digits_and_single_hyphens() {
-        assert_eq!(slug("NVIDIA H100 80GB HBM3"), "nvidia-h100-80gb-hbm3");
-        assert_eq!(slug("bandwidth-block = 512, type = i32"), "bandwidth-block-512-type-i32");
-        assert_eq!([slug("time-"), slug("time-../x|y")], ["time", "time-x-y"]);
-        assert_eq!(slug(&"ab".repeat(60)).len(), 80);
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod cpp;
 pub mod diagnostics;
 pub mod experiment;
 pub mod expr;
+pub mod file_names;
 pub mod format;
 pub mod includes;
 pub mod model;

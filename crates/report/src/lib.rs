@@ -3,5 +3,5 @@
 pub mod render;
 
 use runner_base::{atomic, stats};
-use runner_model::{format, model, regular};
+use runner_model::{file_names, format, model, regular};
 use runner_results::{analyse, journal};

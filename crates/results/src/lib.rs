@@ -5,4 +5,4 @@ pub mod journal;
 pub mod stored;
 
 use runner_base::{atomic, programs, revision, stats};
-use runner_model::{expr, model, regular};
+use runner_model::{expr, file_names, model, regular};

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Failure, refuse_path_outside};
 use crate::experiment::Manifest;
-use crate::format::slug;
+use crate::file_names::escaped;
 use crate::journal;
-use crate::model::DeviceInfo;
+use crate::model::{DeviceInfo, Shard};
+use crate::stored::folder_of_device;
 
 /// The folder of a run.
 #[derive(Debug)]
@@ -23,16 +24,15 @@ impl Destination {
         let against = options.against.against.as_ref();
         let is_narrowed = options.narrowing.describe().is_some() || against.is_some();
         let root = Path::new(if is_narrowed { "target/reports" } else { "reports" });
-        let name = match against {
-            Some(base) => format!("{}-against-{}", slug(&device.name), slug(base)),
-            None if options.kind == Kind::Profile => format!("{}-counters", slug(&device.name)),
-            None => slug(&device.name),
+        let ending = match against {
+            Some(base) => format!("-against-{}", escaped(base, "")),
+            None if options.kind == Kind::Profile => "-counters".to_owned(),
+            None => String::new(),
         };
-        let dir = match (&options.out, options.shard) {
-            (Some(out), _) => out.clone(),
-            (None, Some(shard)) => Path::new("target/shards").join(&manifest.name).join(name).join(shard.folder()),
-            (None, None) => root.join(&manifest.name).join(name),
-        };
+        let root = if options.shard.is_some() { Path::new("target/shards") } else { root };
+        let shard = options.shard.map(Shard::folder);
+        let own = || folder_of_device(&root.join(&manifest.name), &device.name, &ending, shard.as_deref());
+        let dir = options.out.clone().unwrap_or_else(own);
         Self { dir }
     }
 

@@ -1,8 +1,8 @@
 //! Where the files of each case are that `--keep-outputs` and `show` write.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::file_names::{escaped, shortened};
 use crate::model::CaseKey;
 
 /// The folder of a case among what cases leave; no other case of the same or another experiment has it. What could not
@@ -11,22 +11,7 @@ pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
     let parts = key.axes.iter().map(|(name, value)| format!("{name}={}", escaped(&value.to_string(), "")));
     let axes = parts.collect::<Vec<_>>().join(",");
     let axes = if axes.is_empty() { axes } else { format!("[{axes}]") };
-    folder.join(&key.experiment).join(format!("{}{axes}", escaped(&key.variant, "=,[]")))
-}
-
-/// Returns a text with every byte escaped that is no letter or digit of ASCII and none of some others.
-fn escaped(text: &str, others: &str) -> String {
-    let mut escaped = String::new();
-    for (place, byte) in text.bytes().enumerate() {
-        let is_plain = byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || others.as_bytes().contains(&byte);
-        // A name that begins with a point is hidden, or is a folder itself.
-        if is_plain || (byte == b'.' && place > 0) {
-            escaped.push(char::from(byte));
-        } else {
-            let _ = write!(escaped, "%{byte:02X}");
-        }
-    }
-    escaped
+    folder.join(&key.experiment).join(shortened(format!("{}{axes}", escaped(&key.variant, "=,[]"))))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure, plan};
 use crate::compile::Cache;
 use crate::experiment::Manifest;
-use crate::format::slug;
+use crate::file_names::slug;
 use crate::model::{BackendKind, DeviceInfo, sha256_hex};
 use crate::plan::{PlanOptions, Shards};
 
@@ -148,15 +148,15 @@ pub fn same_job(dir: &Path, job: &Job) -> Result<Vec<Submission>, Failure> {
     let experiments = |job: &Job| {
         job.experiments.iter().map(|e| (e.manifest.clone(), e.hash.clone(), e.seconds.len())).collect::<Vec<_>>()
     };
-    let what = if experiments(&known) != experiments(job) {
-        "manifests or another --min-task-time"
+    // Different names may make the name of one folder.
+    let what = if known.name != job.name {
+        "another name"
+    } else if experiments(&known) != experiments(job) {
+        "other manifests or another --min-task-time"
     } else if known.options != job.options {
-        "options"
+        "other options"
     } else {
         return Submission::all(dir).map_err(failure);
     };
-    Err(Failure::usage(format!(
-        "{} is a job with other {what}: choose another --name, or remove that folder",
-        dir.display()
-    )))
+    Err(Failure::usage(format!("{} is a job with {what}: choose another --name, or remove that folder", dir.display())))
 }

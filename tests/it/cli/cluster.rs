@@ -221,6 +221,10 @@ fn submitting_again_sends_only_what_is_missing() {
     assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("no shard is missing"));
     let refused = submit(dir.path(), "experiments/scale.toml", &["--energy"], 2);
     assert!(refused.contains("is a job with other options: choose another --name"), "{refused}");
+    // Both names are of one folder.
+    let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s"];
+    let refused = runner(dir.path(), &[&words[..], &["--name", "Job"]].concat(), 2);
+    assert!(refused.contains("is a job with another name: choose another --name"), "{refused}");
 }
 
 #[test]

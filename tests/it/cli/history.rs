@@ -178,6 +178,25 @@ fn the_outputs_are_those_of_the_snapshots() {
 }
 
 #[test]
+fn every_chart_has_a_file_of_its_own() {
+    let repository = Repository::new();
+    let mut records = RECORDS.clone();
+    let mut names = ["one.step", "one step", "one+step", "One-Step"].into_iter().cycle();
+    for record in &mut records.cases {
+        names.next().unwrap().clone_into(&mut record.case.key.variant);
+    }
+    for revision in 0..2 {
+        let time = &mut records.cases[0].result.as_mut().unwrap().time;
+        scale(time, 1.0 + f64::from(revision));
+        repository.commit(&format!("Rerun {revision}"), &records);
+    }
+    let (code, said, error) = repository.history(&[REPORT, "--charts", "charts"]);
+    assert_eq!(code, Some(0), "{said}{error}");
+    assert!(error.contains("wrote 4 of 4 charts to charts"), "{error}");
+    assert_eq!(fs::read_dir(repository.dir.path().join("charts")).unwrap().count(), 4);
+}
+
+#[test]
 fn a_new_driver_is_a_break_and_never_a_change() {
     let repository = broken_history();
     let (code, text, error) = repository.history(&[REPORT]);

@@ -10,6 +10,7 @@ mod compare;
 mod devices;
 mod events;
 mod exits;
+mod file_names;
 mod history;
 mod kernels;
 mod limits;

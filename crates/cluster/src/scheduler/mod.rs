@@ -204,7 +204,7 @@ pub struct Part<'a> {
 impl Part<'_> {
     /// Returns the name in the scheduler's lists.
     fn name(&self) -> String {
-        format!("runner-{}", crate::format::slug(&self.job.name))
+        format!("runner-{}", crate::file_names::slug(&self.job.name))
     }
 
     /// Returns the time limit in seconds.

@@ -61,7 +61,7 @@ fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
             FunctionArgument::Buffer(name) => {
                 let (element, bytes) = call.input(name)?;
                 let (type_name, bytes) = array(element, bytes);
-                let path = call.folder.join(format!("{name}.bin"));
+                let path = call.folder.join(format!("argument{}.bin", arguments.len()));
                 fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
                 arguments.push(path.display().to_string());
                 format!("runner_driver::read<{type_name}>({place})")

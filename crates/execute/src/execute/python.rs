@@ -32,13 +32,13 @@ pub fn identity(script: &Path) -> io::Result<String> {
 /// Runs the function in a child.
 pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     let mut arguments = Vec::new();
-    for argument in &call.plan.arguments {
+    for (position, argument) in call.plan.arguments.iter().enumerate() {
         arguments.push(match argument {
             FunctionArgument::Value(Value::Type(element)) => json!({ "value": element.name() }),
             FunctionArgument::Value(value) => json!({ "value": value }),
             FunctionArgument::Buffer(name) => {
                 let (element, bytes) = call.input(name)?;
-                let path = call.folder.join(format!("{name}.npy"));
+                let path = call.folder.join(format!("argument{position}.npy"));
                 fs::write(&path, array(element, bytes)).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
                 json!({ "npy": path })
             }

@@ -4,7 +4,7 @@
 //! chart for each setting of the other axes, with one line per contender over the swept axis. The most informative
 //! chart is first. All are functions of the records.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -16,8 +16,8 @@ use super::quantities::time_unit;
 use super::units::{self, TimeUnit};
 use super::{number, wording};
 use crate::analyse::{self, Basis, GroupSummary, Summary};
-use crate::format::slug;
-use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value, sha256_hex};
+use crate::file_names::FileNames;
+use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
 
 /// Most charts of a report: a large matrix has its tables.
 const MOST_PLOTS: usize = 12;
@@ -55,33 +55,29 @@ pub fn plots(records: &Records, summary: &Summary) -> (Vec<Plot>, usize) {
     };
     // Stable: equals stay in the manifest's order.
     plots.sort_by(|a, b| b.rank.size.total_cmp(&a.rank.size).then(b.rank.spread.total_cmp(&a.rank.spread)));
-    distinguish(&mut plots);
+    name_files(&mut plots);
     let more = plots.len().saturating_sub(MOST_PLOTS);
     plots.truncate(MOST_PLOTS);
     (plots, more)
 }
 
-/// Adds digits of a hash to names of files that are alike although their titles differ.
-fn distinguish(plots: &mut [Plot]) {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for plot in plots.iter() {
-        *counts.entry(plot.file.clone()).or_default() += 1;
-    }
-    for plot in plots.iter_mut().filter(|plot| counts.get(&plot.file).is_some_and(|count| *count > 1)) {
-        let hash = sha256_hex(plot.title.as_bytes());
-        plot.file = plot.file.replace(".svg", &format!("-{}.svg", &hash[..8]));
+/// Turns the text in [`Plot::file`] of each chart into the name of its file; no two have the same.
+fn name_files(plots: &mut [Plot]) {
+    let names = FileNames::for_all(plots.iter().map(|plot| (plot.file.as_str(), plot.title.as_str())));
+    for (plot, name) in plots.iter_mut().zip(names) {
+        plot.file = format!("{name}.svg");
     }
 }
 
-/// Returns the name of a chart's file: what it shows, and every value that it does not vary.
-fn file_of<'a>(
+/// Returns what a chart's file is named after: what it shows, and every value that it does not vary.
+fn describe_file<'a>(
     measure: Measure,
     variant: &str,
     key: impl IntoIterator<Item = &'a (String, Value)>,
     regime: Regime,
 ) -> String {
     let axes: Vec<String> = key.into_iter().map(|(name, value)| format!("{name} {value}")).collect();
-    format!("{}.svg", slug(&format!("{} {variant} {} {regime}", measure.file(), axes.join(" "))))
+    format!("{} {variant} {} {regime}", measure.file(), axes.join(" "))
 }
 
 impl Rank {
@@ -270,7 +266,7 @@ fn sweep(
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
     let title = titled(measure, setting);
     Plot {
-        file: file_of(measure, "", others, regime),
+        file: describe_file(measure, "", others, regime),
         rank: Rank::new(measure, results),
         chart: Chart::Lines(LineChart {
             title: title.clone(),
@@ -351,7 +347,7 @@ fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) 
     };
     let title = titled(measure, setting.trim());
     Plot {
-        file: file_of(measure, "", &group.key.0, regime),
+        file: describe_file(measure, "", &group.key.0, regime),
         rank: Rank::new(measure, &results),
         chart: Chart::Bars(BarChart {
             title: title.clone(),
@@ -382,7 +378,7 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
     let title = titled(measure, &shown.join(", "));
     let members = grid.cells.iter().flatten().flatten().copied();
     Plot {
-        file: file_of(measure, grid.variant, &group.key.0, grid.regime),
+        file: describe_file(measure, grid.variant, &group.key.0, grid.regime),
         rank: Rank::new(measure, &results_of(records, members, grid.regime)),
         chart: Chart::Map(HeatMap {
             title: title.clone(),

@@ -6,6 +6,7 @@
 //! cannot read.
 
 mod damage;
+mod device;
 mod format;
 mod history;
 mod line;
@@ -23,6 +24,7 @@ mod spent;
 mod write;
 
 pub use damage::{Damaged, Torn};
+pub use device::device_of;
 pub use format::RECORDS_FILE;
 pub use format::{JOURNAL_FILE, JournalError, PREVIOUS_JOURNAL_FILE};
 pub use history::{CaseHistory, History, LastRun, Run};

@@ -3,6 +3,7 @@
 //! [`read`] finds every report under a [`Source`] and reads its records. A folder's records are preferred to its
 //! journal, which is local. Nothing is judged here, and nothing is written.
 
+mod devices;
 mod folders;
 mod history;
 mod journal;
@@ -18,6 +19,7 @@ use crate::model::Records;
 use crate::programs::Programs;
 use crate::revision::{File, Files, RevisionError};
 
+pub use devices::folder_of_device;
 pub use history::{History, Span, histories};
 pub use journal::{damaged_line, read_journal, samples};
 pub use pairs::pairs;

@@ -20,3 +20,10 @@ def reading(input):
     # A file of the project that is not hashed.
     open("kernels/softmax.cu").close()
     return input
+
+
+def silent(out):
+    # Ends without a result.
+    import os
+
+    os._exit(0)

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{ReportHistory, timeline};
 use crate::analyse::history::Series;
-use crate::format::slug;
+use crate::file_names::FileNames;
 use crate::render::{RenderError, Templates, wording};
 
 /// More charts would not be looked at.
@@ -44,14 +44,17 @@ pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> 
         b.total_cmp(&a).then(y.total_cmp(&x))
     });
     all.truncate(MOST_CHARTS);
-    let chart = |(report, series): (&ReportHistory<'_>, &Series<'_>)| {
+    let title = |(report, series): &(&ReportHistory<'_>, &Series<'_>)| {
         let name = format!("{}, {}", wording::case_name(series.case), series.regime.name());
-        let is_one = reports.len() == 1;
-        let title = if is_one { name } else { format!("{}: {name}", report.place) };
-        let svg = templates.chart(&timeline::draw(&title, series, &report.commits))?;
-        Ok(Chart { file: format!("{}.svg", slug(&title)), title, svg })
+        if reports.len() == 1 { name } else { format!("{}: {name}", report.place) }
     };
-    all.into_iter().map(chart).collect()
+    let titles: Vec<String> = all.iter().map(title).collect();
+    let names = FileNames::for_all(titles.iter().map(|title| (title.as_str(), title.as_str())));
+    let chart = |((report, series), (title, name)): ((&ReportHistory<'_>, &Series<'_>), (String, String))| {
+        let svg = templates.chart(&timeline::draw(&title, series, &report.commits))?;
+        Ok(Chart { file: format!("{name}.svg"), title, svg })
+    };
+    all.into_iter().zip(titles.into_iter().zip(names)).map(chart).collect()
 }
 
 /// Links from a page to the charts in a folder, relative to the page's folder if the charts are in it.
