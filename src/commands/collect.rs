@@ -11,7 +11,7 @@ use crate::cluster::{Job, JobError, State, Submission, mark_collected, shards_fo
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
-    let submissions = Submission::all(&args.job).map_or(0, |all| all.len() as u32);
+    let submissions = Submission::all(&args.job, &job).map_or(0, |all| all.len() as u32);
     let out = match &args.out {
         Some(named) => Some(named.as_path()),
         None => job.out.as_deref().map(below_here).transpose()?,
@@ -41,7 +41,7 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
 /// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's
 /// reasons.
 pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
-    let submissions = Submission::all(dir).map_err(|error: JobError| Failure::environment(error.to_string()))?;
+    let submissions = Submission::all(dir, job).map_err(|error: JobError| Failure::environment(error.to_string()))?;
     let shards = status::shards(dir, job, &submissions, console);
     let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
     console.print(&(status::counts(job, &shards) + "\n" + &status::listed(job, &open)))?;

@@ -14,7 +14,7 @@ const MOST_NAMES: usize = 20;
 pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     let failure = |error: JobError| Failure::environment(error.to_string());
     let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
-    let submissions = Submission::all(&args.job).map_err(failure)?;
+    let submissions = Submission::all(&args.job, &job).map_err(failure)?;
     let shards = shards(&args.job, &job, &submissions, console);
     console.print(&(counts(&job, &shards) + "\n" + &listed(&job, &shards)))?;
     let missing = shards.iter().filter(|shard| shard.state.is_missing()).count();

@@ -20,7 +20,7 @@ use crate::dispatch::{Interrupt, Urgency};
 pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     let environment = |error: JobError| Failure::environment(error.to_string());
     let job = Job::read(&args.job).map_err(environment)?;
-    let submission = Submission::read(&args.job, args.submission).map_err(environment)?;
+    let submission = Submission::read(&args.job, &job, args.submission).map_err(environment)?;
     let shards = submission
         .tasks
         .get(args.task)
@@ -28,9 +28,13 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     let task = Task {
         dir: &args.job,
         job: &job,
+        trust: &args.trust,
         log: TaskLog::new(&args.job, args.submission, args.task),
         place: job.settings.scheduler.queue().map_or_else(Placement::of_host, Queue::place),
     };
+    for work in shards {
+        job.refuse_links(&args.job, *work).map_err(|error| Failure::usage(error.to_string()))?;
+    }
     let interrupt = interrupt()?;
     interrupt.on_warning().map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
     task.write(TaskEvent::Started {
@@ -56,6 +60,8 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
 struct Task<'a> {
     dir: &'a Path,
     job: &'a Job,
+    /// What the command line allows: a job, which others may have written, allows nothing.
+    trust: &'a TrustArgs,
     log: TaskLog,
     place: Placement,
 }
@@ -104,8 +110,13 @@ impl Task<'_> {
             return Err(Failure::usage(format!("the options of {} are not those of a run", self.job.label(work))));
         };
         let options = RunOptions::of_run(&args, manifest)?;
-        let trust = TrustArgs { allow_host_code: self.job.allows_host_code, ..options.trust };
-        Ok(RunOptions { trust, resume: true, network: Network::Forbidden, kind: Kind::OneOfSeveral, ..options })
+        Ok(RunOptions {
+            trust: self.trust.clone(),
+            resume: true,
+            network: Network::Forbidden,
+            kind: Kind::OneOfSeveral,
+            ..options
+        })
     }
 
     /// Ends the task after a signal.

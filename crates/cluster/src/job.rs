@@ -1,6 +1,6 @@
 //! The folder of a job: what is to be run, and how it was submitted.
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::de::{DeserializeOwned, Error as _};
@@ -12,9 +12,12 @@ use crate::model::{Shard, experiment_name};
 use crate::regular;
 
 /// Increased when an older program would misread a newer folder.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const JOB_FILE: &str = "job.json";
 const COLLECTED: &str = "collected";
+
+/// More shards has no experiment, as `--shard` takes them.
+const MOST_SHARDS: usize = 1_000_000;
 
 /// What a job is to run. The file is written once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,8 +32,13 @@ pub struct Job {
     pub directory: PathBuf,
     /// The cache with the compiled kernels.
     pub cache: PathBuf,
-    /// Options of `runner run` that apply to every manifest.
+    /// Options of `runner run` that apply to every manifest. Each says what to measure, and none what may be done.
+    #[serde(deserialize_with = "options")]
     pub options: Vec<String>,
+    /// The options of tasks that say what manifests may do. They are in the scripts only: others may have written the
+    /// file.
+    #[serde(skip)]
+    pub trust: Vec<String>,
     /// The folder of the reports, as `runner merge --out` takes it.
     pub out: Option<PathBuf>,
     /// The git revision whose reports the collecting job compares with.
@@ -39,15 +47,18 @@ pub struct Job {
     /// Whether the collecting job fails if a claim is broken.
     #[serde(default)]
     pub gate: bool,
-    /// Whether tasks build and run host functions without asking.
-    #[serde(default)]
-    pub allows_host_code: bool,
     /// The name of the GPU that was planned for; `None` for the simulator.
     pub device: Option<String>,
     /// The manifests that the job runs.
     pub experiments: Vec<Experiment>,
     /// How it is submitted.
     pub settings: Settings,
+}
+
+/// The part of a job that tells whether the rest can be read.
+#[derive(Deserialize)]
+struct JobVersion {
+    version: u32,
 }
 
 /// A manifest of a job.
@@ -62,6 +73,23 @@ pub struct Experiment {
     pub hash: String,
     /// The estimated seconds of each shard.
     pub seconds: Vec<f64>,
+}
+
+/// The options of a job that have a value, and those that have none.
+const WITH_VALUE: [&str; 5] = ["--backend", "--sim-device", "--set", "--filter", "--variant"];
+const FLAGS: [&str; 5] = ["--no-sanitize", "--counters", "--memcheck", "--energy", "--thorough"];
+
+/// Reads the options of a job from a file that others may have written.
+fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let words = Vec::<String>::deserialize(deserializer)?;
+    let is_known = |word: &&String| match word.split_once('=') {
+        Some((name, _)) => WITH_VALUE.contains(&name),
+        None => FLAGS.contains(&word.as_str()),
+    };
+    match words.iter().find(|word| !is_known(word)) {
+        Some(word) => Err(D::Error::custom(format!("`{}` cannot be an option of a job", word.escape_debug()))),
+        None => Ok(words),
+    }
 }
 
 /// Reads the name of a git revision from a file that others may have written.
@@ -163,6 +191,17 @@ pub enum JobError {
         /// The version that the file has.
         found: u32,
     },
+    /// A file says what no job is.
+    #[error("{}: {why}; name a folder that `runner submit` has written", path.display())]
+    Invalid {
+        /// The path of the file.
+        path: PathBuf,
+        /// What no job has.
+        why: String,
+    },
+    /// There is a link where a job has a folder.
+    #[error("{} is a symbolic link, and a job has a folder there: remove the link", .0.display())]
+    Link(PathBuf),
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -178,8 +217,32 @@ impl Job {
         if !path.is_file() {
             return Err(JobError::NoJob(dir.to_owned()));
         }
+        let JobVersion { version: found } = read_json(&path)?;
+        if found != VERSION {
+            return Err(JobError::Version { path, found });
+        }
         let job: Self = read_json(&path)?;
-        if job.version == VERSION { Ok(job) } else { Err(JobError::Version { path, found: job.version }) }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = job.experiments.iter().find(|experiment| !names.insert(&experiment.name)) {
+            return Err(JobError::Invalid { path, why: format!("there are two experiments `{}`", twice.name) });
+        }
+        if let Some(large) = job.experiments.iter().find(|experiment| experiment.seconds.len() > MOST_SHARDS) {
+            return Err(JobError::Invalid {
+                path,
+                why: format!("`{}` has more than {MOST_SHARDS} shards", large.name),
+            });
+        }
+        Ok(job)
+    }
+
+    /// Fails if a link in the folder of the job leads what a task writes somewhere else.
+    pub fn refuse_links(&self, dir: &Path, work: Work) -> Result<(), JobError> {
+        let folder = self.folder(dir, work);
+        let inside = folder.ancestors().take_while(|above| *above != dir).map(Path::to_owned);
+        match inside.chain([tasks_folder(dir)]).find(|path| path.is_symlink()) {
+            Some(link) => Err(JobError::Link(link)),
+            None => Ok(()),
+        }
     }
 
     /// Whether `dir` has a job.
@@ -225,18 +288,29 @@ pub fn shards_folder(dir: &Path) -> PathBuf {
 }
 
 impl Submission {
-    /// Reads every submission of the job in `dir`, in order.
-    pub fn all(dir: &Path) -> Result<Vec<Self>, JobError> {
+    /// Reads every submission of a job, which is in `dir`, in order.
+    pub fn all(dir: &Path, job: &Job) -> Result<Vec<Self>, JobError> {
         (1..)
-            .map(|number| Self::path(dir, number))
-            .take_while(|path| path.exists())
-            .map(|path| read_json(&path))
+            .take_while(|number| Self::path(dir, *number).exists())
+            .map(|number| Self::read(dir, job, number))
             .collect()
     }
 
-    /// Reads the submission with this number.
-    pub fn read(dir: &Path, number: u32) -> Result<Self, JobError> {
-        read_json(&Self::path(dir, number))
+    /// Reads the submission with this number. Its tasks have shards of the job, and its arrays names of a scheduler.
+    pub fn read(dir: &Path, job: &Job, number: u32) -> Result<Self, JobError> {
+        let path = Self::path(dir, number);
+        let submission: Self = read_json(&path)?;
+        let is_of_job = |work: &&Work| {
+            let experiment = job.experiments.get(work.experiment);
+            experiment.is_some_and(|experiment| experiment.seconds.len() == work.shard.of as usize)
+        };
+        let strange = submission.tasks.iter().flatten().find(|work| !is_of_job(work));
+        let why = strange.map(|work| format!("the job has no shard {} of experiment {}", work.shard, work.experiment));
+        let is_name =
+            |id: &str| id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(|c| c.is_ascii_graphic());
+        let unnamed = submission.arrays.iter().map(|array| &array.id).find(|id| !is_name(id));
+        let why = why.or_else(|| unnamed.map(|id| format!("`{}` cannot name an array", id.escape_debug())));
+        why.map_or(Ok(submission), |why| Err(JobError::Invalid { path, why }))
     }
 
     /// Writes it, or replaces it.
@@ -249,6 +323,11 @@ impl Submission {
     }
 }
 
+/// Returns the folder of the logs of tasks.
+pub(super) fn tasks_folder(dir: &Path) -> PathBuf {
+    dir.join("tasks")
+}
+
 /// Notes in `dir` that the results of the first `submissions` were collected.
 pub fn mark_collected(dir: &Path, submissions: u32) -> Result<(), WriteError> {
     atomic::write(&dir.join(COLLECTED), submissions.to_string().as_bytes())
@@ -256,7 +335,7 @@ pub fn mark_collected(dir: &Path, submissions: u32) -> Result<(), WriteError> {
 
 /// Returns how many submissions had their results collected.
 pub fn collected(dir: &Path) -> u32 {
-    fs::read_to_string(dir.join(COLLECTED)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    regular::read_text(&dir.join(COLLECTED)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::job::tasks_folder;
 use crate::atomic;
 use crate::model::calendar_time;
 use crate::regular;
@@ -65,7 +66,7 @@ pub struct TaskLog {
 impl TaskLog {
     /// Returns the log of a task of a submission of the job in `dir`.
     pub fn new(dir: &Path, submission: u32, task: usize) -> Self {
-        Self { path: dir.join("tasks").join(format!("{submission}-{task}.jsonl")) }
+        Self { path: tasks_folder(dir).join(format!("{submission}-{task}.jsonl")) }
     }
 
     /// Appends a line.

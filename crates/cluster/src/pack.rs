@@ -45,7 +45,7 @@ mod tests {
             options: Vec::new(),
             out: None,
             compare_with: None,
-            allows_host_code: false,
+            trust: Vec::new(),
             gate: false,
             device: None,
             experiments: seconds.iter().map(experiment).collect(),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::atomic::{self, WriteError};
 use crate::journal::{self, JOURNAL_FILE};
+use crate::regular;
 
 /// Marks an attempt whose results no longer apply; its content is the number of submissions before that was found out.
 const OUTDATED: &str = "outdated";
@@ -33,14 +34,14 @@ pub fn mark_outdated(journal: &Path, submissions: u32) -> Result<(), WriteError>
 /// Returns how many submissions there were when the last results of a shard were found not to apply any more.
 pub fn outdated_by(folder: &Path) -> Option<u32> {
     let last = attempts(folder).pop()?;
-    fs::read_to_string(last.join(OUTDATED)).ok()?.parse().ok()
+    regular::read_text(&last.join(OUTDATED)).ok()?.parse().ok()
 }
 
 /// Creates the folder of a new attempt, with a copy of the last journal.
 pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let earlier = attempts(folder);
-    let last = earlier.iter().rev().map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| journal.is_file());
+    let last = earlier.iter().rev().map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| is_itself_file(journal));
     let mut number = earlier.len() + 1;
     let attempt = loop {
         let attempt = folder.join(format!("attempt-{number:04}"));
@@ -56,10 +57,16 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     Ok(attempt)
 }
 
-/// Returns the folders of the attempts, in order.
+/// Whether there is a file, not a link to one: what a link leads to is no journal of this shard.
+fn is_itself_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
+/// Returns the folders of the attempts, in order; no links to folders.
 fn attempts(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut found: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
     found.sort();
     found
 }

@@ -157,4 +157,6 @@ pub struct TaskArgs {
     pub submission: u32,
     /// Number of the task.
     pub task: usize,
+    #[command(flatten)]
+    pub trust: TrustArgs,
 }

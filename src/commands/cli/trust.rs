@@ -30,8 +30,7 @@ impl ReachArgs {
         }
     }
 
-    /// Returns the options as words of a command line.
-    pub fn words(&self) -> Vec<String> {
+    fn words(&self) -> Vec<String> {
         let project = self.project.as_ref().map(|folder| format!("--project={}", folder.display()));
         project.into_iter().chain(self.allow_outside.then(|| "--allow-outside".to_owned())).collect()
     }
@@ -46,4 +45,12 @@ pub struct TrustArgs {
     /// project until the code changes.
     #[arg(help_heading = "Trust", long)]
     pub allow_host_code: bool,
+}
+
+impl TrustArgs {
+    /// Returns the options as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let host_code = self.allow_host_code.then(|| "--allow-host-code".to_owned());
+        self.reach.words().into_iter().chain(host_code).collect()
+    }
 }

@@ -70,7 +70,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
         out: args.out.clone(),
         compare_with: args.verdict.compare_with.clone(),
         gate: args.verdict.gate,
-        allows_host_code: args.trust.allow_host_code,
+        trust: args.trust.words(),
         device: (backend == BackendKind::Cuda).then(|| device.name.clone()),
         experiments,
         settings,
@@ -107,7 +107,7 @@ fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
 
 /// Returns the options of `runner run` in each task.
 fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
-    let mut options = vec!["--backend".to_owned(), backend.to_string()];
+    let mut options = vec![format!("--backend={backend}")];
     let mut add = |name: &str, value: &str| options.push(format!("--{name}={value}"));
     args.target.sim_device.iter().for_each(|name| add("sim-device", name));
     args.narrowing.set.iter().for_each(|set| add("set", set));
@@ -121,7 +121,6 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
         (args.passes.thorough, "--thorough"),
     ];
     options.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_owned()));
-    options.extend(args.trust.reach.words());
     options
 }
 
@@ -156,7 +155,7 @@ pub fn same_job(dir: &Path, job: &Job) -> Result<Vec<Submission>, Failure> {
     } else if known.options != job.options {
         "other options"
     } else {
-        return Submission::all(dir).map_err(failure);
+        return Submission::all(dir, job).map_err(failure);
     };
     Err(Failure::usage(format!("{} is a job with {what}: choose another --name, or remove that folder", dir.display())))
 }

@@ -20,7 +20,7 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     let job = Job::read(dir).map_err(failure)?;
     let (mut last, mut ended) = (String::new(), None);
     loop {
-        let submissions = Submission::all(dir).map_err(failure)?;
+        let submissions = Submission::all(dir, &job).map_err(failure)?;
         let shards = status::shards(dir, &job, &submissions, console);
         let line = status::counts(&job, &shards);
         if line != last {

@@ -365,6 +365,96 @@ fn what_the_job_of_others_names_stays_below_the_working_directory_and_is_no_opti
     assert!(said.contains("`--output=x` cannot name a revision"), "{said}");
 }
 
+/// Changes the value of a key in a file of the job.
+fn edit(dir: &Path, file: &str, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = dir.join(JOB).join(file);
+    let mut value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut value);
+    fs::write(path, value.to_string()).unwrap();
+}
+
+#[test]
+fn the_files_of_a_job_give_a_task_no_option_no_path_and_no_panic() {
+    let dir = project("experiments/scale.toml");
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    let job = fs::read_to_string(dir.path().join(JOB).join("job.json")).unwrap();
+    for option in ["--allow-outside", "--allow-host-code", "--out=/tmp/x", "--", "--keep-outputs=/tmp/x", "-q", "x"] {
+        edit(dir.path(), "job.json", |job| job["options"] = serde_json::json!(["--backend=sim", option]));
+        for words in [&["task", JOB, "1", "0"][..], &["status", JOB], &["collect", JOB]] {
+            let output = command(dir.path(), words).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success(), "{words:?}");
+            assert!(said.contains(&format!("`{option}` cannot be an option of a job")), "{words:?}: {said}");
+        }
+    }
+    fs::write(dir.path().join(JOB).join("job.json"), &job).unwrap();
+    edit(dir.path(), "job.json", |job| {
+        let twice = job["experiments"][0].clone();
+        job["experiments"].as_array_mut().unwrap().push(twice);
+    });
+    assert!(runner(dir.path(), &["status", JOB], 2).contains("there are two experiments `scale`"));
+    fs::write(dir.path().join(JOB).join("job.json"), job).unwrap();
+    for (experiment, shard) in
+        [(7, serde_json::json!({ "index": 1, "of": 8 })), (0, serde_json::json!({ "index": 1, "of": 9 }))]
+    {
+        edit(dir.path(), "submission-1.json", |submission| {
+            submission["tasks"][0][0] = serde_json::json!({ "experiment": experiment, "shard": shard });
+        });
+        assert!(runner(dir.path(), &["task", JOB, "1", "0"], 3).contains("the job has no shard 1/"));
+    }
+    edit(dir.path(), "submission-1.json", |submission| {
+        submission["tasks"][0][0] = serde_json::json!({ "experiment": 0, "shard": { "index": 1, "of": 8 } });
+        submission["arrays"][0]["id"] = "--version".into();
+    });
+    assert!(runner(dir.path(), &["status", JOB], 3).contains("`--version` cannot name an array"));
+}
+
+#[test]
+fn links_in_the_folder_of_a_job_lead_nothing_outside() {
+    for link in ["tasks", "shards", "shards/scale", "shards/scale/1-of-8"] {
+        let dir = project("experiments/scale.toml");
+        let outside = tempfile::tempdir().unwrap();
+        submit(dir.path(), "experiments/scale.toml", &[], 0);
+        let link = dir.path().join(JOB).join(link);
+        fs::remove_dir_all(&link).unwrap();
+        std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+        let said = runner(dir.path(), &["task", JOB, "1", "0"], 2);
+        assert!(said.contains("is a symbolic link, and a job has a folder there"), "{said}");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0, "{said}");
+    }
+}
+
+#[test]
+fn only_the_script_of_a_task_allows_host_code() {
+    if runner::programs::cxx().is_none() {
+        println!("skipped: there is no C++ compiler");
+        return;
+    }
+    let dir = project("experiments/scale.toml");
+    let any_kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/any_kernel");
+    for file in
+        ["experiments/cpp_reference.toml", "experiments/golden.cpp", "experiments/golden.hpp", "kernels/softmax.cu"]
+    {
+        fs::copy(any_kernel.join(file), dir.path().join(file)).unwrap();
+    }
+    let words = ["submit", "experiments/cpp_reference.toml", "--backend", "sim", "--name", "job", "--allow-host-code"];
+    let said = runner(dir.path(), &words, 0);
+    let out = fs::read_to_string(dir.path().join("slurm/out")).unwrap();
+    assert!(out.contains("1 of 1 cases passed"), "{said}{out}");
+    // As another user, who has given no consent, runs the same task.
+    fs::remove_dir_all(dir.path().join(JOB).join("shards")).unwrap();
+    edit(dir.path(), "job.json", |job| job["allows_host_code"] = true.into());
+    let task = |more: &[&str]| {
+        let mut command = command(dir.path(), &[&["task", JOB, "1", "0"][..], more].concat());
+        let output = command.env("XDG_STATE_HOME", dir.path().join("other")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = task(&[]);
+    assert!(code != Some(0) && said.contains("runs host code"), "{said}");
+    let (code, said) = task(&["--allow-host-code"]);
+    assert_eq!(code, Some(0), "{said}");
+}
+
 #[test]
 fn the_collecting_job_compares_with_a_revision() {
     let dir = project("experiments/scale.toml");

@@ -245,7 +245,13 @@ impl Part<'_> {
     /// Returns the command of the task of an element, which is an expression of the shell's arithmetic.
     fn task(&self, element: &str) -> Result<String, ScriptError> {
         let Self { number, first, .. } = self;
-        self.command("task", &format!("{number} \"$(({first} + {element}))\""))
+        self.task_command(&format!("{number} \"$(({first} + {element}))\""))
+    }
+
+    /// Returns the command of a task with its arguments, and with what the user allows.
+    fn task_command(&self, arguments: &str) -> Result<String, ScriptError> {
+        let trust = self.job.trust.iter().map(|option| Ok(format!(" {}", quoted(option)?)));
+        self.command("task", &format!("{arguments}{}", trust.collect::<Result<String, ScriptError>>()?))
     }
 
     /// Returns a command of this program about the job.
