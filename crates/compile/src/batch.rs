@@ -171,6 +171,8 @@ impl Batch<'_> {
             source: hash(|made| &made.source),
             log: joined(|made| &made.log).trim().to_owned(),
             parts: parts.collect(),
+            // What is linked with a kernel is part of it.
+            digests: BTreeMap::new(),
             cached: all().all(|made| made.cached),
             ..first.clone()
         })
@@ -451,6 +453,11 @@ fn read(path: &Path) -> Result<Vec<u8>, CompileFailure> {
     fs::read(path).map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))
 }
 
+/// Returns the digests by the name expressions of the kernels.
+fn of_expressions(kernels: &BTreeMap<String, String>, digests: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    kernels.iter().filter_map(|(name, mangled)| Some((name.clone(), digests.get(mangled)?.clone()))).collect()
+}
+
 fn describe(
     unit: &CompileUnit,
     identity: &Identity,
@@ -462,6 +469,7 @@ fn describe(
 ) -> Compiled {
     let read = log::read(log);
     let attributes = if kind == CodeKind::Cubin { elf::attributes(code) } else { BTreeMap::new() };
+    let digests = if kind == CodeKind::Cubin { elf::digests(code) } else { BTreeMap::new() };
     let names = |wanted: &[String], expression: &dyn Fn(&str) -> String| -> BTreeMap<String, String> {
         let pairs = wanted.iter().filter_map(|name| Some((name.clone(), lowered.get(&expression(name))?.clone())));
         pairs.collect()
@@ -486,6 +494,7 @@ fn describe(
         kind,
         code: PathBuf::new(),
         resources: resources.collect(),
+        digests: of_expressions(&kernels, &digests),
         symbols: names(&unit.symbols, &address_of),
         kernels,
         toolkit: toolkit.info.clone(),

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolIndex};
 
+use crate::model::sha256_hex;
+
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
 const FRAME_SIZE: u8 = 0x11;
@@ -55,6 +57,36 @@ pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     found
 }
 
+/// Returns a hash of the machine code of each kernel, with its constants: mangled name → hash. Tables of lines are in
+/// sections of their own. A kernel that refers to others, by a call or a variable, has all of the file's code and
+/// variables in its hash.
+pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
+    const OWN: [&str; 4] = [".text.", ".nv.constant0.", ".nv.constant2.", ".nv.shared."];
+    const SHARED: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".rodata"];
+    let Ok(file) = ElfFile64::<Endianness>::parse(cubin) else { return BTreeMap::new() };
+    let sections: Vec<(&str, &[u8], u64)> =
+        file.sections().filter_map(|s| Some((s.name().ok()?, s.data().ok()?, s.size()))).collect();
+    let digest = |kernel: &str| {
+        let refers = sections.iter().any(|(name, ..)| {
+            [".rel.text.", ".rela.text."].iter().any(|prefix| name.strip_prefix(prefix) == Some(kernel))
+        });
+        let is_part = |name: &str| {
+            OWN.iter().any(|prefix| name.strip_prefix(prefix) == Some(kernel))
+                || (refers && SHARED.iter().any(|prefix| name.starts_with(prefix)))
+        };
+        let mut text = Vec::new();
+        for (name, data, size) in sections.iter().filter(|(name, ..)| is_part(name)) {
+            // Another name makes no other code.
+            let name = name.strip_suffix(kernel).unwrap_or(name);
+            text.extend_from_slice(format!("{name} {size} {}\n", data.len()).as_bytes());
+            text.extend_from_slice(data);
+        }
+        sha256_hex(&text)
+    };
+    let kernels = sections.iter().filter_map(|(name, ..)| name.strip_prefix(".text."));
+    kernels.map(|kernel| (kernel.to_owned(), digest(kernel))).collect()
+}
+
 /// Returns the records of a section: a byte of format, a byte of attribute, then either a length and that many bytes,
 /// or two bytes.
 fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
@@ -91,21 +123,50 @@ extern \"C\" __global__ void __launch_bounds__(256) framed(float *p, int n) {
 extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
 ";
 
-    #[test]
-    fn the_elf_agrees_with_the_assemblers_log_on_every_architecture() {
+    /// Returns the cubin of both kernels, and what the compiler said.
+    fn compile(text: &str, options: &[&str], architecture: &str) -> (Vec<u8>, String) {
         let cache = Cache::locate().unwrap();
         let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
         let nvrtc = Nvrtc::open(&toolkit.library, &toolkit.builtins).unwrap();
         let source = Source {
-            text: KERNELS,
+            text,
             name: "k.cu",
             expressions: &["framed".to_owned(), "small".to_owned()],
-            options: &["--ptxas-options=-v".to_owned()],
+            options: &options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>(),
             headers: &[],
         };
+        let product = nvrtc.compile(&source, architecture, CodeKind::Cubin).unwrap();
+        (product.code, product.log)
+    }
+
+    #[test]
+    fn the_digest_of_a_kernel_is_of_its_code_and_not_of_its_lines_or_neighbours() {
+        for architecture in ["sm_75", "sm_90", "sm_120"] {
+            let of = |text: &str, options: &[&str]| digests(&compile(text, options, architecture).0);
+            let plain = of(KERNELS, &["-lineinfo"]);
+            assert_eq!(plain.len(), 2, "{plain:?}");
+            assert_ne!(plain["framed"], plain["small"]);
+            assert_eq!(of(&format!("// A comment.\n\n{KERNELS}"), &["-lineinfo"]), plain, "{architecture}");
+            assert_eq!(of(KERNELS, &[]), plain, "{architecture}");
+            // One kernel changed.
+            let changed = of(&KERNELS.replace("= 1;", "= 2;"), &["-lineinfo"]);
+            assert_eq!(changed["framed"], plain["framed"], "{architecture}");
+            assert_ne!(changed["small"], plain["small"], "{architecture}");
+            // One constant of a function that is called.
+            let calls = |value: u32| {
+                let function = format!("__noinline__ __device__ int added(int x) {{ return x * {value}; }}\n");
+                of(&(function + &KERNELS.replace("= 1;", "= added(threadIdx.x);")), &[])
+            };
+            assert_ne!(calls(3)["small"], calls(5)["small"], "{architecture}");
+            assert_eq!(calls(3)["framed"], calls(5)["framed"], "{architecture}");
+        }
+    }
+
+    #[test]
+    fn the_elf_agrees_with_the_assemblers_log_on_every_architecture() {
         for architecture in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
-            let product = nvrtc.compile(&source, architecture, CodeKind::Cubin).unwrap();
-            let (found, log) = (attributes(&product.code), log::read(&product.log));
+            let (code, said) = compile(KERNELS, &["--ptxas-options=-v"], architecture);
+            let (found, log) = (attributes(&code), log::read(&said));
             for kernel in ["framed", "small"] {
                 let (elf, figures) = (found[kernel], log.figures[kernel]);
                 assert!(elf.registers.unwrap() > 0);

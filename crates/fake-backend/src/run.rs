@@ -22,6 +22,7 @@ pub fn compiled(key: &str) -> Compiled {
         kernels: BTreeMap::new(),
         symbols: BTreeMap::new(),
         resources: BTreeMap::new(),
+        digests: BTreeMap::new(),
         toolkit: toolkit(),
         log: String::new(),
         device_runtime: None,

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::cpp;
 use crate::model::{
-    ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, PrintedPlan,
-    sha256_hex,
+    ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, LaunchPlan,
+    PrintedPlan, sha256_hex,
 };
 
 /// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
@@ -37,7 +37,16 @@ pub fn hash_case(case: &CaseJob) -> CaseHashes {
             None => hash(&(buffers, args, fills.collect::<Vec<_>>())),
         },
         check: check(case),
+        code: code(case),
     }
+}
+
+/// Returns the hash of the machine code of a case's launches; `None` if that of one is unknown.
+fn code(case: &CaseJob) -> Option<String> {
+    let BodyPlan::Launches(launches) = &case.body else { return None };
+    let digest = |launch: &LaunchPlan| launch.compiled.as_ref()?.digests.get(&launch.kernel).cloned();
+    let digests: Vec<String> = launches.iter().map(digest).collect::<Option<_>>()?;
+    Some(hash(&digests))
 }
 
 /// Returns the hash of the sources of a case's launches, each of which is hashed already.

@@ -87,6 +87,7 @@ fn compiled(unit: &CompileUnit) -> Compiled {
         kernels: [].into(),
         symbols: [].into(),
         resources: [].into(),
+        digests: std::collections::BTreeMap::new(),
         toolkit: environment().toolkit,
         log: String::new(),
         device_runtime: None,

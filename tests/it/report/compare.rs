@@ -44,6 +44,7 @@ fn base() -> Records {
     for record in &mut base.cases {
         if let Some(hashes) = &mut record.hashes {
             hashes.source.clone_from(&record.case.key.variant);
+            hashes.code = (record.case.key.variant == "variant2").then(|| "0123456789ab".to_owned());
         }
     }
     base
@@ -71,6 +72,8 @@ fn changed(base: &Records) -> Records {
     }
     for record in of_variant(&mut new, "variant2") {
         scale(record, 0.5);
+        // Only a comment changed.
+        "another".clone_into(&mut record.hashes.as_mut().unwrap().source);
     }
     // Too little for a kernel of 3 µs to be sure of.
     for record in of_variant(&mut new, "variant7").take(1) {

@@ -368,7 +368,12 @@ fn records_are_read_back_as_they_were_less_what_changes_from_run_to_run() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("records.jsonl");
     for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults(), fixture::simulated()] {
-        let (mut records, text) = stored(&run);
+        let (mut records, _) = stored(&run);
+        // Not every case has one.
+        for hashes in records.cases.iter_mut().step_by(2).filter_map(|record| record.hashes.as_mut()) {
+            hashes.code = Some("c0dec0dec0de".to_owned());
+        }
+        let text = journal::records_text(&records).unwrap();
         fs::write(&path, &text).unwrap();
         records.environment = journal::without_run_facts(&records.environment);
         assert!(journal::read_records(&path).unwrap() == records);

@@ -68,6 +68,9 @@ pub struct CaseHashes {
     pub inputs: String,
     /// The hash of the expected result, its tolerance, and the files of expected values.
     pub check: String,
+    /// The machine code of its launches, without what tells lines of the source; `None` if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// A point of the matrix for one variant, with its position in the manifest's order.

@@ -191,6 +191,10 @@ pub struct Compiled {
     pub symbols: BTreeMap<String, String>,
     /// The resources of each kernel, by its name expression.
     pub resources: BTreeMap<String, KernelResources>,
+    /// The hash of the machine code of each kernel, by its name expression, without what tells lines of the source; empty
+    /// if unknown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub digests: BTreeMap<String, String>,
     /// The toolkit whose compiler built it.
     pub toolkit: ToolkitInfo,
     /// Warnings of the compiler.

@@ -35,6 +35,9 @@ pub(super) struct CaseLine {
     fingerprint: Option<Fingerprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hashes: Option<[Listed; 4]>,
+    /// The hash of the machine code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    code: Option<Listed>,
     /// How the case ended; a line without this field is a measured case.
     #[serde(default = "measured", skip_serializing_if = "is_measured")]
     outcome: Outcome,
@@ -96,6 +99,7 @@ impl CaseLine {
             group: Some(record.case.group.clone()).filter(|group| *group != group_of(axes, header)),
             fingerprint: record.fingerprint.clone(),
             hashes: record.hashes.as_ref().map(hashes),
+            code: record.hashes.as_ref().and_then(|hashes| hashes.code.as_ref()).map(|hash| numbers.digest(hash)),
             outcome: record.outcome.clone(),
             verdict: record.verdict.clone(),
             launches: record.launches.iter().map(LaunchLine::new).collect(),
@@ -132,7 +136,8 @@ impl CaseLine {
         let hashes = |[source, options, inputs, check]: [Listed; 4]| -> Result<CaseHashes, String> {
             let digest = |listed: Listed| listed.text(&columns.digests, "digests");
             let (source, options, inputs, check) = (digest(source)?, digest(options)?, digest(inputs)?, digest(check)?);
-            Ok(CaseHashes { source, options, inputs, check })
+            let code = self.code.map(digest).transpose()?;
+            Ok(CaseHashes { source, options, inputs, check, code })
         };
         let error = |[abs, rel, mean_rel, ulp]: [Number; 4]| ResultError {
             abs: abs.0,

@@ -200,6 +200,7 @@ mod tests {
             options: "b".to_owned(),
             inputs: "c".to_owned(),
             check: "d".to_owned(),
+            code: Some("e".to_owned()),
         };
         let events = [
             Event::CasesPlanned { todo: vec![case.clone()], held: vec![case.clone()] },

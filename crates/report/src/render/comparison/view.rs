@@ -8,7 +8,7 @@ use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
 use super::{Compared, rollup, words};
 use crate::analyse::compare::{
-    BETWEEN_GPUS, CauseKind, Change, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison,
+    BETWEEN_GPUS, CauseKind, Change, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison,
 };
 use crate::format::{plural, plural_of};
 use crate::model::Estimate;
@@ -222,6 +222,12 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         let causes: Vec<String> = differences.chain(report.causes.iter().map(words::cause)).collect();
         if !causes.is_empty() {
             facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
+        }
+        let of_code = |code: Code| report.changes.iter().filter(|change| change.code == Some(code)).count();
+        let (same, other) = (of_code(Code::SameOfOtherSource), of_code(Code::Changed));
+        if same > 0 {
+            let rows = plural((same + other) as u64, "row");
+            facts.push(format!("{subject}machine code changed in {other} of {rows} whose source or options changed."));
         }
         let renamed: BTreeSet<(&str, String)> = report
             .changes

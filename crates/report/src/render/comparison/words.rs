@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Compared;
 use crate::analyse::compare::{
-    CauseKind, Change, ClaimKind, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Geomean,
-    Interval, Kind, Newcomer, ReportComparison, TimeChange,
+    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
+    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange,
 };
 use crate::format::{at_place, count, magnitude, plural, rough};
 use crate::model::{BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
@@ -282,7 +282,11 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     if !change.counters.is_empty() {
         parts.push(counters(change));
     }
-    if parts.is_empty() && is_unexplained(change, report) {
+    let is_of_machine = |cause: &Differs<CauseKind>| matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
+    let is_same_code = matches!(change.code, Some(Code::Same | Code::SameOfOtherSource));
+    if has_changed(change.kind) && is_same_code && change.causes.iter().all(is_of_machine) {
+        parts.push("compiled code identical: look at the machine".to_owned());
+    } else if parts.is_empty() && is_unexplained(change, report) {
         parts.push("no cause found: same source and options".to_owned());
     }
     parts.extend(change.newcomer.as_ref().and_then(newcomer));
@@ -319,10 +323,16 @@ pub fn ordinal(place: usize) -> String {
     format!("{place}{ending}")
 }
 
+/// Whether a time changed, which is to be explained.
+const fn has_changed(kind: Kind) -> bool {
+    matches!(kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable)
+}
+
 /// Whether a change is to be explained and the records say that the code is the same.
 fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
-    let changed = matches!(change.kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable);
-    changed && report.limits.iter().all(|limits| limits.without_hashes == 0) && report.causes.is_empty()
+    has_changed(change.kind)
+        && report.limits.iter().all(|limits| limits.without_hashes == 0)
+        && report.causes.is_empty()
 }
 
 fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
@@ -394,6 +404,7 @@ pub fn size(counter: &CounterChange) -> f64 {
 fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> String {
     let shown = |value: f64| match CounterInfo::named(name).map(|info| info.unit) {
         Some(CounterUnit::Percent) => format!("{} %", count(value)),
+        Some(CounterUnit::BytesPerSecond) => format!("{} GB/s", rough(value / 1e9)),
         _ => count(value),
     };
     format!("{name} {} → {}", shown(*base), shown(*new))
@@ -457,6 +468,7 @@ pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
         CauseKind::Variant => return format!("renamed from {}", fact(base)),
         CauseKind::Source => return "source changed".to_owned(),
         CauseKind::Options => return "options changed".to_owned(),
+        CauseKind::Code => return "compiled code changed".to_owned(),
         CauseKind::Arguments => return "arguments changed".to_owned(),
         CauseKind::Fingerprint => return "source, options, launch or toolkit changed".to_owned(),
         CauseKind::Occupancy => {
@@ -480,6 +492,7 @@ pub const fn cause_name(what: CauseKind) -> &'static str {
         CauseKind::Runner => "runner",
         CauseKind::Source => "source",
         CauseKind::Options => "options",
+        CauseKind::Code => "code",
         CauseKind::Arguments => "arguments",
         CauseKind::Fingerprint => "fingerprint",
         CauseKind::Launches => "launches",
@@ -523,6 +536,16 @@ mod tests {
         assert_eq!(differs(&old, &new), "timing … 125 … → … 250 …");
         // One is the beginning of the other.
         assert_eq!(differs(method, &format!("{method} twice")), "timing … reading → … reading twice");
+    }
+
+    #[test]
+    fn rates_and_shares_have_their_units() {
+        let shown = |name: &str, base: f64, new: f64| {
+            counter_change(&CounterChange { name: name.to_owned(), base, new, is_cost: false, decides: false })
+        };
+        assert_eq!(shown("dram_read_throughput", 2.5e12, 1.25e12), "dram_read_throughput 2500 GB/s → 1250 GB/s");
+        assert_eq!(shown("gld_efficiency", 50.0, 25.0), "gld_efficiency 50 % → 25 %");
+        assert_eq!(shown("gld_sectors", 512.0, 513.0), "gld_sectors 512 → 513");
     }
 
     #[test]

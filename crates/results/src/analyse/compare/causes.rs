@@ -18,10 +18,12 @@ pub enum CauseKind {
     HostCompiler,
     /// The program that measured and simulated.
     Runner,
-    /// The hash of the sources.
+    /// The hash of the sources, unless the compiled code is known to be the same.
     Source,
-    /// The hash of the compiler options.
+    /// The hash of the compiler options, unless the compiled code is known to be the same.
     Options,
+    /// The hash of the machine code, where neither source nor options differ.
+    Code,
     /// Numbers that the launches get.
     Arguments,
     /// The case is not what it was; records without hashes cannot say more.
@@ -96,13 +98,43 @@ pub(super) fn is_same_code(sides: [&CaseRecord; 2], causes: &[Differs<CauseKind>
     sides.iter().all(|side| side.hashes.is_some()) && !causes.iter().any(is_of_code)
 }
 
+/// What is known of the machine code of both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The machine code is the same, and so are source and options.
+    Same,
+    /// The machine code is the same, although source or options differ.
+    SameOfOtherSource,
+    /// The machine code differs.
+    Changed,
+}
+
+/// Returns what is known of the machine code; `None` where a side does not know it, as on the simulator.
+pub(super) fn compare_code(base: &CaseRecord, new: &CaseRecord) -> Option<Code> {
+    let (base, new) = (base.hashes.as_ref()?, new.hashes.as_ref()?);
+    let (of_base, of_new) = (base.code.as_ref()?, new.code.as_ref()?);
+    Some(match of_base == of_new {
+        false => Code::Changed,
+        true if base.source == new.source && base.options == new.options => Code::Same,
+        true => Code::SameOfOtherSource,
+    })
+}
+
 fn hashes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let text = |text: &str| Fact::Text(text.to_owned());
+    let code = compare_code(base, new);
     match (&base.hashes, &new.hashes) {
-        (Some(base), Some(new)) => differing([
-            (CauseKind::Source, text(&base.source), text(&new.source)),
-            (CauseKind::Options, text(&base.options), text(&new.options)),
-        ]),
+        (Some(_), Some(_)) if code == Some(Code::SameOfOtherSource) => Vec::new(),
+        (Some(base), Some(new)) => {
+            let mut found = differing([
+                (CauseKind::Source, text(&base.source), text(&new.source)),
+                (CauseKind::Options, text(&base.options), text(&new.options)),
+            ]);
+            if let (true, Some(of_base), Some(of_new)) = (found.is_empty(), &base.code, &new.code) {
+                found.extend(differing([(CauseKind::Code, text(of_base), text(of_new))]));
+            }
+            found
+        }
         _ => match (&base.fingerprint, &new.fingerprint) {
             (Some(base), Some(new)) => differing([(CauseKind::Fingerprint, text(&base.0), text(&new.0))]),
             _ => Vec::new(),

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::{Change, Kind, Options, Pair, ReportComparison};
-use crate::model::{BackendKind, CaseKey, CaseRecord, CounterInfo, Counters, VOCABULARY};
+use crate::model::{BackendKind, CaseKey, CaseRecord, CounterInfo, CounterUnit, Counters, VOCABULARY};
 
 /// The smallest change of a count that matters, as a fraction, where none is given.
 const THRESHOLD: f64 = 0.01;
@@ -102,7 +102,9 @@ fn changes(base: &Counters, new: &Counters, tolerance: f64) -> Vec<CounterChange
         let change = CounterChange { name: name.to_owned(), base, new, is_cost, decides };
         change.exceeds(tolerance).then_some(change)
     };
-    known.chain(others).filter_map(change).collect()
+    // The time of the case says what a counter of time does.
+    let is_time = |name: &&str| CounterInfo::named(name).is_some_and(|info| info.unit == CounterUnit::Nanoseconds);
+    known.chain(others).filter(|name| !is_time(name)).filter_map(change).collect()
 }
 
 impl CounterChange {

@@ -27,7 +27,7 @@ use crate::stats;
 use matching::Matched;
 use time::Evidence;
 
-pub use causes::CauseKind;
+pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
@@ -182,6 +182,8 @@ pub struct Change {
     pub causes: Vec<Differs<CauseKind>>,
     /// Whether its time and counts fail no gate, as the caller wants it for what differs.
     pub informs: bool,
+    /// What is known of the machine code; `None` where a side does not know it.
+    pub code: Option<Code>,
     /// What a case shows that is new; `None` for others.
     pub newcomer: Option<Newcomer>,
 }
@@ -375,6 +377,7 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
             _ => Vec::new(),
         },
         informs: false,
+        code: matched.base.zip(matched.new).and_then(|(base, new)| causes::compare_code(base, new)),
         newcomer: None,
     }
 }

@@ -88,6 +88,7 @@ fn gone(case: &Case) -> Change {
         counted_by: None,
         causes: Vec::new(),
         informs: false,
+        code: None,
         newcomer: None,
     }
 }

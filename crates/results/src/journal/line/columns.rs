@@ -70,9 +70,9 @@ impl Columns {
         Self {
             counters: records.counter_names().into_iter().map(str::to_owned).collect(),
             against: distinct(ratios.map(|ratio| &ratio.against)),
-            digests: distinct(
-                hashes.flat_map(|CaseHashes { source, options, inputs, check }| [source, options, inputs, check]),
-            ),
+            digests: distinct(hashes.flat_map(|CaseHashes { source, options, inputs, check, code }| {
+                [source, options, inputs, check].into_iter().chain(code)
+            })),
             names: Names::default(),
         }
     }

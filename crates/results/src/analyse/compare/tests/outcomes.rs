@@ -1,7 +1,7 @@
 //! Outcomes, matching and what cannot be compared.
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
-use crate::analyse::compare::{CauseKind, DifferenceKind, Gate, Kind, Options};
+use crate::analyse::compare::{CauseKind, Code, DifferenceKind, Gate, Kind, Options};
 use crate::model::{BackendKind, CaseRecord, Outcome, Records, Regime};
 
 fn trap() -> Outcome {
@@ -106,6 +106,29 @@ fn a_case_that_is_newly_wrong_is_so_on_another_device_too() {
     let mut new = records(vec![ended(1, trap())]);
     new.environment.device.name.push('X');
     assert_eq!(compared(&base, &new, &Options::default()).gate(), Gate::NewlyWrong);
+}
+
+/// A comment that was added changes the hash of the source, and not that of the machine code.
+#[test]
+fn a_source_that_compiles_to_the_same_code_is_no_cause() {
+    let causes = |source: &str, code: [Option<&str>; 2]| {
+        let [base, new] = code.map(|code| {
+            let mut case = timed(1, 1e6, 0.001);
+            case.hashes.as_mut().unwrap().code = code.map(str::to_owned);
+            case
+        });
+        let mut new = CaseRecord { result: timed(1, 2e6, 0.001).result, ..new };
+        source.clone_into(&mut new.hashes.as_mut().unwrap().source);
+        let found = change(base, new, &Options::default());
+        assert_eq!(found.kind, Kind::Slower);
+        (found.code, found.causes.iter().map(|cause| cause.what).collect::<Vec<_>>())
+    };
+    let same = timed(1, 1e6, 0.001).hashes.unwrap().source;
+    assert_eq!(causes("other", [Some("a"), Some("a")]), (Some(Code::SameOfOtherSource), vec![]));
+    assert_eq!(causes("other", [Some("a"), Some("b")]), (Some(Code::Changed), vec![CauseKind::Source]));
+    assert_eq!(causes(&same, [Some("a"), Some("b")]), (Some(Code::Changed), vec![CauseKind::Code]));
+    assert_eq!(causes(&same, [Some("a"), Some("a")]), (Some(Code::Same), vec![]));
+    assert_eq!(causes("other", [None, Some("a")]), (None, vec![CauseKind::Source]));
 }
 
 #[test]
