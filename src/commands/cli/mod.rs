@@ -24,7 +24,7 @@ pub use trust::{ReachArgs, TrustArgs};
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use super::version;
@@ -60,8 +60,15 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Parses a command line. Hidden commands are never suggested.
+    /// Parses a command line. Hidden commands are never suggested. Compilers and reports take no name of a file that is
+    /// not UTF-8, so no command does.
     pub fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        // The first word is the program, which may be in any folder.
+        if let Some(word) = words.iter().skip(1).find(|word| word.to_str().is_none()) {
+            let message = format!("the argument `{}` is not UTF-8: rename the file or folder", word.display());
+            return Err(Self::command().error(ErrorKind::InvalidUtf8, message));
+        }
         Self::try_parse_from(words).map_err(|mut error| {
             if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
                 let command = Self::command();

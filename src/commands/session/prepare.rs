@@ -89,10 +89,6 @@ pub fn get_ready(
     console: &mut Console,
 ) -> Result<Prepared, Failure> {
     let options = task.options;
-    if options.manifest.to_str().is_none() {
-        let path = options.manifest.display();
-        return Err(Failure::usage(format!("the path {path} is not UTF-8, as compilers need it: rename it")));
-    }
     let (mut planned, base) = Planned::make(options, manifest, task.base, worker, console)?;
     let destination = Destination::choose(options, manifest, &worker.ready.device);
     destination.may_be_written(options)?;
