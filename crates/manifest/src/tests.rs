@@ -13,7 +13,8 @@ use crate::experiment::{
 };
 use crate::expr::Parsed;
 use crate::model::{
-    Access, Allocation, BackendKind, ElementType, Failure, KernelCompiler, Regime, SanitizerClass, Value, Vary,
+    Acceptance, Access, Allocation, BackendKind, ComparisonRules, ElementType, Failure, KernelCompiler, Regime,
+    SanitizerClass, Value, Vary,
 };
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
@@ -146,6 +147,14 @@ fn the_experiment_its_axes_and_its_matrix_are_read() {
     assert_eq!(manifest.question.as_deref(), Some("Is every key read?"));
     assert_eq!(manifest.compare, ["bx"]);
     assert!(!manifest.steps);
+    let acceptance = Acceptance {
+        variant: Some("memcpy".to_owned()),
+        condition: Some("n > 1024".to_owned()),
+        reason: "it checks its bounds".to_owned(),
+        commit: "1a2b3c4d".to_owned(),
+        by: 1.5,
+    };
+    assert_eq!(manifest.comparison, ComparisonRules { threshold: Some(0.02), accept: vec![acceptance] });
     let baseline = manifest.baseline.as_ref().unwrap();
     assert_eq!(baseline.variant, "unroll2");
     assert_eq!(baseline.at, BTreeMap::from([("bx".to_owned(), Value::Int(32))]));

@@ -20,7 +20,7 @@ use crate::dispatch::RunEnd;
 use crate::experiment::Manifest;
 use crate::journal::{self, Contents, JOURNAL_FILE};
 use crate::manifest;
-use crate::model::{Claim, Diagnostics, Event, Records};
+use crate::model::{Claim, ComparisonRules, Diagnostics, Event, Records};
 use crate::plan::against::{Joined, Part, base_name, join};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
@@ -182,7 +182,12 @@ impl PlannedBase<'_> {
             label: self.base.label.clone(),
             place: self.base.place.clone(),
             joined,
-            claims: self.base.manifest.as_ref().map(|manifest| manifest.claims.clone()).unwrap_or_default(),
+            rules: self
+                .base
+                .manifest
+                .as_ref()
+                .map(|manifest| (manifest.claims.clone(), manifest.comparison.clone()))
+                .unwrap_or_default(),
             faults: self.faults,
         }
     }
@@ -194,8 +199,8 @@ pub struct BaseRun {
     label: String,
     place: String,
     joined: Joined,
-    /// What the base's manifest claims.
-    claims: Vec<Claim>,
+    /// What the base's manifest claims, and what it says about comparisons.
+    rules: (Vec<Claim>, ComparisonRules),
     /// Sentences on what of the base cannot be run.
     faults: Vec<String>,
 }
@@ -263,7 +268,8 @@ impl BaseRun {
         }
         together.refused = refused;
         together.gone.clone_from(&self.joined.gone);
-        together.set_base_claims(self.claims.clone());
+        let (claims, comparison) = self.rules.clone();
+        together.set_base_rules(claims, comparison);
         Ok(together)
     }
 }

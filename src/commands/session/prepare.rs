@@ -199,6 +199,7 @@ impl Planned {
             command,
             noise: Vec::new(),
             claims: manifest.claims.clone(),
+            comparison: manifest.comparison.clone(),
             template: self.template.clone(),
         };
         Event::RunStarted {

@@ -299,6 +299,23 @@ fn a_claim_that_the_change_removes_is_in_the_verdict_and_fails_if_that_is_asked_
     repository.run(&["--against", "HEAD", "--strict"]).expect(5, &["✗ 1 claim removed ("]);
 }
 
+/// Requests and sectors double.
+#[test]
+fn an_accepted_slowdown_is_shown_and_fails_nothing_until_the_base_has_it() {
+    let accept =
+        |by: &str| format!("[[accept]]\nby = \"{by}\"\nreason = \"the second load checks\"\ncommit = \"1a2b3c4\"\n");
+    let repository = Repository::with(MANIFEST);
+    repository.write("kernels/load.cuh", LOADS_TWICE);
+    repository.write("experiments/scale.toml", &format!("{MANIFEST}{}", accept("100%")));
+    let said = ["without failing 2 with more work counted", "accepted up to +100 % (1a2b3c4: the second load checks)"];
+    repository.run(&["--against", "HEAD"]).expect(0, &said);
+    repository.write("experiments/scale.toml", &format!("{MANIFEST}{}", accept("99%")));
+    repository.run(&["--against", "HEAD"]).expect(4, &["✗ 2 with more work counted ("]);
+    let known = Repository::with(&format!("{MANIFEST}{}", accept("100%")));
+    known.write("kernels/load.cuh", LOADS_TWICE);
+    known.run(&["--against", "HEAD"]).expect(4, &["✗ 2 with more work counted ("]);
+}
+
 /// 1024 elements are 32 warps, whose requests double.
 #[test]
 fn a_claim_that_the_change_breaks_is_told_from_one_that_was_broken() {

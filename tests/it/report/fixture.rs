@@ -9,10 +9,10 @@ use std::path::Path;
 use fake_backend::device_info;
 use runner::journal::FolderLock;
 use runner::model::{
-    AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, Counters, DeviceInfo, Dim3, Environment,
-    Event, Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement, Mismatch, Note,
-    Occupancy, OccupancyLimiter, Outcome, Records, Regime, Round, RunContext, RunHeader, Spread, ToolkitInfo, Unit,
-    Value, Verdict, WorkAmount,
+    AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, ComparisonRules, Counters, DeviceInfo,
+    Dim3, Environment, Event, Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement,
+    Mismatch, Note, Occupancy, OccupancyLimiter, Outcome, Records, Regime, Round, RunContext, RunHeader, Spread,
+    ToolkitInfo, Unit, Value, Verdict, WorkAmount,
 };
 use runner::render;
 
@@ -111,6 +111,7 @@ impl Run {
             energy_missing: None,
             noise: Vec::new(),
             claims: Vec::new(),
+            comparison: ComparisonRules::default(),
         };
         let mut run = Self { events: Vec::new(), header, next: 0, noise: 0x9e37_79b9_7f4a_7c15 };
         run.start(device);

@@ -55,6 +55,8 @@ table! {
         pub variant: Required<Vec<At<RawVariant>>>,
         /// Statements about the results, which every run judges.
         pub claim: Option<Vec<At<RawClaim>>>,
+        /// Intended slowdowns, which comparisons let pass until the base has them, too.
+        pub accept: Option<Vec<At<RawAccept>>>,
     }
     later {
         "profile": "hardware counters",
@@ -82,6 +84,8 @@ table! {
         pub compiler: Option<At<KernelCompiler>>,
         /// Whether each variant is also compared with the one before it; true by default.
         pub steps: Option<At<bool>>,
+        /// The smallest change that comparisons call, as in `"2%"`; by default each row has its own.
+        pub threshold: Option<At<RawPrecision>>,
     }
 }
 
@@ -232,6 +236,24 @@ table! {
         /// The backend that it is about, `cuda` or `sim`; by default every one that can judge it.
         #[schemars(extend("enum" = ["cuda", "sim"]))]
         pub on: Option<At<String>>,
+    }
+}
+
+table! {
+    /// An intended slowdown, which comparisons let pass until the base has the same table.
+    pub struct RawAccept {
+        /// The variant that may be slower; by default every one.
+        pub variant: Option<At<String>>,
+        /// A condition on the shared axes; by default every case may be slower.
+        pub r#where: Option<Expr>,
+        /// By how much a time or a count may grow, as in `"10%"`.
+        pub by: Required<At<RawPrecision>>,
+        /// Why it is intended.
+        #[schemars(extend("minLength" = 1))]
+        pub reason: Required<At<String>>,
+        /// The commit that makes it slower, or the last one before it: 7 to 40 hexadecimal digits.
+        #[schemars(extend("pattern" = "^[0-9a-f]{7,40}$"))]
+        pub commit: Required<At<String>>,
     }
 }
 

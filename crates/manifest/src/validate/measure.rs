@@ -29,7 +29,7 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
         spec.regimes = regimes(ctx, list);
     }
     if let Some(value) = &raw.precision {
-        spec.precision = precision(ctx, value).unwrap_or(spec.precision);
+        spec.precision = percentage(ctx, "measure.precision", value, 1.0).unwrap_or(spec.precision);
     }
     if let Some(text) = &raw.timeout {
         spec.timeout = duration(ctx, "timeout", text).unwrap_or(spec.timeout);
@@ -82,7 +82,8 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
     regimes
 }
 
-fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {
+/// Returns a percentage above 0 and below `most` as a fraction; `most` is one, too.
+pub fn percentage(ctx: &mut Context, key: &str, raw: &At<RawPrecision>, most: f64) -> Option<f64> {
     let fraction = match &raw.value {
         RawPrecision::Fraction(fraction) => Some(*fraction),
         RawPrecision::Percent(text) => {
@@ -90,12 +91,12 @@ fn precision(ctx: &mut Context, raw: &At<RawPrecision>) -> Option<f64> {
         }
     };
     let Some(fraction) = fraction else {
-        let message = "`measure.precision` is not a percentage";
+        let message = format!("`{key}` is not a percentage");
         ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("write \"0.5%\", or the fraction 0.005"));
         return None;
     };
-    if !(fraction > 0.0 && fraction < 1.0) {
-        let message = "`measure.precision` must be between 0 % and 100 %";
+    if !(fraction > 0.0 && fraction < most) {
+        let message = format!("`{key}` must be between 0 % and {} %", 100.0 * most);
         ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("\"0.5%\" is half a percent, 0.5 is fifty"));
         return None;
     }

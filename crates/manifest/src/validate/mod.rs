@@ -8,6 +8,7 @@ mod bodies;
 mod buffers;
 mod checks;
 mod claims;
+mod comparison;
 mod context;
 mod declared;
 mod fills;
@@ -71,6 +72,7 @@ pub fn validate(
     sampling::check(&mut ctx, raw, &variants, &declared, &shared);
     launches::no_graph(&mut ctx, &variants, &measure.regimes);
     let claims = claims::claims(&mut ctx, raw, &compare, &measure, &declared);
+    let comparison = comparison::rules(&mut ctx, raw, &declared);
 
     let manifest = Manifest {
         source: Arc::clone(source),
@@ -96,6 +98,7 @@ pub fn validate(
         measure,
         variants,
         claims,
+        comparison,
     };
     (manifest, ctx.into_faults())
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    BackendKind, Claim, CompileSettings, KernelCompiler, LaunchSettings, Persist, Regime, SourceText, Span,
-    Unsanitized, Value,
+    BackendKind, Claim, ComparisonRules, CompileSettings, KernelCompiler, LaunchSettings, Persist, Regime, SourceText,
+    Span, Unsanitized, Value,
 };
 use crate::project::Project;
 
@@ -75,6 +75,8 @@ pub struct Manifest {
     pub variants: Vec<VariantSpec>,
     /// What its author claims of the results: records keep the texts, and `analyse` judges them.
     pub claims: Vec<Claim>,
+    /// What it says about comparisons of its results.
+    pub comparison: ComparisonRules,
 }
 
 /// The cell of a group that the others are compared with.

@@ -8,6 +8,7 @@ mod calendar;
 mod case;
 mod claim;
 mod commit;
+mod comparison_rules;
 mod compiled;
 mod compiler_option;
 mod counter;
@@ -42,6 +43,7 @@ pub use calendar::calendar_time;
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey, axes_text, axis_value, case_name};
 pub use claim::Claim;
 pub use commit::Commit;
+pub use comparison_rules::{Acceptance, ComparisonRules};
 pub use compiled::{
     CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
     SourceForm,

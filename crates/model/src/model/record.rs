@@ -6,8 +6,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    BackendKind, Case, CaseHashes, Claim, Counters, Dim3, Energy, Environment, Estimate, Fingerprint, KernelResources,
-    Note, Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
+    BackendKind, Case, CaseHashes, Claim, ComparisonRules, Counters, Dim3, Energy, Environment, Estimate, Fingerprint,
+    KernelResources, Note, Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
 };
 
 /// Everything that a report is made of.
@@ -104,6 +104,9 @@ pub struct RunHeader {
     /// The claims that the manifest makes of the results, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// What the manifest says about comparisons.
+    #[serde(default, skip_serializing_if = "ComparisonRules::is_empty")]
+    pub comparison: ComparisonRules,
     /// The template of `report.md`; `None` for the one that `runner` has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<PageTemplate>,

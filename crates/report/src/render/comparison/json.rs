@@ -10,7 +10,7 @@ use crate::analyse::compare::{
     CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind,
     Newcomer, ReportComparison, TimeChange,
 };
-use crate::model::{BackendKind, Outcome, Regime, Unit, Value};
+use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
 use crate::render::claims::detail;
 
@@ -99,6 +99,8 @@ struct Row<'a> {
     causes: Vec<Difference<'a, CauseKind>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     informs: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<&'a Acceptance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     newcomer: Option<New<'a>>,
 }
@@ -212,6 +214,7 @@ fn row(change: &Change) -> Row<'_> {
         differences: sides(&change.differences),
         causes: sides(&change.causes),
         informs: change.informs,
+        accepted: change.accepted.as_ref(),
         newcomer: change.newcomer.as_ref().map(newcomer),
     }
 }

@@ -86,7 +86,7 @@ fn of_claim(report: &ReportComparison, ClaimChange { kind, base, new, fails }: &
 fn test(report: &ReportComparison, change: &Change) -> Test {
     let regime = change.regime.map(|regime| format!(" {regime}")).unwrap_or_default();
     let result = match change.kind {
-        Kind::Slower | Kind::MoreWork if change.informs => "skipped",
+        Kind::Slower | Kind::MoreWork if change.is_excused() => "skipped",
         Kind::NewlyWrong | Kind::Slower | Kind::MoreWork => "failure",
         Kind::Incomparable => "error",
         Kind::Gone | Kind::StillWrong => "skipped",

@@ -8,7 +8,7 @@ use crate::analyse::compare::{
     Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange,
 };
 use crate::format::{at_place, count, magnitude, plural, rough};
-use crate::model::{BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
+use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
 use crate::render::number;
 use crate::render::wording;
 
@@ -117,9 +117,9 @@ fn subject(compared: Compared<'_>) -> String {
 /// `3 newly wrong, 12 slower`: the kinds that fail the gate, or `no regression` where there are none; then what is better,
 /// new, or no longer proved.
 fn verdict(comparison: &Comparison) -> String {
-    let counted = |informs: bool| {
+    let counted = |is_excused: bool| {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-        for change in comparison.changes().filter(|change| change.informs == informs) {
+        for change in comparison.changes().filter(|change| change.is_excused() == is_excused) {
             *counts.entry(change.kind).or_default() += 1;
         }
         counts
@@ -163,7 +163,7 @@ fn verdict(comparison: &Comparison) -> String {
         .filter_map(|kind| tally(*kind, *informing.get(kind)?))
         .collect();
     if !informing.is_empty() {
-        named.push(format!("for information {}", informing.join(", ")));
+        named.push(format!("without failing {}", informing.join(", ")));
     }
     format!("{mark} {}", named.join(", "))
 }
@@ -289,8 +289,14 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     } else if parts.is_empty() && is_unexplained(change, report) {
         parts.push("no cause found: same source and options".to_owned());
     }
+    parts.extend(change.accepted.as_ref().map(accepted));
     parts.extend(change.newcomer.as_ref().and_then(newcomer));
     parts
+}
+
+/// `accepted up to +10 % (1a2b3c4: bounds are checked)`.
+fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
+    format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
 }
 
 /// `2nd of 12, 1.31 times as fast as the baseline`, or the counts beside those of the baseline.

@@ -4,6 +4,7 @@
 //! gives every one of them a [`Kind`]. Times are judged over all pairs together, since the confidence depends on how
 //! many are compared. `docs/explanation/comparing.md` explains the statistics.
 
+mod accepted;
 mod causes;
 mod claims;
 mod counts;
@@ -22,7 +23,7 @@ use serde::Serialize;
 use strum::VariantArray;
 
 use super::Call;
-use crate::model::{BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
+use crate::model::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
 use crate::stats;
 use matching::Matched;
 use time::Evidence;
@@ -182,10 +183,19 @@ pub struct Change {
     pub causes: Vec<Differs<CauseKind>>,
     /// Whether its time and counts fail no gate, as the caller wants it for what differs.
     pub informs: bool,
+    /// Why a slowdown fails no gate, if the manifest accepts it.
+    pub accepted: Option<Acceptance>,
     /// What is known of the machine code; `None` where a side does not know it.
     pub code: Option<Code>,
     /// What a case shows that is new; `None` for others.
     pub newcomer: Option<Newcomer>,
+}
+
+impl Change {
+    /// Whether its time and its counts fail no gate.
+    pub fn is_excused(&self) -> bool {
+        self.informs || self.accepted.is_some()
+    }
 }
 
 /// What differs between base and new.
@@ -275,7 +285,7 @@ impl Comparison {
 
     /// Returns the first that applies to one of the changes or claims.
     pub fn gate(&self) -> Gate {
-        let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.informs);
+        let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
         let proves_less = || has(Kind::Gone) || self.changed_checks() > 0;
         let order = [
             (self.changes().any(|change| change.kind == Kind::NewlyWrong), Gate::NewlyWrong),
@@ -343,6 +353,8 @@ struct Row {
 }
 
 fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<Row> {
+    let threshold = options.threshold.or(pair.new.header.comparison.threshold);
+    let options = &Options { threshold, ..options.clone() };
     let of_reports = differences::of_reports(pair);
     let is_same_program = causes::of_reports(pair).is_empty();
     let mut rows: Vec<Row> = matching::matched(pair)
@@ -377,6 +389,7 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
             _ => Vec::new(),
         },
         informs: false,
+        accepted: None,
         code: matched.base.zip(matched.new).and_then(|(base, new)| causes::compare_code(base, new)),
         newcomer: None,
     }
@@ -453,7 +466,8 @@ fn settle(change: &mut Change, (call, interval): (Call, Option<Interval>)) {
 }
 
 fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison {
-    let changes: Vec<Change> = rows.into_iter().map(|row| row.change).collect();
+    let mut changes: Vec<Change> = rows.into_iter().map(|row| row.change).collect();
+    accepted::accept(pair, changes.iter_mut());
     let mut differences = differences::of_reports(pair);
     differences.sort_by_key(|difference| options.allow.contains(&difference.what));
     let header: &RunHeader = &pair.new.header;

@@ -6,7 +6,7 @@ use super::time::{self, Evidence, TimeChange};
 use super::{CauseKind, Change, Comparison, DifferenceKind, Differs, Fact, Kind, Options, Pair, Row, decide, rows};
 use crate::analyse::{AnalyseError, PairedRatio, paired_ratios};
 use crate::journal::History;
-use crate::model::{Case, CaseKey, CaseRecord, Claim, Records, Regime};
+use crate::model::{Case, CaseKey, CaseRecord, Claim, ComparisonRules, Records, Regime};
 
 /// What a run knows of base and new.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,9 +39,10 @@ impl Together {
         Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new() })
     }
 
-    /// Takes in what the base's manifest claims; the records have the claims of the manifest that was run.
-    pub fn set_base_claims(&mut self, claims: Vec<Claim>) {
+    /// Takes in what the base's manifest claims and accepts; the records have that of the manifest that was run.
+    pub fn set_base_rules(&mut self, claims: Vec<Claim>, comparison: ComparisonRules) {
         self.base.header.claims = claims;
+        self.base.header.comparison = comparison;
     }
 
     fn rows(&self, pair: Pair<'_>, options: &Options) -> Vec<Row> {
@@ -88,6 +89,7 @@ fn gone(case: &Case) -> Change {
         counted_by: None,
         causes: Vec::new(),
         informs: false,
+        accepted: None,
         code: None,
         newcomer: None,
     }

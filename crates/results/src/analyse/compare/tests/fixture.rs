@@ -2,9 +2,9 @@
 
 use crate::analyse::compare::{Change, Comparison, Options, Pair, compare};
 use crate::model::{
-    Calibration, Case, CaseHashes, CaseKey, CaseRecord, Clock, Counters, Dim3, Environment, Estimate, Fingerprint,
-    GroupKey, KernelResources, LaunchRecord, Machine, Outcome, Records, Regime, RegimeResult, RunHeader, Spread,
-    ToolkitInfo, Value, Verdict, WorkAmount, h100,
+    Calibration, Case, CaseHashes, CaseKey, CaseRecord, Clock, ComparisonRules, Counters, Dim3, Environment, Estimate,
+    Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Outcome, Records, Regime, RegimeResult, RunHeader,
+    Spread, ToolkitInfo, Value, Verdict, WorkAmount, h100,
 };
 
 pub const SPREAD: Spread = Spread { nanoseconds: 50.0, relative: 0.001, processes: 5 };
@@ -40,6 +40,7 @@ pub fn records(cases: Vec<CaseRecord>) -> Records {
             energy_missing: None,
             noise: Vec::new(),
             claims: Vec::new(),
+            comparison: ComparisonRules::default(),
         },
         environment: Environment {
             device,

@@ -2,7 +2,7 @@
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
 use crate::analyse::compare::{CauseKind, Code, DifferenceKind, Gate, Kind, Options};
-use crate::model::{BackendKind, CaseRecord, Outcome, Records, Regime};
+use crate::model::{Acceptance, BackendKind, CaseRecord, Outcome, Records, Regime};
 
 fn trap() -> Outcome {
     Outcome::Trap { message: "read past the end".to_owned() }
@@ -284,4 +284,45 @@ fn a_new_case_has_its_place_in_its_group() {
     let mut new = base.clone();
     new.cases.push(counted("b", 500.0));
     assert_eq!(newcomer(&base, &new).counts, [("inst_executed".to_owned(), 500.0, Some(0.5))]);
+}
+
+/// `v` takes 8 % longer, which is accepted up to 10 % for n = 1, as long as the base does not have it.
+#[test]
+fn an_accepted_slowdown_passes_until_it_goes_further_or_is_in_the_base() {
+    let acceptance = |condition: Option<&str>, variant: &str| Acceptance {
+        variant: Some(variant.to_owned()),
+        condition: condition.map(str::to_owned),
+        reason: "bounds are checked".to_owned(),
+        commit: "1a2b3c4".to_owned(),
+        by: 0.1,
+    };
+    let report = |factor: f64, accept: &[Acceptance]| {
+        let mut records = records(vec![timed(1, 1e6 * factor, 0.001)]);
+        records.header.comparison.accept = accept.to_vec();
+        records
+    };
+    let judged = |factor: f64, of_base: &[Acceptance], of_new: &[Acceptance]| {
+        let found = compared(&report(1.0, of_base), &report(factor, of_new), &Options::default());
+        assert_eq!(found.changes().next().unwrap().kind, Kind::Slower);
+        found.gate()
+    };
+    let fitting = [acceptance(Some("n == 1"), "v")];
+    assert_eq!(judged(1.08, &[], &fitting), Gate::Pass);
+    assert_eq!(judged(1.12, &[], &fitting), Gate::Regression);
+    assert_eq!(judged(1.08, &fitting, &fitting), Gate::Regression);
+    assert_eq!(judged(1.08, &[], &[acceptance(Some("n == 2"), "v")]), Gate::Regression);
+    assert_eq!(judged(1.08, &[], &[acceptance(None, "w")]), Gate::Regression);
+    assert_eq!(judged(1.08, &[], &[acceptance(None, "v")]), Gate::Pass);
+}
+
+#[test]
+fn an_experiment_has_a_threshold_that_the_command_line_replaces() {
+    let base = records(vec![timed(1, 1e6, 0.001)]);
+    let mut new = records(vec![timed(1, 1.08e6, 0.001)]);
+    new.header.comparison.threshold = Some(0.1);
+    let kind = |threshold: Option<f64>| {
+        compared(&base, &new, &Options { threshold, ..Options::default() }).changes().next().unwrap().kind
+    };
+    assert_eq!(kind(None), Kind::Same);
+    assert_eq!(kind(Some(0.02)), Kind::Slower);
 }

@@ -1,0 +1,49 @@
+//! What a manifest says about comparisons: the experiment's `threshold`, and `[[accept]]`.
+
+use super::context::{Context, Names};
+use super::declared::Declared;
+use super::measure::percentage;
+use crate::model::{Acceptance, ComparisonRules, Diagnostic};
+use crate::raw::{RawAccept, RawManifest};
+use crate::read::At;
+
+/// The most by which something may be accepted to grow: to eleven times what it was.
+const MOST_ACCEPTED: f64 = 10.0;
+
+/// Returns the rules for comparisons.
+pub fn rules(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> ComparisonRules {
+    let threshold = raw.experiment.0.as_ref().and_then(|experiment| experiment.value.threshold.as_ref());
+    ComparisonRules {
+        threshold: threshold.and_then(|threshold| percentage(ctx, "experiment.threshold", threshold, 1.0)),
+        accept: raw.accept.iter().flatten().filter_map(|raw| accept(ctx, raw, declared)).collect(),
+    }
+}
+
+fn accept(ctx: &mut Context, At { value: raw, .. }: &At<RawAccept>, declared: &Declared) -> Option<Acceptance> {
+    let all_known = declared.variants.iter().all(|variant| !variant.expanded.is_empty());
+    if let Some(At { value: name, span }) = &raw.variant
+        && all_known
+        && !declared.variant_names().any(|known| known == name)
+    {
+        ctx.unknown(span.clone(), "variant", name, declared.variant_names());
+    }
+    if let Some(condition) = &raw.r#where {
+        let known = declared.axes.iter().map(|axis| axis.name.clone()).collect();
+        ctx.known(&condition.0, &[&Names { known, ..Names::default() }]);
+    }
+    let by = raw.by.0.as_ref().and_then(|by| percentage(ctx, "accept.by", by, MOST_ACCEPTED));
+    let (reason, commit) = (raw.reason.0.as_ref(), raw.commit.0.as_ref());
+    let is_commit =
+        |text: &str| (7..=40).contains(&text.len()) && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'));
+    if let Some(commit) = commit.filter(|commit| !is_commit(&commit.value)) {
+        let message = format!("`{}` is no commit", commit.value);
+        ctx.fault(Diagnostic::at(commit.span.clone(), message).hint("write 7 to 40 hexadecimal digits of its name"));
+    }
+    Some(Acceptance {
+        variant: raw.variant.as_ref().map(|variant| variant.value.clone()),
+        condition: raw.r#where.as_ref().map(|condition| condition.0.text().to_owned()),
+        reason: reason?.value.clone(),
+        commit: commit?.value.clone(),
+        by: by?,
+    })
+}

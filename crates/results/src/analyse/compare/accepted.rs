@@ -1,0 +1,44 @@
+//! Slowdowns that the manifest of the new report accepts.
+
+use super::{Change, Kind, Pair};
+use crate::expr::{Program, Scope};
+use crate::model::Acceptance;
+
+/// Gives each slowdown within its bound the acceptance that lets it pass. Those that the base's manifest has, too, say
+/// nothing: what they accept is in the base.
+pub(super) fn accept<'a>(pair: Pair<'_>, changes: impl Iterator<Item = &'a mut Change>) {
+    let of_base = &pair.base.header.comparison.accept;
+    let accepted = pair.new.header.comparison.accept.iter().filter(|acceptance| !of_base.contains(acceptance));
+    let parsed = |acceptance: &'_ Acceptance| acceptance.condition.as_deref().map(Program::parse).transpose().ok();
+    // A condition of another version that this one cannot read accepts nothing.
+    let accepted: Vec<(&Acceptance, Option<Program>)> =
+        accepted.filter_map(|acceptance| Some((acceptance, parsed(acceptance)?))).collect();
+    if accepted.is_empty() {
+        return;
+    }
+    for change in changes.filter(|change| matches!(change.kind, Kind::Slower | Kind::MoreWork)) {
+        let fits = |(acceptance, condition): &&(&Acceptance, Option<Program>)| {
+            acceptance.variant.as_ref().is_none_or(|variant| *variant == change.case.key.variant)
+                && condition.as_ref().is_none_or(|condition| applies(condition, change))
+                && growth(change).is_some_and(|growth| growth <= 1.0 + acceptance.by)
+        };
+        change.accepted = accepted.iter().find(fits).map(|(acceptance, _)| (*acceptance).clone());
+    }
+}
+
+fn applies(condition: &Program, change: &Change) -> bool {
+    let mut scope = Scope::new();
+    for (name, value) in &change.case.key.axes {
+        scope.set(name.as_str(), value.clone());
+    }
+    condition.evaluate_bool(&scope).unwrap_or(false)
+}
+
+/// Returns the new time over the base's, or the most of the counts that decide; `None` where one of them was zero.
+fn growth(change: &Change) -> Option<f64> {
+    if change.kind == Kind::Slower {
+        return change.time.as_ref().map(|time| time.ratio);
+    }
+    let ratios = change.counters.iter().filter(|counter| counter.decides).map(|counter| counter.new / counter.base);
+    ratios.reduce(f64::max).filter(|ratio| ratio.is_finite())
+}
