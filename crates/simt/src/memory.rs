@@ -36,6 +36,10 @@ pub const FUNCTION_STEP: u64 = 16;
 const GAP: u64 = 256;
 /// The size of the host's huge pages in bytes, on x86.
 const HUGE_PAGE: usize = 2 << 20;
+/// The size of the host's pages in bytes.
+const PAGE: usize = 4096;
+/// The length in bytes from which on zeroing returns pages instead of writing to them.
+const LONG: usize = 64 << 20;
 
 /// An allocation in device memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,14 +122,25 @@ impl Mapping {
         }
     }
 
-    /// Returns whole pages to the system; they read as zero afterwards.
-    fn discard(&self, offset: usize, bytes: usize) {
-        let page = 4096;
-        let start = offset.next_multiple_of(page);
-        let end = (offset + bytes) / page * page;
-        if start < end {
-            // SAFETY: the range is in the mapping, is page-aligned, and holds plain bytes only.
-            let _ = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
+    /// Returns whole pages to the system; they read as zero afterwards. Returns the range that they cover.
+    fn discard(&self, offset: usize, bytes: usize) -> Range<usize> {
+        let start = offset.next_multiple_of(PAGE);
+        let end = (offset + bytes) / PAGE * PAGE;
+        if start >= end {
+            return offset..offset;
+        }
+        // SAFETY: the range is in the mapping, is page-aligned, and holds plain bytes only.
+        let done = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
+        if done.is_ok() { start..end } else { offset..offset }
+    }
+
+    /// Sets a range to zero. A long one takes no memory of the host before it is touched again.
+    fn zero(&self, offset: usize, bytes: usize) {
+        let end = offset + bytes;
+        let zeroed = if bytes < LONG { offset..offset } else { self.discard(offset, bytes) };
+        for rest in [offset..zeroed.start, zeroed.end..end] {
+            // SAFETY: callers pass ranges in the mapping, and any byte value is valid.
+            unsafe { std::ptr::write_bytes(self.at.as_ptr().add(rest.start), 0, rest.len()) };
         }
     }
 }
@@ -322,6 +337,16 @@ impl Memory {
         Ok(())
     }
 
+    /// Sets every byte of a range to zero. Fails if the range is not inside one allocation.
+    pub fn zero(&self, address: u64, bytes: u64) -> Result<(), SimError> {
+        self.check(address, bytes)?;
+        if bytes > 0 {
+            self.data.zero((address - GLOBAL_BASE) as usize, bytes as usize);
+            self.mark_written(address, bytes);
+        }
+        Ok(())
+    }
+
     /// Sets every byte of a range, whose content then counts as never written. Fails if the range is not inside one
     /// allocation.
     pub fn undefine(&self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
@@ -420,8 +445,13 @@ impl Memory {
     pub fn mark_written(&self, address: u64, bytes: u64) {
         for (at, bits) in stretches(address, bytes) {
             let shadow = self.shadow(at);
+            // Most are marked already; a store would take the line from other threads.
             if shadow.load(Ordering::Relaxed) & bits != bits {
-                shadow.fetch_or(bits, Ordering::Relaxed);
+                if bits == u64::MAX {
+                    shadow.store(bits, Ordering::Relaxed);
+                } else {
+                    shadow.fetch_or(bits, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -448,9 +478,7 @@ impl Memory {
 
     fn forget_writes(&self, address: u64, bytes: u64) {
         // Allocations start at multiples of 256 and never share a shadow byte.
-        let start = ((address - GLOBAL_BASE) / 8) as usize;
-        // SAFETY: the range is in the shadow, and the allocation is not in use yet.
-        unsafe { std::ptr::write_bytes(self.written.at.as_ptr().add(start), 0, bytes.div_ceil(8) as usize) };
+        self.written.zero(((address - GLOBAL_BASE) / 8) as usize, bytes.div_ceil(8) as usize);
     }
 }
 

@@ -130,3 +130,37 @@ proptest! {
         }
     }
 }
+
+/// How many pages of the data the system has provided for an allocation.
+fn pages(memory: &Memory, at: u64, bytes: u64) -> usize {
+    use std::os::unix::fs::FileExt as _;
+    let mut entries = vec![0; bytes as usize / PAGE * 8];
+    let map = std::fs::File::open("/proc/self/pagemap").unwrap();
+    map.read_exact_at(&mut entries, (memory.host(at).addr() / PAGE * 8) as u64).unwrap();
+    // The last bit of an entry says that the page is in memory.
+    entries.chunks(8).filter(|entry| entry[7] >> 7 == 1).count()
+}
+
+#[test]
+fn a_long_variable_of_zeros_takes_no_memory_of_the_host() {
+    let bytes = 1 << 30;
+    let memory = Memory::new(bytes + (1 << 20), None).unwrap();
+    let at = memory.alloc(bytes, "x", Use::Data).unwrap();
+    memory.zero(at, bytes).unwrap();
+    assert!(pages(&memory, at, bytes) < 4, "{}", pages(&memory, at, bytes));
+    assert!(memory.unwritten(at, bytes).unwrap().is_empty());
+}
+
+#[test]
+fn a_long_range_is_zeroed_to_its_ends_and_no_further() {
+    let (bytes, first, count) = (LONG as u64 + 30_000, 4097, LONG as u64 + 9_001);
+    let memory = Memory::new(bytes + (1 << 20), None).unwrap();
+    let at = memory.alloc(bytes, "x", Use::Data).unwrap();
+    memory.fill(at, bytes, 0xab).unwrap();
+    memory.zero(at + first, count).unwrap();
+    let mut found = vec![1; bytes as usize];
+    memory.read(at, &mut found).unwrap();
+    let zeros = found.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(place, _)| place as u64);
+    assert!(zeros.eq(first..first + count));
+    assert!(found.iter().all(|byte| [0, 0xab].contains(byte)));
+}

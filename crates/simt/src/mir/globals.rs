@@ -85,7 +85,7 @@ impl<'a> Globals<'a> {
 
     fn initialise(&self, v: &Variable<'_>, memory: &Memory) -> Result<(), SimError> {
         let Some(&address) = self.addresses.get(v.name) else { return Ok(()) };
-        memory.fill(address, v.size(), 0)?;
+        memory.zero(address, v.size())?;
         let size = u64::from(v.ty.size());
         for (init, at) in v.init.iter().zip((0..v.size()).step_by(size as usize)) {
             let value = self.value(v, init)?;
