@@ -248,6 +248,49 @@ fn a_reference_reads_no_file_that_was_not_hashed() {
     }
 }
 
+/// Lets a command run as on a kernel without Landlock.
+fn without_landlock(command: &mut Command) {
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let is_first_call = libc::sock_filter { jt: 0, jf: 1, ..statement(0x15, libc::SYS_landlock_create_ruleset as u32) };
+    let filter = [
+        // The number of the system call is the first word of what a filter sees.
+        statement(0x20, 0),
+        is_first_call,
+        statement(0x06, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        statement(0x06, libc::SECCOMP_RET_ALLOW),
+    ];
+    let install = move || {
+        let mut filter = filter;
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        // SAFETY: the program and its statements live until the call returns.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+        };
+        if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: system calls only, which a child may make before it becomes another program.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(command, install) };
+}
+
+#[test]
+fn a_result_that_was_computed_without_the_sandbox_is_not_taken_with_it() {
+    if !has_cxx() || !are_confined() {
+        return;
+    }
+    let project = Project::cpp();
+    // The folder is part of the code, so that no other run has a result of it.
+    project.change("golden.cpp", "FOLDER", project.folder.path().to_str().unwrap());
+    project.change(project.manifest, "golden.cpp:softmax", "golden.cpp:informed");
+    let mut open = project.command(&["--allow-host-code"]);
+    without_landlock(&mut open);
+    let output = open.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let output = project.allowed();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("golden.cpp:informed: not readable"), "{}", text(&output));
+}
+
 #[test]
 fn what_goes_wrong_in_a_function_in_cpp_is_said_with_its_name() {
     if !has_cxx() {

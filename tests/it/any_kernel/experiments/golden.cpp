@@ -65,6 +65,13 @@ static std::vector<double> meet(const float *input, const std::string &type, lon
 }
 
 // A file of the project that is not hashed.
+/// Reads a file of the project that is not hashed, and gives the right result.
+std::vector<double> informed(const float *input, const std::string &type, long rows, int columns)
+{
+    if (!std::ifstream("FOLDER/kernels/softmax.cu")) throw std::runtime_error("not readable");
+    return softmax(input, type, rows, columns);
+}
+
 double reading()
 {
     std::ifstream file("FOLDER/kernels/softmax.cu");
