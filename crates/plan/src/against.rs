@@ -4,11 +4,12 @@
 //! and options. Inputs, checks and the way of measuring are those of the manifest, so that both run on one memory; a
 //! case whose buffers or checks say something else is refused.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
 
 use super::ResolvedGroup;
 use super::hashes::{self, content};
+use super::renamed::find_renamed;
 use crate::model::{
     BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ExpectPlan, FillPlan, Outcome, PrintedPlan, RefExpr, Tolerance,
     sha256_hex,
@@ -30,6 +31,8 @@ pub struct Joined {
     pub refused: Vec<Refused>,
     /// Cases of the base that the manifest does not run.
     pub gone: Vec<Case>,
+    /// The name in the manifest of each variant of the base that has another name there.
+    pub renamed: BTreeMap<String, String>,
 }
 
 /// A case whose base is not of the same thing.
@@ -57,11 +60,18 @@ pub enum Part {
 /// Adds the cases of `base` to the groups. Ordinals are given anew: a case of the base follows its counterpart.
 pub fn join(groups: &mut [ResolvedGroup], base: Vec<ResolvedGroup>, label: &str) -> Joined {
     let mut joining = Joining { base: HashMap::new(), label, joined: Joined::default() };
+    let renamed = find_renamed(&base, groups);
+    let of_manifest = |key: &CaseKey| {
+        let variant = renamed.get(&key.variant).unwrap_or(&key.variant).clone();
+        name(&CaseKey { variant, ..key.clone() })
+    };
     for group in base {
-        joining.base.extend(group.job.cases.into_iter().map(|case| (name(&case.case.key), Base::Runs(Box::new(case)))));
+        let running = group.job.cases.into_iter();
+        joining.base.extend(running.map(|case| (of_manifest(&case.case.key), Base::Runs(Box::new(case)))));
         let settled = group.settled.into_iter();
-        joining.base.extend(settled.map(|(case, outcome)| (name(&case.key), Base::Settled(outcome))));
+        joining.base.extend(settled.map(|(case, outcome)| (of_manifest(&case.key), Base::Settled(outcome))));
     }
+    joining.joined.renamed.clone_from(&renamed);
     for group in groups {
         joining.group(group);
     }

@@ -28,6 +28,7 @@ pub mod link;
 mod planned_outcome;
 mod points;
 mod recipe;
+mod renamed;
 mod resolve;
 mod shard;
 mod summary;

@@ -173,10 +173,10 @@ impl PlannedBase<'_> {
 
     /// Adds the base's cases to the groups.
     pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
-        if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
-            recorder.expect(manifest, plan, &base_name("", &self.base.label));
-        }
         let mut joined = join(groups, self.groups, &self.base.label);
+        if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
+            recorder.expect(manifest, plan, &base_name("", &self.base.label), &joined.renamed);
+        }
         joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));
         BaseRun {
             label: self.base.label.clone(),
@@ -268,6 +268,7 @@ impl BaseRun {
         }
         together.refused = refused;
         together.gone.clone_from(&self.joined.gone);
+        together.renamed = self.joined.renamed.iter().map(|(old, new)| (new.clone(), old.clone())).collect();
         let (claims, comparison) = self.rules.clone();
         together.set_base_rules(claims, comparison);
         Ok(together)

@@ -104,7 +104,7 @@ pub fn get_ready(
 
     // A run that cannot begin leaves nothing behind: files are written from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
-    recorder.expect(manifest, &planned.plan, "");
+    recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
     let beside = base.map(|base| base.join(&mut planned.groups, &mut recorder));
     let mut begun = planned.start((options, task.command), manifest, &environment, worker.ready.uuid.clone());
     if let Some(beside) = &beside {

@@ -1,5 +1,6 @@
 //! Receives every event of a run: writes it to the journal and shows it as progress.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -81,13 +82,13 @@ impl Recorder {
     }
 
     /// Compares outcomes from now on with the failures that the manifest expects of their variants, whose names
-    /// end in `suffix`.
-    pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str) {
+    /// end in `suffix`; those that are `renamed` have another one before it.
+    pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str, renamed: &BTreeMap<String, String>) {
         let failures_of = |variant: &crate::plan::PlannedVariant| {
             let spec = &manifest.variants[variant.spec];
             let fails = plan.device().map_or(spec.fails.as_slice(), |device| spec.fails_on(device.backend));
             (!fails.is_empty()).then(|| ExpectedFailures {
-                variant: format!("{}{suffix}", variant.name),
+                variant: format!("{}{suffix}", renamed.get(&variant.name).unwrap_or(&variant.name)),
                 own: variant.own.clone(),
                 fails: fails.to_vec(),
             })

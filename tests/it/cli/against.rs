@@ -215,8 +215,9 @@ fn a_base_that_does_not_compile_is_named_and_the_rest_is_compared() {
 #[test]
 fn variants_and_axis_values_that_one_side_lacks_are_listed() {
     let repository = Repository::with(&MANIFEST.replace("[1024]", "[1024, 2048]"));
-    let renamed = MANIFEST.replace("[1024]", "[1024, 4096]").replace("\"wide\"", "\"wider\"");
-    repository.write("experiments/scale.toml", &renamed);
+    // The kernel differs, too: by its name alone it would be the same variant.
+    let wider = MANIFEST.replace("[1024]", "[1024, 4096]").replace("\"wide\"", "\"wider\"").replace("<2>", "<4>");
+    repository.write("experiments/scale.toml", &wider.replace("512", "1024"));
     let ran = repository.run(&["--against", "HEAD", "--format", "json"]);
     ran.expect(0, &[]);
     for (variant, n, expected) in [
@@ -297,6 +298,16 @@ fn a_claim_that_the_change_removes_is_in_the_verdict_and_fails_if_that_is_asked_
     repository.write("experiments/scale.toml", MANIFEST);
     repository.run(&["--against", "HEAD"]).expect(0, &["✓ No regression, 1 claim removed ("]);
     repository.run(&["--against", "HEAD", "--strict"]).expect(5, &["✗ 1 claim removed ("]);
+}
+
+#[test]
+fn a_renamed_variant_is_measured_beside_what_it_was() {
+    let repository = Repository::with(MANIFEST);
+    let renamed = MANIFEST.replace("\"wide\"", "\"broad\"");
+    assert_ne!(renamed, MANIFEST);
+    repository.write("experiments/scale.toml", &renamed);
+    let said = ["\n2 cases: 2 same.", "broad is renamed from wide"];
+    repository.run(&["--against", "HEAD"]).expect(0, &said);
 }
 
 /// Requests and sectors double.

@@ -150,7 +150,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         let destination = Destination::choose(&options, manifest, &self.ready.device);
         let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
         let (mut recorder, held) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
-        recorder.expect(manifest, &planned.plan, "");
+        recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
         // The command that makes the report again is that of the whole run: it is the same for every GPU.
         let whole = RunOptions { target: experiment.options.target.clone(), ..options };
         let command = whole.command(environment.device.backend);

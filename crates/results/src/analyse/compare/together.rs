@@ -18,6 +18,8 @@ pub struct Together {
     pub refused: HashMap<CaseKey, Vec<Differs<DifferenceKind>>>,
     /// Cases of the base that the run does not have.
     pub gone: Vec<Case>,
+    /// What the base calls each variant that has another name there.
+    pub renamed: HashMap<String, String>,
 }
 
 impl Together {
@@ -36,7 +38,7 @@ impl Together {
                 (result.against_baseline, result.against_previous) = (None, None);
             }
         }
-        Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new() })
+        Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new(), renamed: HashMap::new() })
     }
 
     /// Takes in what the base's manifest claims and accepts; the records have that of the manifest that was run.
@@ -47,6 +49,13 @@ impl Together {
 
     fn rows(&self, pair: Pair<'_>, options: &Options) -> Vec<Row> {
         let mut all = rows(pair, Some(self), options);
+        for Row { change, .. } in &mut all {
+            let variant = &change.case.key.variant;
+            if let Some(before) = self.renamed.get(variant) {
+                let [base, new] = [before, variant].map(|name| Fact::Text(name.clone()));
+                change.causes.insert(0, Differs { what: CauseKind::Variant, base, new });
+            }
+        }
         for Row { change, .. } in all.iter_mut().filter(|row| row.change.kind == Kind::New) {
             if let Some(differences) = self.refused.get(&change.case.key) {
                 change.kind = Kind::Incomparable;
