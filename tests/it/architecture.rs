@@ -21,7 +21,20 @@ const PROGRESS_FLOORS: Floors = &[("log", &["format", "progress"]), ("progress",
 const EXECUTE_FLOORS: Floors = &[
     (
         "execute",
-        &["atomic", "backend", "cpp", "expr", "host_lock", "npy", "programs", "regular", "sandbox", "stats", "model"],
+        &[
+            "atomic",
+            "backend",
+            "cpp",
+            "expr",
+            "format",
+            "host_lock",
+            "npy",
+            "programs",
+            "regular",
+            "sandbox",
+            "stats",
+            "model",
+        ],
     ),
     ("machine", &["atomic", "backend", "stats", "model"]),
 ];

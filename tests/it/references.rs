@@ -292,6 +292,18 @@ fn a_result_that_was_computed_without_the_sandbox_is_not_taken_with_it() {
 }
 
 #[test]
+fn a_function_gets_no_more_memory_than_the_host_can_spare() {
+    if !has_cxx() {
+        return;
+    }
+    let (code, said) = Project::cpp().with("greedy");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("golden.cpp:greedy: std::bad_alloc; it may use "), "{said}");
+    let (code, said) = Project::cpp().with("talkative");
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
 fn what_goes_wrong_in_a_function_in_cpp_is_said_with_its_name() {
     if !has_cxx() {
         return;

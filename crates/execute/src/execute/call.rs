@@ -2,11 +2,15 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use crate::backend::host_memory;
+use crate::format::bytes;
 use crate::model::{ElementType, FunctionPlan};
 use crate::sandbox;
 
@@ -82,13 +86,17 @@ pub fn finish(
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = sandbox::spawn(command, bounds.readable, bounds.folder)
         .map_err(|e| format!("cannot start `{}`: {e}", program.display()))?;
+    let most = most_bytes();
+    limit(&child, most);
     // On a thread, since a child may stop reading. If it ends early, its error is reported below.
     let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
     std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
     let errors = child.stderr.take().map(|mut stderr| {
         std::thread::spawn(move || {
             let mut text = Vec::new();
-            let _ = stderr.read_to_end(&mut text);
+            let _ = stderr.by_ref().take(LONGEST_ERRORS).read_to_end(&mut text);
+            // The child would wait for a reader.
+            let _ = std::io::copy(&mut stderr, &mut std::io::sink());
             String::from_utf8_lossy(&text).into_owned()
         })
     });
@@ -112,7 +120,33 @@ pub fn finish(
     }
     let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
     let errors = if errors.trim().is_empty() { format!("it ended with {status}") } else { errors };
-    Ok(Err(errors))
+    let is_at_limit = OF_LIMITS.iter().any(|message| errors.contains(message));
+    let hint = || format!("; it may use {} of memory, as much as the host can spare, and write as much", bytes(most));
+    Ok(Err(if is_at_limit { errors.trim_end().to_owned() + &hint() } else { errors }))
+}
+
+/// What programs say when they get no more memory, or their file gets too long.
+const OF_LIMITS: [&str; 4] = ["std::bad_alloc", "MemoryError", "Cannot allocate memory", "File too large"];
+
+/// How much of what a child writes to its standard error is kept, in bytes.
+const LONGEST_ERRORS: u64 = 1 << 20;
+
+/// The least limit, in bytes: libraries reserve more than they use.
+const LEAST_LIMIT: u64 = 4 << 30;
+
+/// Returns how many bytes of memory a child may have, and how long a file that it writes may be: what the host can
+/// spare, since the result must fit into its memory, too.
+fn most_bytes() -> u64 {
+    host_memory::limit().unwrap_or(LEAST_LIMIT).max(LEAST_LIMIT)
+}
+
+/// Limits a child, and has the system end it before others if memory runs out. It runs even if the system refuses.
+fn limit(child: &Child, most: u64) {
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+    for resource in [Resource::Data, Resource::Fsize] {
+        let _ = prlimit(Some(pid), resource, Rlimit { current: Some(most), maximum: Some(most) });
+    }
+    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
 }
 
 /// The last line of an error that is not blank.
