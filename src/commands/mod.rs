@@ -10,6 +10,7 @@ mod repeat;
 mod session;
 mod version;
 
+mod cancel;
 mod check;
 mod collect;
 mod compare;
@@ -21,6 +22,7 @@ mod history;
 mod import;
 mod init;
 mod list;
+mod logs;
 mod man;
 mod merge;
 mod plan;
@@ -70,6 +72,8 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Merge(args) => merge::run(args, console),
         Command::Submit(args) => submit::run(args, console),
         Command::Status(args) => status::run(args, console),
+        Command::Logs(args) => logs::run(args, console),
+        Command::Cancel(args) => cancel::run(args, console),
         Command::Collect(args) => collect::run(args, console),
         Command::Task(args) => task::run(args, console),
         Command::Devices(args) => devices::run(args, console),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::cli::StatusArgs;
 use super::{Console, Exit, Failure};
+use crate::cluster::scheduler::QueueError;
 use crate::cluster::{self, Job, JobError, Known, ShardStatus, State, Submission};
 use crate::format::plural;
 
@@ -26,18 +27,39 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
 
 /// Returns the state of every shard. Asks the scheduler if its last answer is old.
 pub fn shards(dir: &Path, job: &Job, submissions: &[Submission], console: &mut Console) -> Vec<ShardStatus> {
-    let mut known = Known::read(dir);
-    let shards = cluster::status(dir, job, submissions, &known);
-    let is_open = shards.iter().any(|shard| shard.state != State::Done);
-    let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else { return shards };
-    let jobs: Vec<String> = submissions.iter().flat_map(|s| s.arrays.iter().map(|array| array.id.clone())).collect();
-    if jobs.is_empty() {
-        return shards;
+    let (shards, silence) = look(dir, job, submissions, console);
+    if let Some(error) = silence {
+        console.say(&format!("warning: the scheduler does not answer ({error})"));
     }
+    shards
+}
+
+/// Returns the users who submitted.
+pub fn users(submissions: &[Submission]) -> Vec<u32> {
     let mut users: Vec<u32> = submissions.iter().filter_map(|submission| submission.user).collect();
     users.sort_unstable();
     users.dedup();
-    match queue.ask(&jobs, &users) {
+    users
+}
+
+/// Returns the state of every shard, and why the scheduler did not answer if it was asked in vain.
+pub fn look(
+    dir: &Path,
+    job: &Job,
+    submissions: &[Submission],
+    console: &mut Console,
+) -> (Vec<ShardStatus>, Option<QueueError>) {
+    let mut known = Known::read(dir);
+    let shards = cluster::status(dir, job, submissions, &known);
+    let is_open = shards.iter().any(|shard| shard.state != State::Done);
+    let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else {
+        return (shards, None);
+    };
+    let jobs: Vec<String> = submissions.iter().flat_map(|s| s.arrays.iter().map(|array| array.id.clone())).collect();
+    if jobs.is_empty() {
+        return (shards, None);
+    }
+    match queue.ask(&jobs, &users(submissions)) {
         Ok(answer) => {
             if let Some(error) = &answer.gap {
                 console.say(&format!("warning: the scheduler's accounts do not answer ({error})"));
@@ -48,9 +70,9 @@ pub fn shards(dir: &Path, job: &Job, submissions: &[Submission], console: &mut C
                 console.say(&format!("warning: the scheduler's answer is not kept: {error}"));
             }
         }
-        Err(error) => console.say(&format!("warning: the scheduler does not answer ({error})")),
+        Err(error) => return (shards, Some(error)),
     }
-    cluster::status(dir, job, submissions, &known)
+    (cluster::status(dir, job, submissions, &known), None)
 }
 
 /// Counts the shards by state: `job reduce-1f3a: 40 shards: 30 done, 10 queued`.

@@ -3,6 +3,7 @@
 mod ahead;
 mod describe;
 mod outdated;
+mod rerun;
 mod send;
 mod wait;
 
@@ -25,11 +26,20 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
         let ahead = ahead::compile(args, &manifests, &described, console)?;
         outdated::mark(dir, job, &manifests, &ahead, earlier.len() as u32)?;
     }
-    let missing = missing(dir, job, &earlier, console);
+    let missing = if args.sending.rerun.is_empty() {
+        missing(dir, job, &earlier, console)
+    } else {
+        let again = rerun::chosen(&args.sending.rerun, dir, job, &earlier, console)?;
+        if sends {
+            outdated::mark_again(dir, job, &again, earlier.len() as u32)?;
+        }
+        again
+    };
     if missing.is_empty() {
         let dir = dir.display();
+        let state = if args.sending.rerun.is_empty() { "missing" } else { "of that state" };
         console
-            .print(&format!("job {}: no shard is missing; `runner status {dir}` shows how far it is\n", job.name))?;
+            .print(&format!("job {}: no shard is {state}; `runner status {dir}` shows how far it is\n", job.name))?;
         return if args.sending.wait {
             wait::wait(&described.dir, args.out.as_deref(), console)
         } else {

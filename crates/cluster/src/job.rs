@@ -136,6 +136,9 @@ pub struct Submission {
     pub arrays: Vec<Array>,
     /// The scheduler's id of the job that collects the results.
     pub collect: Option<String>,
+    /// The time at which its tasks were cancelled: RFC 3339, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<String>,
 }
 
 /// A job array of the scheduler.
@@ -364,6 +367,7 @@ mod tests {
             tasks: Vec::new(),
             arrays: vec![array("70", 0, 1000), array("71", 1000, 5)],
             collect: None,
+            cancelled: None,
         };
         assert_eq!(submission.id_of(999).as_deref(), Some("70_999"));
         assert_eq!(submission.id_of(1004).as_deref(), Some("71_4"));

@@ -25,6 +25,6 @@ pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve
 pub use log::{TaskEvent, TaskLog};
 pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
-pub use shards::{finished_journal, is_done, mark_outdated, next_attempt};
+pub use shards::{Outdated, finished_journal, is_done, mark_outdated, next_attempt};
 pub use status::{ShardStatus, State, status};
 pub use view::{Known, user};

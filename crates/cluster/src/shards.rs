@@ -12,8 +12,19 @@ use crate::atomic::{self, WriteError};
 use crate::journal::{self, JOURNAL_FILE};
 use crate::regular;
 
-/// Marks an attempt whose results no longer apply; its content is the number of submissions before that was found out.
+/// Marks an attempt whose results no longer apply; its content is the number of submissions before that was found out,
+/// followed by [`RERUN`] if the shard is to be run again from its beginning.
 const OUTDATED: &str = "outdated";
+const RERUN: &str = " rerun";
+
+/// Why the results of an attempt no longer apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outdated {
+    /// How many submissions there were then.
+    pub submissions: u32,
+    /// Whether the user wants them to be found again, though nothing has changed.
+    pub is_rerun: bool,
+}
 
 /// Whether an attempt in the folder of a shard ended with every case run, and its results still apply.
 pub fn is_done(folder: &Path) -> bool {
@@ -26,18 +37,25 @@ pub fn finished_journal(folder: &Path) -> Option<PathBuf> {
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| journal::is_complete(journal))
 }
 
-/// Notes that the results in a journal no longer apply; they were found by one of the first `submissions`.
-pub fn mark_outdated(journal: &Path, submissions: u32) -> Result<(), WriteError> {
-    atomic::write(&journal.with_file_name(OUTDATED), submissions.to_string().as_bytes())
+/// Notes that the results in a journal no longer apply.
+pub fn mark_outdated(journal: &Path, mark: Outdated) -> Result<(), WriteError> {
+    let text = mark.submissions.to_string() + if mark.is_rerun { RERUN } else { "" };
+    atomic::write(&journal.with_file_name(OUTDATED), text.as_bytes())
 }
 
-/// Returns how many submissions there were when the last results of a shard were found not to apply any more.
-pub fn outdated_by(folder: &Path) -> Option<u32> {
-    let last = attempts(folder).pop()?;
-    regular::read_text(&last.join(OUTDATED)).ok()?.parse().ok()
+/// Returns why the last results of a shard do not apply any more, if so.
+pub fn outdated(folder: &Path) -> Option<Outdated> {
+    read_mark(&attempts(folder).pop()?)
 }
 
-/// Creates the folder of a new attempt, with a copy of the last journal.
+fn read_mark(attempt: &Path) -> Option<Outdated> {
+    let text = regular::read_text(&attempt.join(OUTDATED)).ok()?;
+    let number = text.strip_suffix(RERUN);
+    let submissions = number.unwrap_or(&text).parse().ok()?;
+    Some(Outdated { submissions, is_rerun: number.is_some() })
+}
+
+/// Creates the folder of a new attempt, with a copy of the last journal unless the shard is to be run again.
 pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let earlier = attempts(folder);
@@ -51,7 +69,8 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
             Err(error) => return Err(error),
         }
     };
-    if let Some(last) = last {
+    let continues = |journal: &PathBuf| !journal.parent().and_then(read_mark).is_some_and(|mark| mark.is_rerun);
+    if let Some(last) = last.filter(continues) {
         fs::copy(last, attempt.join(JOURNAL_FILE))?;
     }
     Ok(attempt)
@@ -87,5 +106,24 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(fs::read_to_string(second.join(JOURNAL_FILE)).unwrap(), "one\n");
         assert!(!is_done(&folder), "neither is a journal of a complete run");
+    }
+
+    #[test]
+    fn a_rerun_begins_without_the_results_and_continues_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = next_attempt(dir.path()).unwrap().join(JOURNAL_FILE);
+        fs::write(&first, "one\n").unwrap();
+        let mark = Outdated { submissions: 2, is_rerun: true };
+        mark_outdated(&first, mark).unwrap();
+        assert_eq!(outdated(dir.path()), Some(mark));
+        let second = next_attempt(dir.path()).unwrap().join(JOURNAL_FILE);
+        assert!(!second.exists() && first.exists());
+        fs::write(&second, "two\n").unwrap();
+        let third = next_attempt(dir.path()).unwrap().join(JOURNAL_FILE);
+        assert_eq!(fs::read_to_string(third).unwrap(), "two\n");
+        // A change of the code lets what has not changed be taken over.
+        let change = Outdated { submissions: 3, is_rerun: false };
+        mark_outdated(&second, change).unwrap();
+        assert_eq!(read_mark(second.parent().unwrap()), Some(change));
     }
 }

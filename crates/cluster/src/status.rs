@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use super::log::Attempt;
 use super::scheduler::{Outcome, Queue};
-use super::shards::outdated_by;
+use super::shards::{Outdated, outdated};
 use super::view::{Known, Sighting};
 use super::{Job, Submission, TaskEvent, TaskLog, Work, is_done};
 
@@ -68,18 +68,17 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         let task = tasks.get(&work).copied();
         let id = task.and_then(|(submission, task)| submission.id_of(task));
         let folder = job.folder(dir, work);
-        let is_outdated = || {
-            let last = task.map(|(submission, _)| submission.number);
-            outdated_by(&folder).is_some_and(|submissions| last.is_none_or(|last| last <= submissions))
-        };
+        let last = task.map(|(submission, _)| submission.number);
+        let applies_not = |mark: &Outdated| last.is_none_or(|last| last <= mark.submissions);
         let (state, why) = if is_done(&folder) {
             (State::Done, String::new())
-        } else if is_outdated() {
-            (State::Outdated, "code or inputs have changed".to_owned())
+        } else if let Some(mark) = outdated(&folder).filter(applies_not) {
+            let why = if mark.is_rerun { "it is to be run again" } else { "code or inputs have changed" };
+            (State::Outdated, why.to_owned())
         } else {
             match (task, queue, &id) {
                 (Some((submission, task)), None, _) => {
-                    explain_by_log(&TaskLog::new(dir, submission.number, task).read())
+                    explain_by_log(submission, &TaskLog::new(dir, submission.number, task).read())
                 }
                 (Some((submission, task)), Some(queue), Some(id)) => {
                     let log = TaskLog::new(dir, submission.number, task).read();
@@ -136,6 +135,10 @@ fn explain(
             (State::Queued, "not seen by the scheduler yet".to_owned(), "unknown to the scheduler".to_owned())
         }
     };
+    let stopped = matches!(own.map(|line| &line.event), Some(TaskEvent::Stopped { .. }));
+    if submission.cancelled.as_deref().is_some_and(|time| stopped || seconds(time) >= at) {
+        return (State::Failed, "cancelled".to_owned());
+    }
     // A user may not see the tasks of others, so that only the answer to the user who submitted can lack a task.
     let Some(view) = known.view_of(submission.user).filter(|view| view.answered > at) else { return (state, why) };
     if view.has_others(id) {
@@ -155,7 +158,13 @@ fn seconds(time: &str) -> u64 {
 }
 
 /// Explains the state of a shard by its log, for a scheduler that is not asked.
-fn explain_by_log(log: &[Attempt]) -> (State, String) {
+fn explain_by_log(submission: &Submission, log: &[Attempt]) -> (State, String) {
+    let is_open_at = |at: u64| {
+        log.last().is_none_or(|line| matches!(line.event, TaskEvent::Started { .. }) && at >= seconds(&line.at))
+    };
+    if submission.cancelled.as_deref().map(seconds).is_some_and(is_open_at) {
+        return (State::Failed, "cancelled".to_owned());
+    }
     match log.last().map(|attempt| &attempt.event) {
         None => (State::Queued, "it has not begun".to_owned()),
         Some(TaskEvent::Started { node, .. }) => (State::Running, format!("on {node}, unless it was killed")),
@@ -218,6 +227,7 @@ mod tests {
             tasks: Vec::new(),
             arrays: Vec::new(),
             collect: None,
+            cancelled: None,
         };
         let known = Known::new(USER, views.iter().cloned());
         explain((SchedulerKind::Slurm.queue().unwrap(), &known), &submission, "7_0", log)

@@ -83,6 +83,11 @@ impl Known {
         self.own.tasks.extend(answer.tasks.into_iter().map(|(id, seen)| (id, Sighting { at, seen })));
     }
 
+    /// Lets the scheduler be asked again at the next look.
+    pub fn expire(&mut self) {
+        self.own.asked = 0;
+    }
+
     /// Keeps this user's view in `dir`.
     pub fn write(&self, dir: &Path) -> Result<(), JobError> {
         write_json(&dir.join(format!("scheduler-{}.json", self.own.user)), &self.own)

@@ -63,7 +63,7 @@ pub struct VerdictArgs {
 }
 
 /// Whether tasks are submitted and waited for.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct SendingArgs {
     /// Print the batch scripts and the commands that submit them; write and submit nothing.
     #[arg(long)]
@@ -71,6 +71,34 @@ pub struct SendingArgs {
     /// Wait until every task has ended, collect the results, and exit as `runner collect` does.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
+    /// Run only these shards, also if they have results: `failed`, `lost`, `all`, or a shard as `runner status` names it,
+    /// such as `3/40` or `reduce 3/40`; may be repeated.
+    #[arg(long, value_name = "SHARD")]
+    pub rerun: Vec<Rerun>,
+}
+
+/// Which shards are run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rerun {
+    /// Those whose task ended without all results.
+    Failed,
+    /// Those whose task the scheduler does not know.
+    Lost,
+    /// Every shard of the job.
+    All,
+    /// The shard with this name.
+    Shard(String),
+}
+
+impl From<&str> for Rerun {
+    fn from(text: &str) -> Self {
+        match text {
+            "failed" => Self::Failed,
+            "lost" => Self::Lost,
+            "all" => Self::All,
+            other => Self::Shard(other.to_owned()),
+        }
+    }
 }
 
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
@@ -137,6 +165,23 @@ pub struct StatusArgs {
     /// Folder of the job, as `runner submit` prints it.
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct CancelArgs {
+    /// Folder of the job, as `runner submit` prints it.
+    #[arg(value_name = "JOB")]
+    pub job: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// Folder of the job, as `runner submit` prints it.
+    #[arg(value_name = "JOB")]
+    pub job: PathBuf,
+    /// Task as `runner status` names it, such as `1234_7`, or the id of the collecting job [default: the last line of each].
+    #[arg(value_name = "TASK")]
+    pub task: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ mod run;
 mod trust;
 
 pub use cases::Narrowing;
-pub use cluster::{CollectArgs, StatusArgs, SubmitArgs, TaskArgs};
+pub use cluster::{CancelArgs, CollectArgs, LogsArgs, Rerun, StatusArgs, SubmitArgs, TaskArgs};
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
 pub use kernels::{CiService, ImportArgs, ImportFrom, InitArgs, KernelArgs, TritonArgs, TryArgs};
@@ -132,6 +132,10 @@ pub enum Command {
     Submit(Box<SubmitArgs>),
     /// Show a job's progress.
     Status(StatusArgs),
+    /// Show what the tasks of a job have printed.
+    Logs(LogsArgs),
+    /// Cancel the tasks of a job.
+    Cancel(CancelArgs),
     /// Make the report of a submitted job.
     Collect(CollectArgs),
     /// List the GPUs and their properties.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::ahead::CompiledKernels;
-use crate::cluster::{Job, finished_journal, mark_outdated};
+use crate::cluster::{Job, Outdated, Work, finished_journal, mark_outdated};
 use crate::commands::Failure;
 use crate::experiment::Manifest;
 use crate::journal::{self, Contents, History};
@@ -27,9 +27,20 @@ pub fn mark(
             // A task that continues a damaged journal reports it.
             let Ok(history) = journal::read(&path).and_then(Contents::into_history) else { continue };
             if differ(&history, &hashes) {
-                mark_outdated(&path, submissions).map_err(|error| Failure::environment(error.to_string()))?;
+                mark_outdated(&path, Outdated { submissions, is_rerun: false })
+                    .map_err(|error| Failure::environment(error.to_string()))?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Marks the finished shards among `again`, which are to be run again. Their results stay in reports until there are new
+/// ones.
+pub fn mark_again(dir: &Path, job: &Job, again: &[Work], submissions: u32) -> Result<(), Failure> {
+    for journal in again.iter().filter_map(|work| finished_journal(&job.folder(dir, *work))) {
+        mark_outdated(&journal, Outdated { submissions, is_rerun: true })
+            .map_err(|error| Failure::environment(error.to_string()))?;
     }
     Ok(())
 }

@@ -42,7 +42,8 @@ pub fn send(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: 
         atomic::write(&script.path, script.text.as_bytes()).map_err(failed)?;
     }
     let submitted = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
-    let mut submission = Submission { number, user: Some(user()), submitted, tasks, arrays: Vec::new(), collect: None };
+    let mut submission =
+        Submission { number, user: Some(user()), submitted, tasks, arrays: Vec::new(), collect: None, cancelled: None };
     // The tasks read it, and each id is kept as soon as there is one.
     submission.write(dir).map_err(failed)?;
     let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;

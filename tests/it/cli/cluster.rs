@@ -39,6 +39,10 @@ else
 fi
 echo "$id"
 "#;
+/// Accepts arrays that never start.
+const ACCEPTS: &str = r#"#!/bin/bash
+id=$(($(cat "$0.id" 2>/dev/null || echo 0) + 1)) && echo "$id" | tee "$0.id"
+"#;
 const SCONTROL: &str = r#"#!/bin/bash
 echo "$*" >>"$(dirname "$0")/scontrol.args"
 [ "$1" != show ] || echo "MaxArraySize            = 3"
@@ -47,6 +51,11 @@ const SQUEUE: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 [ ! -e "$here/squeue.fails" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1; }
 cat "$here/squeue.says" 2>/dev/null || true
+"#;
+/// Lets the controller forget every task.
+const SCANCEL: &str = r#"#!/bin/bash
+echo "$*" >>"$(dirname "$0")/scancel.args"
+rm "$(dirname "$0")/squeue.says"
 "#;
 /// Knows no `--array`, as that of Slurm 22.05.
 const SACCT: &str = r#"#!/bin/bash
@@ -64,7 +73,9 @@ fn project(manifest: &str) -> TempDir {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    for (name, text) in [("sbatch", SBATCH), ("scontrol", SCONTROL), ("squeue", SQUEUE), ("sacct", SACCT)] {
+    let programs =
+        [("sbatch", SBATCH), ("scontrol", SCONTROL), ("scancel", SCANCEL), ("squeue", SQUEUE), ("sacct", SACCT)];
+    for (name, text) in programs {
         let path = dir.path().join("slurm").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
@@ -136,11 +147,7 @@ fn age(dir: &Path) {
 fn only_what_the_scheduler_answers_makes_a_task_lost() {
     let dir = project("experiments/scale.toml");
     let slurm = |file: &str| dir.path().join("slurm").join(file);
-    fs::write(
-        slurm("sbatch"),
-        "#!/bin/sh\nn=$(cat \"$0.id\" 2>/dev/null || echo 0)\necho $((n + 1)) | tee \"$0.id\"\n",
-    )
-    .unwrap();
+    fs::write(slurm("sbatch"), ACCEPTS).unwrap();
     submit(dir.path(), "experiments/scale.toml", &[], 0);
     // Eight tasks in arrays 1 to 3. They wait, are seen, and are gone a day later.
     let waits = "1_0|PENDING||Priority\n1_1|PENDING||Priority\n1_2|PENDING||Priority\n";
@@ -473,4 +480,98 @@ fn the_collecting_job_compares_with_a_revision() {
     // The counters of the simulator decide.
     let said = runner(dir.path(), &["collect", JOB], 4);
     assert!(said.contains("16 cases: 8 with more work counted, 8 same."), "{said}");
+}
+
+#[test]
+fn named_shards_run_again_and_until_then_their_results_stay() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    runner(dir.path(), &["run", manifest, "--backend", "sim", "--set", "n=256,512", "--out", "alone"], 0);
+    let refused = submit(dir.path(), manifest, &["--rerun", "all"], 2);
+    assert!(refused.contains("has no job yet"), "{refused}");
+    submit(dir.path(), manifest, &["--out", "reports/scale"], 0);
+    let (records, attempts) = (
+        |folder: &str| fs::read_to_string(dir.path().join(folder).join("records.jsonl")).unwrap(),
+        |shard: &str| fs::read_dir(dir.path().join(JOB).join("shards/scale").join(shard)).unwrap().count(),
+    );
+    let said = submit(dir.path(), manifest, &["--out", "reports/scale", "--rerun", "3/8", "--rerun", "scale 5/8"], 0);
+    assert!(said.contains("2 shards of 8 in 2 tasks"), "{said}");
+    assert_eq!([attempts("3-of-8"), attempts("4-of-8"), attempts("5-of-8")], [2, 1, 2]);
+    let journal = dir.path().join(JOB).join("shards/scale/3-of-8/attempt-0002/journal.jsonl");
+    assert_eq!(
+        fs::read_to_string(journal).unwrap().matches("\"run_started\"").count(),
+        1,
+        "it continued the first run"
+    );
+    assert!(records("alone") == records("reports/scale"), "a shard was counted twice");
+    assert!(submit(dir.path(), manifest, &["--rerun", "failed"], 0).contains("no shard is of that state"));
+    let refused = submit(dir.path(), manifest, &["--rerun", "9/8"], 2);
+    assert!(refused.contains("the job has no shard `9/8`"), "{refused}");
+
+    // The tasks of the next ones never start.
+    fs::write(dir.path().join("slurm/sbatch"), ACCEPTS.replace("echo 0", "echo 90")).unwrap();
+    submit(dir.path(), manifest, &["--rerun", "all"], 0);
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("8 shards: 8 queued"));
+    runner(dir.path(), &["merge", &format!("{JOB}/shards"), "--out", "kept"], 0);
+    assert!(records("alone") == records("kept"), "a result was lost");
+    let refused = submit(dir.path(), manifest, &["--rerun", "1/8"], 2);
+    assert!(refused.contains("scale 1/8 is queued and would run twice"), "{refused}");
+}
+
+#[test]
+fn a_cancelled_job_is_sent_again_by_the_same_command() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let slurm = |file: &str| dir.path().join("slurm").join(file);
+    fs::write(slurm("sbatch"), ACCEPTS).unwrap();
+    submit(dir.path(), manifest, &[], 0);
+    // Arrays 1 to 3 and the collecting job 4, of which array 2 has ended.
+    let tasks =
+        "1_0|RUNNING|n1|None\n1_1|PENDING||Priority\n2_0|FAILED|n1|None\n3_0|PENDING||Priority\n4|PENDING||None\n";
+    fs::write(slurm("squeue.says"), tasks).unwrap();
+    runner(dir.path(), &["status", JOB], 1);
+    fs::write(slurm("squeue.fails"), "").unwrap();
+    assert!(runner(dir.path(), &["cancel", JOB], 3).contains("nothing was cancelled: squeue failed"));
+    fs::remove_file(slurm("squeue.fails")).unwrap();
+    let said = runner(dir.path(), &["cancel", JOB], 0);
+    assert!(said.contains("cancelled 3 jobs of the scheduler: 1, 3, 4"), "{said}");
+    assert_eq!(fs::read_to_string(slurm("scancel.args")).unwrap(), "--quiet 1 3 4\n");
+    // The scheduler was asked less than a minute ago, and keeps no accounts.
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("8 shards: 8 failed") && said.contains("(task 1_0): cancelled"), "{said}");
+    assert!(runner(dir.path(), &["cancel", JOB], 0).contains("no task is queued or running"));
+    assert!(submit(dir.path(), manifest, &[], 0).contains("8 shards in 8 tasks"));
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("8 shards: 8 queued"));
+}
+
+#[test]
+fn tasks_of_a_scheduler_that_is_not_asked_are_cancelled_by_a_command() {
+    let manifest = "experiments/scale.toml";
+    let commands = [
+        ("pbs", "qselect -u \"$USER\" -N runner-job | xargs -r qdel"),
+        ("lsf", "bkill -J runner-job 0"),
+        ("flux", "flux jobs --no-header --format='{id}' --name=runner-job | xargs -r flux cancel"),
+    ];
+    for (scheduler, command) in commands {
+        let dir = project(manifest);
+        submit(dir.path(), manifest, &["--scheduler", scheduler], 0);
+        let said = runner(dir.path(), &["cancel", JOB], 0);
+        assert!(said.lines().any(|line| line == command), "{said}");
+        assert!(runner(dir.path(), &["status", JOB], 1).contains("8 failed"));
+        assert!(submit(dir.path(), manifest, &["--scheduler", scheduler], 0).contains("8 shards in 8 tasks"));
+    }
+}
+
+#[test]
+fn the_logs_of_a_job_are_listed_and_that_of_a_task_is_shown() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    submit(dir.path(), manifest, &[], 0);
+    assert!(runner(dir.path(), &["logs", JOB], 0).contains("logs has no logs"));
+    for (name, text) in [("task-1_1.out", "a\nkilled\n\n"), ("task-1_10.out", "b\n"), ("collect-4.out", "c\n")] {
+        fs::write(dir.path().join(JOB).join("logs").join(name), text).unwrap();
+    }
+    let said = runner(dir.path(), &["logs", JOB], 0);
+    let logs = format!("{JOB}/logs");
+    assert_eq!(said, format!("{logs}/collect-4.out: c\n{logs}/task-1_1.out: killed\n{logs}/task-1_10.out: b\n"));
+    assert_eq!(runner(dir.path(), &["logs", JOB, "1_1"], 0), "a\nkilled\n\n");
+    assert_eq!(runner(dir.path(), &["logs", JOB, "4"], 0), "c\n");
+    assert!(runner(dir.path(), &["logs", JOB, "7"], 2).contains("has no log of task `7`"));
 }

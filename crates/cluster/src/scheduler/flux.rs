@@ -10,9 +10,14 @@ impl Scheduler for Flux {
         &["image", "claim", "mount", "qos", "gres", "memory", "throttle", "requeues", "warning"]
     }
 
+    fn cancelling(&self, name: &str) -> String {
+        format!("flux jobs --no-header --format='{{id}}' --name={name} | xargs -r flux cancel")
+    }
+
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
         let settings = &part.job.settings;
         let mut words = vec!["flux".to_owned(), "submit".to_owned(), format!("--cc={}", part.range(0))];
+        words.push(format!("--job-name={}", part.name()));
         words.push(format!("--time-limit={}m", part.minutes()));
         words.extend(given([
             ("--queue=", settings.partition.clone()),

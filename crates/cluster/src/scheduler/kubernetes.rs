@@ -7,6 +7,9 @@ use super::{Part, Scheduler, Script, ScriptError, text};
 /// The exit code of a task that no other node can run either: its options or files are wrong.
 const USAGE: i32 = 2;
 
+/// The label of all parts of a job, by which they are cancelled.
+const LABEL: &str = "runner-job";
+
 #[derive(Debug)]
 pub struct Kubernetes;
 
@@ -17,6 +20,10 @@ impl Scheduler for Kubernetes {
 
     fn needs(&self) -> &'static [&'static str] {
         &["image", "claim", "mount"]
+    }
+
+    fn cancelling(&self, name: &str) -> String {
+        format!("kubectl delete jobs --selector={LABEL}={}", label(name))
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
@@ -44,7 +51,10 @@ impl Scheduler for Kubernetes {
         let value = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": { "name": label(&format!("{}-{}-{}", part.name(), part.number, part.first)) },
+            "metadata": {
+                "name": label(&format!("{}-{}-{}", part.name(), part.number, part.first)),
+                "labels": { LABEL: label(&part.name()) },
+            },
             "spec": {
                 "completionMode": "Indexed",
                 "completions": part.count,

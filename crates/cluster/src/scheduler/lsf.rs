@@ -14,6 +14,10 @@ impl Scheduler for Lsf {
         true
     }
 
+    fn cancelling(&self, name: &str) -> String {
+        format!("bkill -J {name} 0")
+    }
+
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
         let settings = &part.job.settings;
         let gpus = settings.gpus.as_deref().map(|gpus| match gpus.rsplit_once(':') {

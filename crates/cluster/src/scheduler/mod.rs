@@ -55,6 +55,9 @@ pub trait Scheduler {
     /// Returns the script that runs some tasks of a submission.
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError>;
 
+    /// Returns the command of a shell that cancels the tasks of all jobs with this name in the scheduler's lists.
+    fn cancelling(&self, name: &str) -> String;
+
     /// Returns how this program submits scripts and asks about tasks; `None` if the user does.
     fn queue(&self) -> Option<&'static dyn Queue> {
         None
@@ -74,6 +77,9 @@ pub trait Queue {
 
     /// Submits a script and returns the job's id.
     fn submit(&self, script: &Script) -> Result<String, QueueError>;
+
+    /// Cancels these jobs with all of their tasks.
+    fn cancel(&self, jobs: &[String]) -> Result<(), QueueError>;
 
     /// Returns what the scheduler knows of the tasks of these jobs, which these users have submitted.
     fn ask(&self, jobs: &[String], users: &[u32]) -> Result<Answer, QueueError>;
@@ -204,7 +210,7 @@ pub struct Part<'a> {
 impl Part<'_> {
     /// Returns the name in the scheduler's lists.
     fn name(&self) -> String {
-        format!("runner-{}", crate::file_names::slug(&self.job.name))
+        listed_name(self.job)
     }
 
     /// Returns the time limit in seconds.
@@ -276,6 +282,11 @@ impl Part<'_> {
              RUNNER_CACHE={cache}\n{command}\n"
         ))
     }
+}
+
+/// Returns the name of a job in the scheduler's lists, of lower-case letters, digits and dashes.
+pub fn listed_name(job: &Job) -> String {
+    format!("runner-{}", crate::file_names::slug(&job.name))
 }
 
 /// Returns lines that begin with a prefix, as options of the scheduler do.
@@ -401,7 +412,7 @@ mod tests {
     #[test]
     fn flux_gets_every_setting_that_it_has() {
         let script = script("flux", &format!("{ALL}gpus = '1'\nconstraint = 'h100'"), None);
-        let expected = "flux submit --cc=0-2 --time-limit=90m --queue=p --bank=a --requires=h100 --gpus-per-task=1 \
+        let expected = "flux submit --cc=0-2 --job-name=runner-reduce-1 --time-limit=90m --queue=p --bank=a --requires=h100 --gpus-per-task=1 \
                         --cores-per-task=4 --x=y bash";
         let (path, words) = script.words.split_last().unwrap();
         assert_eq!((words.join(" ").as_str(), path.as_str()), (expected, "/data/a job/task-2-100.sh"));

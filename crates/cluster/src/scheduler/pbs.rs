@@ -10,6 +10,10 @@ impl Scheduler for Pbs {
         &["image", "claim", "mount", "qos", "gres", "constraint", "requeues", "warning"]
     }
 
+    fn cancelling(&self, name: &str) -> String {
+        format!("qselect -u \"$USER\" -N {name} | xargs -r qdel")
+    }
+
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
         let settings = &part.job.settings;
         let minutes = part.minutes();

@@ -30,6 +30,10 @@ impl Scheduler for Slurm {
         true
     }
 
+    fn cancelling(&self, name: &str) -> String {
+        format!("scancel --me --name={name},{name}-collect")
+    }
+
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
         let settings = &part.job.settings;
         let mut options = options(part, &part.name(), part.minutes());
@@ -80,6 +84,11 @@ impl Queue for Slurm {
         let said = run(&words)?;
         // With several clusters, the cluster's name follows.
         Ok(said.trim().split(';').next().unwrap_or_default().to_owned())
+    }
+
+    fn cancel(&self, jobs: &[String]) -> Result<(), QueueError> {
+        let jobs = jobs.iter().map(String::as_str);
+        run(&["scancel", "--quiet"].into_iter().chain(jobs).collect::<Vec<_>>()).map(drop)
     }
 
     /// Jobs that ended some time ago are missing if Slurm keeps no accounts.

@@ -1,0 +1,62 @@
+//! Implements `runner cancel`, which ends the tasks of a job.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use super::cli::CancelArgs;
+use super::{Console, Exit, Failure, status};
+use crate::cluster::scheduler::{Outcome, QueueError, listed_name};
+use crate::cluster::{Job, JobError, Known, Submission};
+use crate::format::plural;
+use crate::model::calendar_time;
+
+pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let dir = args.job.as_path();
+    let failure = |error: JobError| Failure::environment(error.to_string());
+    let refused = |error: QueueError| Failure::environment(format!("nothing was cancelled: {error}"));
+    let job = Job::read(dir).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut submissions = Submission::all(dir, &job).map_err(failure)?;
+    let now = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
+    let Some(queue) = job.settings.scheduler.queue() else {
+        for submission in &mut submissions {
+            submission.cancelled = Some(now.clone());
+            submission.write(dir).map_err(failure)?;
+        }
+        console.print(&format!("{}\n", job.settings.scheduler.cancelling(&listed_name(&job))))?;
+        console.say("run this command to end the tasks; `runner submit` now counts those without results as cancelled");
+        return Ok(Exit::Success);
+    };
+    let all: Vec<String> = submissions.iter().flat_map(ids).collect();
+    let known = if all.is_empty() {
+        BTreeMap::default()
+    } else {
+        queue.ask(&all, &status::users(&submissions)).map_err(refused)?.tasks
+    };
+    let is_open = |job: &String| {
+        let is_its = |task: &String| task.split('_').next() == Some(job);
+        known.iter().any(|(task, seen)| is_its(task) && !matches!(queue.outcome(&seen.state), Outcome::Ended(_)))
+    };
+    let open: Vec<String> = all.into_iter().filter(is_open).collect();
+    if open.is_empty() {
+        console.print(&format!("job {}: no task is queued or running\n", job.name))?;
+        return Ok(Exit::Success);
+    }
+    queue.cancel(&open).map_err(|error| Failure::environment(error.to_string()))?;
+    for submission in &mut submissions {
+        if ids(submission).any(|id| open.contains(&id)) {
+            submission.cancelled = Some(now.clone());
+            submission.write(dir).map_err(failure)?;
+        }
+    }
+    let mut view = Known::read(dir);
+    view.expire();
+    view.write(dir).map_err(failure)?;
+    let count = plural(open.len() as u64, "job");
+    console.print(&format!("job {}: cancelled {count} of the scheduler: {}\n", job.name, open.join(", ")))?;
+    Ok(Exit::Success)
+}
+
+/// Returns the scheduler's jobs of a submission.
+fn ids(submission: &Submission) -> impl Iterator<Item = String> {
+    submission.arrays.iter().map(|array| array.id.clone()).chain(submission.collect.clone())
+}

@@ -1,0 +1,66 @@
+//! Chooses the shards that are run again.
+
+use std::path::Path;
+
+use crate::cluster::{Job, ShardStatus, State, Submission, Work};
+use crate::commands::cli::Rerun;
+use crate::commands::{Console, Failure, status};
+
+/// Returns the shards that the user has named, in order. What the scheduler still has is refused: it would run twice.
+pub fn chosen(
+    named: &[Rerun],
+    dir: &Path,
+    job: &Job,
+    earlier: &[Submission],
+    console: &mut Console,
+) -> Result<Vec<Work>, Failure> {
+    if earlier.is_empty() {
+        return Err(Failure::usage(format!("{} has no job yet: submit it without --rerun", dir.display())));
+    }
+    let shards = status::shards(dir, job, earlier, console);
+    let mut chosen: Vec<&ShardStatus> = Vec::new();
+    for rerun in named {
+        let found: Vec<_> = shards.iter().filter(|shard| is_meant(rerun, job, shard)).collect();
+        if let Rerun::Shard(name) = rerun {
+            match found.as_slice() {
+                [] => {
+                    return Err(Failure::usage(format!(
+                        "--rerun: the job has no shard `{name}`; `runner status {}` lists those without results",
+                        dir.display()
+                    )));
+                }
+                [_] => {}
+                [one, ..] => {
+                    let one = job.label(one.work);
+                    return Err(Failure::usage(format!(
+                        "--rerun: several experiments have a shard `{name}`: name it as in `{one}`"
+                    )));
+                }
+            }
+        }
+        chosen.extend(found);
+    }
+    // Without a queue, only the user knows whether a task that has begun was killed.
+    let is_open = |shard: &&&ShardStatus| matches!(shard.state, State::Queued | State::Running);
+    if let Some(open) = chosen.iter().find(is_open).filter(|_| job.settings.scheduler.queue().is_some()) {
+        return Err(Failure::usage(format!(
+            "--rerun: {} is {} and would run twice: wait, or end it with `runner cancel {}`",
+            job.label(open.work),
+            open.state,
+            dir.display()
+        )));
+    }
+    let mut work: Vec<Work> = chosen.into_iter().map(|shard| shard.work).collect();
+    work.sort_unstable();
+    work.dedup();
+    Ok(work)
+}
+
+fn is_meant(rerun: &Rerun, job: &Job, shard: &ShardStatus) -> bool {
+    match rerun {
+        Rerun::All => true,
+        Rerun::Failed => shard.state == State::Failed,
+        Rerun::Lost => shard.state == State::Lost,
+        Rerun::Shard(name) => *name == job.label(shard.work) || *name == shard.work.shard.to_string(),
+    }
+}
