@@ -4,11 +4,15 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Job, State, Submission, collected};
+use crate::cluster::{self, Job, Known, State, Submission, collected};
 use crate::commands::{Console, Exit, Failure, collect, status};
+use crate::format::seconds;
 
 /// How often the folder is looked at. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// The longest time between two questions to a scheduler that does not answer.
+const LONGEST_SILENCE: Duration = Duration::from_mins(5);
 
 /// How long the collecting job may take to start and end after the last task.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -16,12 +20,24 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// Waits until no shard is queued or running and the collecting job has ended, then collects: only one may write a
 /// report at a time. `out` is the folder of the reports.
 pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
-    let failure = |error: crate::cluster::JobError| Failure::environment(error.to_string());
+    let failure = |error: cluster::JobError| Failure::environment(error.to_string());
     let job = Job::read(dir).map_err(failure)?;
     let (mut last, mut ended) = (String::new(), None);
+    let (mut silence, mut asks_at) = (Duration::ZERO, Instant::now());
     loop {
         let submissions = Submission::all(dir, &job).map_err(failure)?;
-        let shards = status::shards(dir, &job, &submissions, console);
+        let shards = if Instant::now() < asks_at {
+            cluster::status(dir, &job, &submissions, &Known::read(dir))
+        } else {
+            let (shards, error) = status::look(dir, &job, &submissions, console);
+            silence = error.as_ref().map_or(Duration::ZERO, |_| longer(silence));
+            asks_at = Instant::now() + silence;
+            if let Some(error) = error {
+                let pause = seconds(silence.as_secs_f64());
+                console.say(&format!("the scheduler does not answer ({error}); asking again in {pause}"));
+            }
+            shards
+        };
         let line = status::counts(&job, &shards);
         if line != last {
             console.say(&line);
@@ -31,11 +47,31 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
             ended = None;
         } else {
             let since = *ended.get_or_insert_with(Instant::now);
-            let collects = submissions.last().is_some_and(|last| last.collect.is_some());
+            let collects = submissions.last().is_some_and(|last| last.collect.is_some() && last.cancelled.is_none());
             if !collects || collected(dir) >= submissions.len() as u32 || since.elapsed() > PATIENCE {
                 return collect::collect(dir, &job, out, console);
             }
         }
         thread::sleep(PAUSE);
+    }
+}
+
+/// Returns how long to wait before the scheduler is asked again, after it did not answer.
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).clamp(PAUSE * 2, LONGEST_SILENCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheduler_that_does_not_answer_is_asked_less_and_less_often() {
+        let mut pause = Duration::ZERO;
+        let pauses = std::iter::repeat_with(|| {
+            pause = longer(pause);
+            pause.as_secs()
+        });
+        assert_eq!(pauses.take(7).collect::<Vec<_>>(), [10, 20, 40, 80, 160, 300, 300]);
     }
 }
