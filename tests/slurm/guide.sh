@@ -15,9 +15,10 @@ grep -qF 'Without a GPU anywhere, use `--backend sim` in place of `--device-prof
     fail "the page does not say what to do without a GPU"
 sed -i 's/--device-profile h100.json/--backend sim/' blocks/*.sh
 
-# One line of the page. `NAME` is the name of the job that was submitted.
+# One line of the page. `NAME` is the name of the job that was submitted, and `TASK` one of its tasks.
 follow() {
     local line=${1//NAME/${name:-}}
+    if [[ $line == *TASK* ]]; then line=${line//TASK/$(find "$JOB/logs" -name 'task-*.out' -printf '%f\n' | sed -n '1s/^task-\(.*\)\.out$/\1/p')}; fi
     echo "\$ $line"
     case $line in
         "cargo install --locked --path .") install "$RUNNER" "$HOME/.cargo/bin/runner" ;;
@@ -57,13 +58,15 @@ for block in blocks/*; do
                 # The page collects when all tasks have ended.
                 [[ $line != "runner collect"* ]] || await 120 is_empty
                 follow "$line"
+                # The next night begins when what was run again has ended.
+                [[ $line != *"--rerun"* ]] || await 120 is_empty
                 [[ $line != "runner submit"* ]] || name=$(sed -n 's|^runner status target/jobs/||p' said)
                 if [[ $line == "runner submit"* ]]; then JOB=target/jobs/${name:?}; fi
             done <"$block"
             ;;
     esac
 done
-for command in "cargo install" "srun " "runner submit" "runner status" "runner collect"; do
+for command in "cargo install" "srun " "runner submit" "runner status" "runner collect" "runner logs" "runner cancel"; do
     grep -qhF "$command" blocks/*.sh || fail "the page has no longer a line with: $command"
 done
 same_report
