@@ -2,6 +2,8 @@
 //
 // `softmax_triton.ptx` and `softmax_numba.ptx` hold the same by other compilers; `softmax_ptx.py` makes both.
 
+#include <math_constants.h>
+
 // Of the block's warps, in any thread's order: the operation is a maximum or a sum.
 template <typename Operation>
 __device__ float of_block(float x, float *of_warps, Operation operation)
@@ -36,7 +38,7 @@ __global__ void softmax_three_reads(float *out, const float *in, int columns)
 {
     __shared__ float of_warps[32];
     const float *row = in + static_cast<size_t>(blockIdx.x) * columns;
-    float most = -INFINITY;
+    float most = -CUDART_INF_F;
     for (int i = threadIdx.x; i < columns; i += blockDim.x) {
         most = fmaxf(most, row[i]);
     }
@@ -57,7 +59,7 @@ __global__ void softmax(float4 *out, const float4 *in)
     __shared__ float of_warps[32];
     const size_t row = static_cast<size_t>(blockIdx.x) * 2 * blockDim.x;
     float4 mine[2] = {in[row + threadIdx.x], in[row + blockDim.x + threadIdx.x]};
-    float most = -INFINITY;
+    float most = -CUDART_INF_F;
     for (const float4 &x : mine) {
         most = fmaxf(most, fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w)));
     }

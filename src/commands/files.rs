@@ -5,11 +5,25 @@ use std::path::Path;
 use super::cli::ReachArgs;
 use super::{Console, Failure};
 use crate::atomic;
+use crate::compile::package::fetch_package;
+use crate::compile::{Cache, Network};
 use crate::experiment::Manifest;
 
 /// Loads a manifest, or reports every fault in it.
-pub fn load_manifest(path: &Path, reach: &ReachArgs, console: &Console) -> Result<Manifest, Failure> {
+/// The packages that it names are fetched first, if the network may be used.
+pub fn load_manifest(
+    path: &Path,
+    reach: &ReachArgs,
+    network: Network,
+    console: &mut Console,
+) -> Result<Manifest, Failure> {
     let _span = tracing::info_span!("read the manifest", file = %path.display()).entered();
+    let packages = if network == Network::Allowed { crate::manifest::packages(path) } else { Vec::new() };
+    for package in packages {
+        let cache = Cache::locate().map_err(|error| Failure::environment(error.to_string()))?;
+        fetch_package(&package, &cache, &mut |line| console.say(line))
+            .map_err(|error| Failure::environment(error.to_string()))?;
+    }
     crate::manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::cli::{ListArgs, ReachArgs};
 use super::{Console, Exit, Failure, load_manifest};
+use crate::compile::Network;
 use crate::experiment::Manifest;
 use crate::model::{BackendKind, Value};
 use crate::plan::{self, Plan, PlanOptions};
@@ -90,8 +91,8 @@ struct AxisEntry {
     values: Vec<Value>,
 }
 
-fn entry(path: &Path, reach: &ReachArgs, console: &Console) -> Result<Entry, Failure> {
-    let manifest = load_manifest(path, reach, console)?;
+fn entry(path: &Path, reach: &ReachArgs, console: &mut Console) -> Result<Entry, Failure> {
+    let manifest = load_manifest(path, reach, Network::Forbidden, console)?;
     let options = PlanOptions::for_backend(BackendKind::Cuda);
     let plan = plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
     let Manifest { name, title, question, .. } = &manifest;

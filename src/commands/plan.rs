@@ -6,6 +6,7 @@ use super::cli::{BackendChoice, PlanArgs, TargetArgs};
 use super::options::Target;
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::{Backend, cuda::Cuda, sim::SimBackend};
+use crate::compile::Network;
 use crate::format::visible_lines;
 use crate::model::{BackendKind, DeviceInfo};
 use crate::plan::{self, PlanOptions};
@@ -14,7 +15,7 @@ mod lines;
 mod view;
 
 pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let manifest = load_manifest(&args.manifest, &args.reach, console)?;
+    let manifest = load_manifest(&args.manifest, &args.reach, Network::Forbidden, console)?;
     let (backend, device) = machine(&args.target, args.device_profile.as_deref())?;
     let options = PlanOptions {
         backend,

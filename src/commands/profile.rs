@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::cli::ProfileArgs;
-use super::options::RunOptions;
+use super::options::{RunOptions, network};
 use super::session::{Task, conclude, explain_empty_selection, get_ready, interrupt, worker};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::profiler::{ProfilerError, ProfilerSession, Tally, pass};
@@ -13,7 +13,7 @@ pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
     console.quiet = args.display.quiet;
     let options = RunOptions::of_profile(args);
-    let manifest = load_manifest(&args.manifest, &args.trust.reach, console)?;
+    let manifest = load_manifest(&args.manifest, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
     let failure = |why: ProfilerError| Failure::environment(why.to_string());
     let mut session = ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics)

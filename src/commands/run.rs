@@ -5,7 +5,7 @@ mod several;
 mod watch;
 
 use super::cli::RunArgs;
-use super::options::RunOptions;
+use super::options::{RunOptions, network};
 use super::session::{compare, interrupt, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 
@@ -24,7 +24,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let [manifest] = args.manifests.as_slice() else { return several::run(args, console) };
     let options = RunOptions::of_run(args, manifest)?;
-    let manifest = load_manifest(manifest, &args.trust.reach, console)?;
+    let manifest = load_manifest(manifest, &args.trust.reach, network(args.offline), console)?;
     let ended = run_one(&options, &manifest, &interrupt()?, console)?;
     ended.both.map_or(Ok(ended.exit), |both| compare(vec![both], args, console))
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::cli::ShowArgs;
-use super::options::RunOptions;
+use super::options::{RunOptions, network};
 use super::session::{interrupt, outputs_of, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::experiment::{Expectation, Manifest};
@@ -31,7 +31,7 @@ const AROUND: u64 = 3;
 pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let shapes = args.shape.iter().map(|text| Shape::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let selections = args.element.iter().map(|text| Selection::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut manifest = load_manifest(&args.manifest, &args.trust.reach, console)?;
+    let mut manifest = load_manifest(&args.manifest, &args.trust.reach, network(args.offline), console)?;
     // One sample: what is shown is what the first run left.
     (manifest.measure.warmup, manifest.measure.min_samples, manifest.measure.max_samples) = (0, 1, 1);
     let folder = tempfile::tempdir()

@@ -10,12 +10,13 @@ mod wait;
 use std::path::Path;
 
 use super::cli::SubmitArgs;
+use super::options::network;
 use super::{Console, Exit, Failure, refuse_path_outside, run, status};
 use crate::cluster::{Job, Submission, Work, pack};
 use crate::format::{about, plural};
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let manifests = run::load_all(&args.manifests, &args.trust.reach, console)?;
+    let manifests = run::load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let described = describe::job(args, &manifests, console)?;
     let dir = described.dir.as_path();
     refuse_path_outside(dir)?;

@@ -89,7 +89,7 @@ impl Task<'_> {
         }
         let experiment = &self.job.experiments[work.experiment];
         let options = self.options(work, &experiment.manifest)?;
-        let manifest = load_manifest(&experiment.manifest, &options.trust.reach, console)?;
+        let manifest = load_manifest(&experiment.manifest, &options.trust.reach, options.network, console)?;
         if manifest.hash != experiment.hash {
             let path = experiment.manifest.display();
             return Err(Failure::usage(format!("{path} has changed since the job was submitted: submit it again")));

@@ -24,6 +24,7 @@ const EXECUTE_FLOORS: Floors = &[
         &[
             "atomic",
             "backend",
+            "cache_folder",
             "cpp",
             "expr",
             "format",
@@ -49,6 +50,7 @@ const RESULTS_FLOORS: Floors = &[
 /// The same for the crate of what several stages use.
 const BASE_FLOORS: Floors = &[
     ("atomic", &[]),
+    ("cache_folder", &[]),
     ("host_lock", &[]),
     ("stats", &[]),
     ("stdout", &[]),

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 use runner::analyse::{self, ClaimState};
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner::compile::package::fetch_package;
+use runner::compile::{Cache, CompileOptions, Network, NvccOnDemand, Requirement, Target, Toolkit, compile_all};
 use runner::experiment::Manifest;
 use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
 use runner::plan::{self, PlanOptions};
@@ -35,8 +36,11 @@ fn manifests(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The experiment without the variants that are expected not to compile.
+/// The experiment without the variants that are expected not to compile. Its packages are fetched.
 fn load(path: &Path) -> Manifest {
+    for package in manifest::packages(path) {
+        fetch_package(&package, &Cache::locate().unwrap(), &mut |_| {}).unwrap();
+    }
     let mut manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     manifest.variants.retain(|variant| !variant.fails.iter().any(|fails| fails.failure == Failure::CompileError));
     manifest
@@ -86,18 +90,21 @@ fn every_shipped_kernel_compiles_to_machine_code() {
     }
 }
 
-/// Published kernels, as their authors wrote them.
+/// Kernels of published packages.
 #[test]
 fn every_manifest_of_the_gallery_is_planned_and_its_files_compile() {
     let paths = manifests("experiments/gallery");
-    assert!(paths.len() >= 20, "{paths:?}");
+    assert!(paths.len() >= 19, "{paths:?}");
     let mut units: Vec<CompileUnit> = paths.iter().flat_map(|path| units(path)).collect();
     // One of each file: the files are what has to be understood.
     units.dedup_by(|a, b| a.source == b.source);
     let cache = Cache::locate().unwrap();
     let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
-    let options =
-        CompileOptions { compiler: env!("CARGO_BIN_EXE_runner").into(), ..CompileOptions::new(cache).unwrap() };
+    let options = CompileOptions {
+        compiler: env!("CARGO_BIN_EXE_runner").into(),
+        nvcc: Some(NvccOnDemand::new(cache.clone(), Network::Allowed, |_| {})),
+        ..CompileOptions::new(cache).unwrap()
+    };
     for (unit, result) in compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {}) {
         assert!(result.is_ok(), "{unit:?}: {}", result.unwrap_err().log);
     }

@@ -38,6 +38,7 @@ mod kernels;
 mod keys;
 mod manual;
 mod own_kernels;
+mod packages;
 mod paired;
 mod plan;
 mod preparing;

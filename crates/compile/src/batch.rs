@@ -14,10 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cache::{Cache, CacheError};
-use super::child::{self, AsNvcc, LIMIT_VARIABLE, NoReply, Reply, Request};
+use super::child::{self, LIMIT_VARIABLE, NoReply, Reply, Request};
 use super::elf;
-use super::host_code::{self, DeviceMacros};
-use super::host_headers;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
@@ -273,12 +271,10 @@ impl Batch<'_> {
         &self,
         unit: &CompileUnit,
         identity: &Identity,
-        left_out: &[String],
         refusal: CompileFailure,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
-        let has_host_code =
-            identity.includes_host_headers || !left_out.is_empty() || refusal.log.contains(log::HOST_CODE);
-        let Some(nvcc) = self.options.nvcc.as_ref().filter(|_| has_host_code) else { return Err(refusal) };
+        let may_compile = identity.includes_host_headers || log::needs_nvcc(&refusal.log);
+        let Some(nvcc) = self.options.nvcc.as_ref().filter(|_| may_compile) else { return Err(refusal) };
         let nvcc = nvcc.find(self.toolkit).map_err(|lack| CompileFailure {
             summary: format!("{}; nvcc, which compiles code of the host, cannot be used: {lack}", refusal.summary),
             log: refusal.log.clone(),
@@ -304,7 +300,7 @@ impl Batch<'_> {
             return self.compile_with(&self.options.installed, unit, identity);
         }
         let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
-        let request = self.request(unit, identity, scratch.path())?;
+        let request = self.request(unit, identity, scratch.path());
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
         let no_reply = |reason: NoReply| match reason {
             NoReply::NotStarted { .. } => self.unusable(&reason),
@@ -315,10 +311,7 @@ impl Batch<'_> {
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
-                let left_out = &request.as_nvcc.left_out;
-                let hints = self.header_hint(&log) + host_hint(&summary, left_out).as_str();
-                let refusal = CompileFailure { summary: summary + hints.as_str(), log };
-                self.compile_refused(unit, identity, left_out, refusal)
+                self.compile_refused(unit, identity, CompileFailure { summary, log })
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, log } => {
@@ -349,30 +342,17 @@ impl Batch<'_> {
         Ok((code, compiled))
     }
 
-    /// Returns what to write instead of a header that only host compilers have.
-    fn header_hint(&self, log: &str) -> String {
-        let Some(missing) = log::missing_header(log) else { return String::new() };
-        let device_name =
-            format!("cuda/std/{}", missing.strip_suffix(".h").map_or_else(|| missing.to_owned(), |n| format!("c{n}")));
-        match self.toolkit.header(&device_name) {
-            Some(_) => format!("; NVRTC has no host headers: include <{device_name}> instead"),
-            None => String::from(
-                "; add its folder to `include_paths`, or leave the `#include` out under `#ifndef __CUDACC_RTC__`",
-            ),
-        }
-    }
-
     /// Returns what a compiler may read, besides its own installation: the files that were hashed, so that no other can
     /// change the code. Without a limit to a project, everything.
     fn readable(&self, identity: &Identity) -> Vec<PathBuf> {
         if self.options.project.is_limited() { identity.files.clone() } else { vec![PathBuf::from("/")] }
     }
 
-    fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Result<Request, CompileFailure> {
+    fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Request {
         let dirs = identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs);
         let mut options = identity.options.stable.clone();
         options.extend(dirs.map(|dir| format!("--include-path={}", dir.display())));
-        Ok(Request {
+        Request {
             toolkit: self.toolkit.clone(),
             target: self.target,
             architecture: identity.options.architecture.clone(),
@@ -382,50 +362,7 @@ impl Batch<'_> {
             options,
             output: output.to_owned(),
             readable: self.readable(identity),
-            as_nvcc: self.as_nvcc(unit, identity)?,
-        })
-    }
-
-    /// Returns the source with the headers of a host compiler and without host code.
-    fn as_nvcc(&self, unit: &CompileUnit, identity: &Identity) -> Result<AsNvcc, CompileFailure> {
-        let files: Vec<(&str, &str)> = identity.included.iter().map(|(name, text)| (name.as_str(), &**text)).collect();
-        let texts = files.iter().map(|(_, text)| *text).chain([&*identity.source]);
-        let macros = DeviceMacros::collect(texts, &unit.defines);
-        let on_device = unit.options.iter().any(|option| {
-            let name = option.trim_start_matches('-').split('=').next();
-            matches!(name, Some("device-as-default-execution-space" | "default-device"))
-        });
-        let device_code = |name: &str, text: &str| {
-            let code = if on_device { Ok(None) } else { host_code::device_code(text, &macros) };
-            code.map_err(|too_deep| failure(&format!("{name}:{too_deep}"), ""))
-        };
-        let main = device_code(&unit.source.display().to_string(), &identity.source)?;
-        let mut left_out = main.as_ref().map(|code| code.left_out.clone()).unwrap_or_default();
-        // A name that means two files is left to the search path.
-        let once = |name: &str| files.iter().filter(|(other, _)| *other == name).count() == 1;
-        let mut headers = Vec::new();
-        for (name, text) in files.iter().filter(|(name, _)| once(name)) {
-            if let Some(code) = device_code(name, text)? {
-                left_out.extend(code.left_out);
-                headers.push(((*name).to_owned(), code.text));
-            }
         }
-        let has = |dirs: &[PathBuf], name: &str| dirs.iter().any(|dir| dir.join(name).is_file());
-        let is_own = |name: &str| has(&identity.options.include_dirs, name) || files.iter().any(|(n, _)| *n == name);
-        let is_of_toolkit =
-            |name: &str| has(&self.toolkit.include_dirs, name) && !host_headers::REPLACED.contains(&name);
-        let provided = host_headers::all().filter(|(name, _)| !is_own(name) && !is_of_toolkit(name));
-        headers.extend(provided.map(|(name, text)| (name.to_owned(), text.to_owned())));
-        Ok(AsNvcc { source: main.map_or_else(|| identity.source.to_string(), |code| code.text), headers, left_out })
-    }
-}
-
-/// Returns what to do about a function that a kernel calls and that was left out.
-fn host_hint(summary: &str, left_out: &[String]) -> String {
-    let name = summary.split_once("identifier \"").and_then(|(_, rest)| rest.split_once("\" is undefined"));
-    match name.filter(|(name, _)| left_out.iter().any(|out| out == name)) {
-        Some((name, _)) => format!("; `{name}` is a function of the host: give it `__device__`"),
-        None => String::new(),
     }
 }
 
@@ -433,7 +370,7 @@ fn host_hint(summary: &str, left_out: &[String]) -> String {
 /// the compiler would also search them for what its own headers include, which no hash of the unit covers.
 fn options_of_program(identity: &Identity) -> UnitOptions {
     let mut options = identity.options.clone();
-    if identity.whole && identity.included.is_empty() {
+    if identity.whole && !identity.includes_files {
         options.include_dirs.clear();
     }
     options

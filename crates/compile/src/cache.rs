@@ -4,23 +4,18 @@
 //! describes it; both are written in full and then renamed. An entry whose code does not match its hash counts as
 //! absent and is compiled again. Entries are never removed here: the user may delete the folder.
 
-use std::env;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use etcetera::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
 
 use super::pinned::Pinned;
 use crate::atomic;
+use crate::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
 use crate::model::{CodeKind, Compiled, sha256_hex};
-
-/// The environment variable that holds the path of the cache; without it, the cache is `runner` in the user's cache
-/// folder.
-pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
 
 /// The layout of entries. Increase it when old entries would be misread.
 const FORMAT: u32 = 1;
@@ -74,11 +69,7 @@ struct Entry {
 impl Cache {
     /// Returns the folder that `RUNNER_CACHE` names, or `runner` in the user's cache folder.
     pub fn locate() -> Result<Self, CacheError> {
-        if let Some(root) = env::var_os(CACHE_VARIABLE).filter(|v| !v.is_empty()) {
-            return Self::at(root).safe();
-        }
-        let strategy = etcetera::choose_base_strategy().map_err(|e| CacheError::NoHome(e.to_string()))?;
-        Self::at(strategy.cache_dir().join("runner")).safe()
+        Self::at(cache_folder().map_err(CacheError::NoHome)?).safe()
     }
 
     /// Returns the cache, if no other user can write to it: the compiler and compiled code in it are executed. Requests
@@ -134,6 +125,11 @@ impl Cache {
     /// Returns the folder of a fetched nvcc.
     pub fn nvcc_dir(&self, pinned: &Pinned) -> PathBuf {
         self.root.join("toolkit").join(format!("nvcc-{}", pinned.build))
+    }
+
+    /// Returns the folder of the package whose archive has this SHA-256.
+    pub fn package_dir(&self, sha256: &str) -> PathBuf {
+        self.root.join(PACKAGES).join(sha256)
     }
 
     fn code_dir(&self) -> PathBuf {

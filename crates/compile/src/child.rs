@@ -18,11 +18,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::CACHE_VARIABLE;
-use super::host_headers::PRELUDE;
-use super::nvrtc::{self, Nvrtc, Product, Refusal, Source};
+use super::nvrtc::{self, Nvrtc, Refusal, Source};
 use super::options::Target;
 use super::toolkit::Toolkit;
+use crate::cache_folder::CACHE_VARIABLE;
 use crate::model::CodeKind;
 use crate::sandbox;
 
@@ -55,18 +54,6 @@ pub(super) struct Request {
     pub output: PathBuf,
     /// Where the project's files are.
     pub readable: Vec<PathBuf>,
-    /// What to compile if the source itself is refused.
-    pub as_nvcc: AsNvcc,
-}
-
-/// A source as nvcc would see it: with the headers of a host compiler, and without the functions of the host.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct AsNvcc {
-    pub source: String,
-    /// Headers by the name that they are included by.
-    pub headers: Vec<(String, String)>,
-    /// Names of the functions and variables that the source and the headers lack.
-    pub left_out: Vec<String>,
 }
 
 /// What the child replies.
@@ -172,19 +159,8 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
     let own = request.architecture.as_deref();
     let name = format!("NVRTC {}.{}", version.0, version.1);
     let (architecture, kind) = nvrtc::architecture(request.target, own, &nvrtc.architectures()?, &name)?;
-    let compile = |text: &str, options: &[String], headers: &[(String, String)]| {
-        let (name, expressions) = (&request.name, &request.expressions);
-        nvrtc.compile(&Source { text, name, expressions, options, headers }, &architecture, kind)
-    };
-    let product = match compile(&request.source, &request.options, &[]) {
-        // A source that NVRTC takes as it is, it gets as it is.
-        Err(Refusal::Program(_)) => {
-            let AsNvcc { source, headers, left_out } = &request.as_nvcc;
-            let options = [vec![format!("--pre-include={PRELUDE}")], request.options.clone()].concat();
-            compile(source, &options, headers).map(|product| with_note(product, left_out))
-        }
-        other => other,
-    }?;
+    let Request { source: text, name, expressions, options, .. } = request;
+    let product = nvrtc.compile(&Source { text, name, expressions, options }, &architecture, kind)?;
     Ok(match output.write_all(&product.code) {
         Ok(()) => Reply::Compiled { kind, lowered: product.lowered, log: product.log },
         Err(error) => unwritable(&request.output, &error),
@@ -194,15 +170,6 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
 fn unwritable(output: &Path, error: &io::Error) -> Reply {
     let remedy = format!("free space there, or set {CACHE_VARIABLE} to another folder");
     Reply::Unwritable { reason: format!("cannot write {}: {error}; {remedy}", output.display()) }
-}
-
-/// Returns the product with a line of its log that names what is not in it.
-fn with_note(product: Product, left_out: &[String]) -> Product {
-    if left_out.is_empty() {
-        return product;
-    }
-    let note = format!("left out, as code of the host: {}", left_out.join(", "));
-    Product { log: format!("{note}\n{}", product.log), ..product }
 }
 
 /// Starts a child, sends the request and waits for the reply until `limit` has passed or `stop` is set.

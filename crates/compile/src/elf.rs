@@ -133,7 +133,6 @@ extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
             name: "k.cu",
             expressions: &["framed".to_owned(), "small".to_owned()],
             options: &options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>(),
-            headers: &[],
         };
         let product = nvrtc.compile(&source, architecture, CodeKind::Cubin).unwrap();
         (product.code, product.log)

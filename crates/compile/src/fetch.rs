@@ -9,10 +9,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::cache::{CACHE_VARIABLE, Cache};
+use super::cache::Cache;
 use super::layout;
 use super::pinned::{NEWEST, Pinned};
 use super::toolkit::TOOLKIT_VARIABLE;
+use crate::cache_folder::CACHE_VARIABLE;
 use crate::programs::{PYTHON_VARIABLE, python, search_path};
 
 /// The program that checks memory.
@@ -38,12 +39,12 @@ pub enum FetchError {
     )]
     Host { host: String },
     #[error(
-        "cannot run `{program}` ({reason}), whose pip fetches the compiler; install Python 3 with pip, or set \
+        "cannot run `{program}` ({reason}), whose pip fetches packages; install Python 3 with pip, or set \
              {PYTHON_VARIABLE} to an interpreter"
     )]
     NoPython { program: String, reason: String },
     #[error(
-        "`{0}` has no pip, which fetches the compiler; install pip for it (`{0} -m ensurepip`, or the system's \
+        "`{0}` has no pip, which fetches packages; install pip for it (`{0} -m ensurepip`, or the system's \
              package python3-pip), or set {PYTHON_VARIABLE} to an interpreter that has it"
     )]
     NoPip(String),
@@ -159,7 +160,7 @@ fn fetch_for(
 
 /// Removes what processes killed while fetching this set left behind. The caller has the lock, so none of them is
 /// running. What cannot be removed only takes space.
-fn remove_stale(parent: &Path, prefix: &str) {
+pub(super) fn remove_stale(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
             let _ = fs::remove_dir_all(entry.path());
@@ -168,10 +169,10 @@ fn remove_stale(parent: &Path, prefix: &str) {
 }
 
 /// Returns the lock of the process that is fetching. The system releases it when the process ends.
-fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
+pub(super) fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
     let file = File::create(path).map_err(|source| io("create", path, source))?;
     if file.try_lock().is_err() {
-        say("another process is fetching the compiler; waiting for it");
+        say("another process is fetching the same; waiting for it");
         let _span = tracing::info_span!("wait for the lock", file = %path.display()).entered();
         file.lock().map_err(|source| io("lock", path, source))?;
     }
@@ -201,7 +202,11 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
         .map_err(|e| FetchError::NoPython { program: python.clone(), reason: e.to_string() })?;
     let stderr = watch(&mut child, say);
     let status = child.wait().map_err(|source| io("wait for pip in", staging, source))?;
-    if status.success() { Ok(()) } else { Err(classify(&stderr, &python, staging, set)) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(classify(&stderr, &python, staging, 3 * set.installed_mb + set.download_mb))
+    }
 }
 
 /// pip of an interpreter, in isolated mode and run in `dir`. Otherwise Python would load `pip.py`, and modules that pip
@@ -215,16 +220,21 @@ pub fn pip(python: &str, dir: &Path) -> Command {
 }
 
 fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Path) -> Command {
+    let mut command = pip_with_hashes(python, "install", requirements, scratch);
+    command.args(["--no-compile", "--no-warn-conflicts"]).arg("--target").arg(unpacked);
+    // The user's configuration may set an option that conflicts with --target.
+    command.env("PIP_USER", "0");
+    command
+}
+
+/// pip that gets the wheels of `requirements`, each of which has a hash. It builds nothing, so it runs no code of them.
+pub(super) fn pip_with_hashes(python: &str, action: &str, requirements: &Path, scratch: &Path) -> Command {
     let mut command = pip(python, scratch);
     command
-        .args(["install", "--require-hashes", "--no-deps", "--only-binary=:all:", "--no-compile"])
-        .args(["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off", "--no-warn-conflicts"])
-        .arg("--target")
-        .arg(unpacked)
+        .args([action, "--require-hashes", "--no-deps", "--only-binary=:all:"])
+        .args(["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off"])
         .arg("--requirement")
         .arg(requirements)
-        // The user's configuration may set options that conflict with --target.
-        .env("PIP_USER", "0")
         .env("PIP_REQUIRE_VIRTUALENV", "0")
         // pip unpacks twice. /tmp may be small, and a rename within one file system is cheap.
         .env("TMPDIR", scratch)
@@ -235,7 +245,7 @@ fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Pat
 }
 
 /// Reports pip's progress and returns its standard error.
-fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
+pub(super) fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let stderr = std::thread::spawn(move || {
         let mut text = String::new();
@@ -256,7 +266,7 @@ fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
 }
 
 /// Returns the error that pip's standard error describes.
-fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchError {
+pub(super) fn classify(stderr: &str, python: &str, staging: &Path, needed_mb: u32) -> FetchError {
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let tail = || {
         // The last retry says as much as all of them.
@@ -273,7 +283,7 @@ fn classify(stderr: &str, python: &str, staging: &Path, set: &Pinned) -> FetchEr
     } else if has(&["DO NOT MATCH THE HASHES"]) {
         FetchError::Hash(tail())
     } else if has(&["No space left on device", "[Errno 28]"]) {
-        FetchError::DiskFull { place: staging.to_owned(), needed_mb: 3 * set.installed_mb + set.download_mb }
+        FetchError::DiskFull { place: staging.to_owned(), needed_mb }
     } else if has(&[
         "Retrying (",
         "Connection",
@@ -324,7 +334,7 @@ fn remove_unused(unpacked: &Path) -> Result<(), FetchError> {
 }
 
 /// Renames the complete folder. The caller has the lock, so an existing folder is an incomplete one.
-fn publish(unpacked: &Path, place: &Path) -> Result<(), FetchError> {
+pub(super) fn publish(unpacked: &Path, place: &Path) -> Result<(), FetchError> {
     if place.exists() {
         remove(place)?;
     }
@@ -340,11 +350,11 @@ fn remove(path: &Path) -> Result<(), FetchError> {
     result.map_err(|source| io("remove", path, source))
 }
 
-fn make_dir(dir: &Path) -> Result<(), FetchError> {
+pub(super) fn make_dir(dir: &Path) -> Result<(), FetchError> {
     fs::create_dir_all(dir).map_err(|source| io("create", dir, source))
 }
 
-fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {
+pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {
     if source.kind() == std::io::ErrorKind::StorageFull {
         return FetchError::DiskFull { place: path.to_owned(), needed_mb: 3 * NEWEST.installed_mb };
     }

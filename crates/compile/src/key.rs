@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::host_headers;
 use super::options::{Target, UnitOptions};
 use super::toolkit::Toolkit;
 use crate::includes::{Input, Scanner, SearchPath};
-use crate::model::{CompileKey, CompileUnit, KernelCompiler, hex, sha256_hex};
+use crate::model::{CompileKey, CompileUnit, KernelCompiler, hex};
 
 /// Increase this when the same inputs produce different code.
 const REVISION: u32 = 1;
@@ -26,10 +25,10 @@ pub(super) struct Identity {
     /// The name that the entry has in the cache.
     pub address: String,
     pub source: Arc<str>,
-    /// The files that the source includes from outside the toolkit, by the name that they are included by.
-    pub included: Vec<(String, Arc<str>)>,
     /// The paths of the source and of these files.
     pub files: Vec<PathBuf>,
+    /// Whether the source includes files from outside the toolkit.
+    pub includes_files: bool,
     /// The hash of the source and of the files that it includes from outside the toolkit.
     pub source_hash: String,
     /// The hash of the compiler options that the manifest sets.
@@ -72,17 +71,13 @@ impl Identity {
             key.add(&file.name);
             key.add(match &file.content {
                 Some(content) => hex(&content.digest),
-                None => {
-                    host_headers::text_of(&file.name).map_or("absent".to_owned(), |text| sha256_hex(text.as_bytes()))
-                }
+                None => "absent".to_owned(),
             });
         }
         if !inputs.whole {
             key.add(nonce());
         }
         let key = key.finish();
-        let included = inputs.files.iter().skip(1);
-        let included = included.filter_map(|file| Some((file.name.clone(), Arc::clone(&file.content.as_ref()?.text))));
         let mut asked = Fields::new();
         asked.add(options.architecture.as_deref().unwrap_or("-"));
         for item in options.stable.iter().chain(&options.assembler).chain(libraries.into_iter().flatten()) {
@@ -102,8 +97,8 @@ impl Identity {
         Ok(Self {
             key: CompileKey(key),
             address: address.finish(),
-            included: included.collect(),
             files: inputs.paths().map(Path::to_owned).collect(),
+            includes_files: inputs.files.iter().skip(1).any(|file| file.content.is_some()),
             source: inputs.source,
             source_hash: hash_of(&inputs.files),
             options_hash: asked.finish(),

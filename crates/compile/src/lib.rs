@@ -9,8 +9,6 @@ mod cache;
 mod child;
 mod elf;
 pub mod fetch;
-mod host_code;
-mod host_headers;
 mod key;
 mod layout;
 mod locate;
@@ -18,6 +16,7 @@ mod log;
 mod nvcc;
 mod nvrtc;
 mod options;
+pub mod package;
 pub mod pinned;
 mod plugin;
 mod program;
@@ -27,8 +26,8 @@ mod sources;
 mod to_ptx;
 mod toolkit;
 
-use runner_base::{atomic, programs, sandbox};
-use runner_model::{includes, model, project, ptx, regular};
+use runner_base::{atomic, cache_folder, programs, sandbox};
+use runner_model::{experiment, includes, model, project, ptx, regular};
 
 pub use batch::{CompileOptions, UnitResult, compile_all};
 pub use cache::Cache;

@@ -109,11 +109,17 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
 }
 
 /// What NVRTC says of each function and variable that is not for the device.
-pub(super) const HOST_CODE: &str = "not allowed in JIT mode";
+const HOST_CODE: &str = "not allowed in JIT mode";
 
-/// Returns the missing file of an `#include` in the log of a failed compile.
-pub(super) fn missing_header(log: &str) -> Option<&str> {
-    log.split_once("cannot open source file \"")?.1.split('"').next()
+/// What the headers define that nvcc includes before every source: `<math.h>`, `<limits.h>` and `<sys/types.h>`.
+const OF_NVCC: [&str; 12] =
+    ["M_", "INFINITY", "NAN", "HUGE_VAL", "INT_", "UINT_", "LONG_", "FLT_", "DBL_", "uint", "ushort", "ulong"];
+
+/// Returns whether nvcc may compile what NVRTC refused with this log: code of the host, or a name that nvcc defines
+/// without an `#include`.
+pub(super) fn needs_nvcc(log: &str) -> bool {
+    let undefined = || log.split("identifier \"").skip(1).filter(|rest| rest.contains("\" is undefined"));
+    log.contains(HOST_CODE) || undefined().any(|name| OF_NVCC.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 #[cfg(test)]
@@ -195,9 +201,13 @@ ptxas info    : Compile time = 11.402 ms
     }
 
     #[test]
-    fn a_header_that_was_not_found_is_named() {
-        let log = "k.cu(1): catastrophic error: cannot open source file \"cassert\"\n  #include <cassert>\n";
-        assert_eq!(missing_header(log), Some("cassert"));
-        assert_eq!(missing_header("k.cu(1): error: other"), None);
+    fn only_what_nvcc_adds_is_a_reason_for_nvcc() {
+        let undefined = |name: &str| needs_nvcc(&format!("k.cu(1): error: identifier \"{name}\" is undefined\n  x\n"));
+        assert!(undefined("M_PI") && undefined("uint"));
+        assert!(!undefined("q") && !undefined("twice"));
+        assert!(needs_nvcc(
+            "k.cu(1): error: A function without execution space annotations is not allowed in JIT mode"
+        ));
+        assert!(!needs_nvcc("k.cu(1): error: expected a \";\""));
     }
 }

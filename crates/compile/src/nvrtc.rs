@@ -55,8 +55,6 @@ pub(super) struct Source<'a> {
     pub expressions: &'a [String],
     /// All options except the architecture.
     pub options: &'a [String],
-    /// Headers by the name that they are included by. They come before files of the same name.
-    pub headers: &'a [(String, String)],
 }
 
 /// The result of a successful compile.
@@ -168,19 +166,12 @@ struct OpenProgram<'a> {
 impl<'a> OpenProgram<'a> {
     fn new(nvrtc: &'a Nvrtc, source: &Source<'_>) -> Result<Self, Refusal> {
         let (text, name) = (c_string(source.text)?, c_string(source.name)?);
-        let strings = |part: fn(&(String, String)) -> &String| {
-            source.headers.iter().map(|header| c_string(part(header))).collect::<Result<Vec<_>, _>>()
-        };
-        let (names, texts) = (strings(|(name, _)| name)?, strings(|(_, text)| text)?);
-        let pointers = |strings: &[CString]| strings.iter().map(|string| string.as_ptr()).collect::<Vec<_>>();
-        let (header_names, header_texts) = (pointers(&names), pointers(&texts));
         let mut raw = ptr::null_mut();
-        // SAFETY: the type is the manual's; all strings end with a null and live through the call; both lists of
-        // pointers have as many entries as the count says.
+        // SAFETY: the type is the manual's; both strings end with a null and live through the call; no headers are
+        // passed, so both of their lists may be null.
         let code = unsafe {
             let create = nvrtc.function::<Create>("nvrtcCreateProgram")?;
-            let count = header_texts.len() as c_int;
-            create(&raw mut raw, text.as_ptr(), name.as_ptr(), count, header_texts.as_ptr(), header_names.as_ptr())
+            create(&raw mut raw, text.as_ptr(), name.as_ptr(), 0, ptr::null(), ptr::null())
         };
         nvrtc.check(code, "nvrtcCreateProgram")?;
         let program = Self { nvrtc, raw };

@@ -19,6 +19,8 @@ pub struct Files {
     folder: PathBuf,
     project: Project,
     scanner: Scanner,
+    /// The folders of packages, by the names that the manifest gives them.
+    packages: BTreeMap<String, PathBuf>,
     /// The sources that were read, by file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
     signatures: BTreeMap<PathBuf, Rc<Vec<Signature>>>,
@@ -26,18 +28,36 @@ pub struct Files {
 
 impl Files {
     pub fn new(folder: &Path, project: Project) -> Self {
-        let scanner = Scanner::within(project.clone());
-        Self { folder: folder.to_owned(), project, scanner, sources: BTreeMap::new(), signatures: BTreeMap::new() }
+        Self {
+            folder: folder.to_owned(),
+            scanner: Scanner::within(project.clone()),
+            project,
+            packages: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            signatures: BTreeMap::new(),
+        }
     }
 
-    /// Returns where a source or a folder of headers may be: in `kernels/` beside the manifest's folder, then in that
-    /// folder.
-    pub fn places(&self, name: &str) -> [PathBuf; 2] {
+    /// Adds the folder of a package, whose files then are in the project.
+    pub fn add_package(&mut self, name: &str, folder: PathBuf) {
+        self.project = self.project.clone().with_folder(&folder);
+        self.scanner = Scanner::within(self.project.clone());
+        self.packages.insert(name.to_owned(), folder);
+    }
+
+    /// Returns where a source or a folder of headers may be: in the package that `NAME:` at the beginning names, or in
+    /// `kernels/` beside the manifest's folder, then in that folder.
+    pub fn places(&self, name: &str) -> Vec<PathBuf> {
+        if let Some((package, path)) = name.split_once(':')
+            && let Some(folder) = self.packages.get(package)
+        {
+            return vec![folder.join(path)];
+        }
         let beside = match self.folder.components().next_back() {
             Some(Component::Normal(_)) => self.folder.parent().unwrap_or(Path::new("")).join(KERNELS),
             _ => self.folder.join("..").join(KERNELS),
         };
-        [beside.join(name), self.folder.join(name)]
+        vec![beside.join(name), self.folder.join(name)]
     }
 
     /// Returns the manifest's folder.
@@ -68,6 +88,12 @@ impl Files {
     }
 }
 
+/// Lists the places where a file was looked for, for a hint.
+pub fn looked_for(places: &[PathBuf]) -> String {
+    let places: Vec<String> = places.iter().map(|place| format!("`{}`", place.display())).collect();
+    format!("looked for {}", places.join(" and "))
+}
+
 /// Returns the text of a system error in lower case, without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -80,7 +106,7 @@ pub fn reason(error: &std::io::Error) -> String {
 mod tests {
     use super::*;
 
-    fn places(folder: &str) -> [PathBuf; 2] {
+    fn places(folder: &str) -> Vec<PathBuf> {
         Files::new(Path::new(folder), Project::everywhere()).places("a.cu")
     }
 

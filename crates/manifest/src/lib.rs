@@ -4,6 +4,7 @@
 //! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a
 //! manifest.
 
+use runner_base::cache_folder;
 use runner_model::{diagnostics, experiment, expr, includes, model, npy, project, ptx, regular};
 
 mod cuda_source;
@@ -18,7 +19,7 @@ mod schema;
 mod signature;
 mod validate;
 
-pub use load::{load, load_within, parse, parse_within};
+pub use load::{load, load_within, packages, parse, parse_within};
 pub use schema::schema;
 pub use signature::{Signature, signatures};
 

@@ -10,7 +10,7 @@ use super::raw::RawManifest;
 use super::read::{Reader, Table};
 use super::validate::validate;
 use crate::diagnostics::nearest;
-use crate::experiment::Manifest;
+use crate::experiment::{Manifest, PackageSpec};
 use crate::model::{Diagnostic, Diagnostics, SourceText};
 use crate::project::Project;
 use crate::regular;
@@ -64,6 +64,20 @@ fn intended(path: &Path) -> Option<PathBuf> {
 /// Validates the text of a manifest. Files are looked up relative to its path, in its own project.
 pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     parse_within(source, Project::from_manifest(&source.path))
+}
+
+/// Returns the published packages that a manifest names, of which it may be that none is in the cache yet; none if it
+/// cannot be read.
+pub fn packages(path: &Path) -> Vec<PackageSpec> {
+    let text = regular::read_up_to(path, LONGEST).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let source = Arc::new(SourceText { path: path.to_owned(), text: text.unwrap_or_default() });
+    let (document, _) = DeTable::parse_recoverable(&source.text);
+    let mut reader = Reader::new(&source.text);
+    let raw = RawManifest::from_table(document.get_ref(), None, &mut reader);
+    if raw.packages.is_none() {
+        return Vec::new();
+    }
+    validate(&raw, &source, Project::from_manifest(path), reader.found).0.packages
 }
 
 /// Validates the text of a manifest whose files are in `project`.

@@ -345,6 +345,12 @@ fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later
     Diagnostic::at(key.span(), format!("unknown key `{name}` in {place}")).label("unknown key").hint(hint)
 }
 
+/// Returns the key that a field is for: a field with the name of a keyword begins with `r#`, or ends with `_` where that
+/// is not allowed.
+pub fn key_of(field: &'static str) -> &'static str {
+    field.trim_start_matches("r#").trim_end_matches('_')
+}
+
 /// Defines a table: the struct, its reader, its keys and its schema.
 macro_rules! table {
     (
@@ -366,7 +372,7 @@ macro_rules! table {
             fn given(&self) -> Vec<(&'static str, $crate::model::Span)> {
                 let mut given = Vec::new();
                 $( $crate::read::Slot::given(
-                    &self.$key, stringify!($key).trim_start_matches("r#"), &mut given,
+                    &self.$key, $crate::read::key_of(stringify!($key)), &mut given,
                 ); )*
                 given
             }
@@ -378,7 +384,7 @@ macro_rules! table {
             fn keys() -> Vec<&'static str> {
                 let mut keys = Vec::new();
                 $( <$type as $crate::read::Slot>::keys(
-                    stringify!($key).trim_start_matches("r#"), &mut keys,
+                    $crate::read::key_of(stringify!($key)), &mut keys,
                 ); )*
                 keys
             }
@@ -398,7 +404,7 @@ macro_rules! table {
             ) -> Self {
                 Self {
                     $( $key: <$type as $crate::read::Slot>::take(
-                        stringify!($key).trim_start_matches("r#"), table, owner, reader,
+                        $crate::read::key_of(stringify!($key)), table, owner, reader,
                     ), )*
                 }
             }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, Expectation, Expression, FileSpec, FillSpec, GridSpec,
-    LaunchSpec, LetBinding, Located, Manifest, PrintedSpec, Template, VariantSpec,
+    LaunchSpec, LetBinding, Located, Manifest, PackageSpec, PrintedSpec, Registry, Template, VariantSpec,
 };
 use crate::expr::Parsed;
 use crate::model::{
@@ -18,6 +18,12 @@ use crate::model::{
 };
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
+
+/// Every key of `[packages]`, which is apart: a manifest whose packages are not in the cache does not load.
+const PACKAGES: &str = "[packages.mine]\ncrate = \"my-kernels\"\nversion = \"0.9.1\"\nlicense = \"MIT\"\nbytes = 4096\n\
+                        sha256 = \"00000000000000000000000000000000000000000000000000000000000000ff\"\n\
+                        [packages.yours]\nwheel = \"your_kernels\"\nversion = \"1.0+cu130\"\n\
+                        sha256 = \"ff00000000000000000000000000000000000000000000000000000000000000\"\n";
 
 /// A manifest that has only the required keys.
 const SMALLEST: &str = "[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\n\
@@ -108,9 +114,36 @@ fn launches<'a>(manifest: &'a Manifest, name: &str) -> &'a [LaunchSpec] {
 fn the_test_manifest_uses_every_key_of_the_schema() {
     let schema: serde_json::Value = serde_json::from_str(&super::schema()).unwrap();
     for key in keys(&schema) {
-        let used = EVERY_KEY.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == key);
-        assert!(used, "`{key}` is not in tests/every_key.toml");
+        let mut words = [EVERY_KEY, PACKAGES]
+            .into_iter()
+            .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        assert!(words.any(|word| word == key), "`{key}` is not in tests/every_key.toml");
     }
+}
+
+#[test]
+fn every_key_of_a_package_is_read_and_one_that_is_not_in_the_cache_is_a_fault_at_its_name() {
+    let folder = folder(&format!("{PACKAGES}{SMALLEST}"));
+    let path = folder.path().join("experiments/x.toml");
+    let package = |name: &str, registry, published: &str, version: &str, sha256: String| PackageSpec {
+        name: name.to_owned(),
+        registry,
+        published: published.to_owned(),
+        version: version.to_owned(),
+        sha256,
+        license: None,
+        bytes: None,
+    };
+    let mine = package("mine", Registry::Crate, "my-kernels", "0.9.1", format!("{}ff", "0".repeat(62)));
+    let mine = PackageSpec { license: Some("MIT".to_owned()), bytes: Some(4096), ..mine };
+    let yours = package("yours", Registry::Wheel, "your_kernels", "1.0+cu130", format!("ff{}", "0".repeat(62)));
+    assert_eq!(super::packages(&path), [mine, yours]);
+    let faults = super::load(&path).unwrap_err().to_string();
+    assert!(
+        faults.contains("x.toml:1:11") && faults.contains("crate my-kernels 0.9.1 is not in the cache"),
+        "{faults}"
+    );
+    assert!(faults.contains("x.toml:7:11") && faults.contains("wheel your_kernels 1.0+cu130"), "{faults}");
 }
 
 #[test]

@@ -67,6 +67,15 @@ impl Project {
         Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
     }
 
+    /// Returns a project that also has the files of a folder.
+    #[must_use]
+    pub fn with_folder(mut self, folder: &Path) -> Self {
+        if let Some(roots) = &mut self.roots {
+            roots.push(real(folder));
+        }
+        self
+    }
+
     /// Returns the folders that files may be in, links resolved; `None` if they may be anywhere.
     pub fn folders(&self) -> Option<&[PathBuf]> {
         self.roots.as_deref()

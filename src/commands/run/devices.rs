@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use super::several::{Line, finish, load_all};
 use crate::commands::cli::RunArgs;
+use crate::commands::options::network;
 use crate::commands::session::interrupt;
 use crate::commands::session::machine::{self, Site};
 use crate::commands::session::worker::{self, Worker};
@@ -34,7 +35,7 @@ use shared::Run;
 pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
     let gpus = gpu::select(args, named)?;
-    let manifests = load_all(&args.manifests, &args.trust.reach, console)?;
+    let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
     let (host, _host_file) =
         HostLock::create().map_err(|e| Failure::environment(format!("no lock of the host: {e}")))?;

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::commands::cli::{ReachArgs, RunArgs};
-use crate::commands::options::RunOptions;
+use crate::commands::options::{RunOptions, network};
 use crate::commands::session::{BaseAndNew, Ended, compare, interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
+use crate::compile::Network;
 use crate::dispatch::Urgency;
 use crate::experiment::Manifest;
 use crate::format::seconds;
@@ -28,7 +29,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(narrowing) = args.narrowing.describe() {
         return Err(Failure::usage(format!("{narrowing} applies to one experiment: run the manifests one by one")));
     }
-    let manifests = load_all(&args.manifests, &args.trust.reach, console)?;
+    let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
     let mut lines: Vec<Line> = Vec::new();
     let mut runs: Vec<BaseAndNew> = Vec::new();
@@ -75,12 +76,13 @@ pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit
 pub fn load_all<'a>(
     paths: &'a [PathBuf],
     reach: &ReachArgs,
-    console: &Console,
+    network: Network,
+    console: &mut Console,
 ) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
     let (mut manifests, mut faults) = (Vec::new(), Vec::new());
     let mut places: BTreeMap<String, &Path> = BTreeMap::new();
     for path in paths {
-        match load_manifest(path, reach, console) {
+        match load_manifest(path, reach, network, console) {
             Ok(manifest) => {
                 if let Some(first) = places.insert(manifest.name.clone(), path) {
                     let name = &manifest.name;

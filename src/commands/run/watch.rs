@@ -8,7 +8,7 @@ use std::time::Duration;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use crate::commands::cli::{BackendChoice, RunArgs};
-use crate::commands::options::RunOptions;
+use crate::commands::options::{RunOptions, network};
 use crate::commands::session::{interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, Urgency};
@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
 
 fn once(args: &RunArgs, manifest: &Path, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
     let options = RunOptions::of_run(args, manifest)?;
-    let manifest = load_manifest(manifest, &args.trust.reach, console)?;
+    let manifest = load_manifest(manifest, &args.trust.reach, network(args.offline), console)?;
     Ok(run_one(&options, &manifest, interrupt, console)?.exit)
 }
 

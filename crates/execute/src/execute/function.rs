@@ -4,19 +4,17 @@
 //! function gets arrays and numbers, and returns an array. Results are kept in the user's cache by the hash of the code and
 //! of everything that the function gets. Functions run beside each other, as many as the host has cores.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use etcetera::BaseStrategy as _;
-
 use super::call::{Call, End, Failed, Input};
 use super::operand::{Lanes, Operand};
 use super::{cpp, python};
 use crate::atomic;
+use crate::cache_folder::cache_folder;
 use crate::model::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
 use crate::npy;
 use crate::regular;
@@ -154,11 +152,7 @@ pub fn call(task: &Task) -> Result<Operand, String> {
 
 /// The folder of the cache for results.
 fn folder() -> Option<PathBuf> {
-    let root = match env::var_os("RUNNER_CACHE").filter(|root| !root.is_empty()) {
-        Some(root) => PathBuf::from(root),
-        None => etcetera::choose_base_strategy().ok()?.cache_dir().join("runner"),
-    };
-    Some(root.join("references"))
+    Some(cache_folder().ok()?.join("references"))
 }
 
 /// The name of the cached result of a call.

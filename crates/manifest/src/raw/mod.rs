@@ -33,6 +33,8 @@ table! {
     pub struct RawManifest {
         /// The question and how to answer it.
         pub experiment: Required<At<RawExperiment>>,
+        /// Published packages: a source `NAME:PATH` is a file of one.
+        pub packages: Option<Named<At<RawPackage>>>,
         /// Named lists of values; the matrix is their Cartesian product.
         pub axes: Option<Named<At<RawAxis>>>,
         /// Rules that exclude or add points of the product.
@@ -88,6 +90,32 @@ table! {
         pub threshold: Option<At<RawPrecision>>,
     }
 }
+
+table! {
+    /// A published package at one version. It is downloaded once, and its hash checked.
+    #[schemars(extend("oneOf" = [{ "required": ["crate"] }, { "required": ["wheel"] }]))]
+    pub struct RawPackage {
+        /// The name of a crate, which cargo downloads. Its files are named from the folder of its `Cargo.toml`.
+        #[schemars(rename = "crate", extend("pattern" = PACKAGE_WORD))]
+        pub crate_: Option<At<String>>,
+        /// The name of a Python package with a wheel, which pip downloads. Its files are named as in the wheel.
+        #[schemars(extend("pattern" = PACKAGE_WORD))]
+        pub wheel: Option<At<String>>,
+        /// The exact version.
+        #[schemars(extend("pattern" = PACKAGE_WORD))]
+        pub version: Required<At<String>>,
+        /// The SHA-256 of the archive (the `.crate` or `.whl` file) in hexadecimal.
+        #[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
+        pub sha256: Required<At<String>>,
+        /// Its licence, which is named before the download.
+        pub license: Option<At<String>>,
+        /// The length of the archive in bytes, which is named before the download and checked.
+        pub bytes: Option<At<u64>>,
+    }
+}
+
+/// What names and versions of packages consist of.
+const PACKAGE_WORD: &str = "^[A-Za-z0-9][A-Za-z0-9._+-]*$";
 
 /// A variant's name, or a table with it and a value of each compared axis.
 #[derive(Debug, Clone, JsonSchema)]

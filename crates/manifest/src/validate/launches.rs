@@ -13,6 +13,7 @@ use crate::experiment::{
     StepSpec, Template, Times,
 };
 use crate::expr::template::Style;
+use crate::files::looked_for;
 use crate::model::{
     Allocation, CompileSettings, Diagnostic, LaunchSettings, OptionsOf, Setting, SourceForm, Span, Value,
 };
@@ -421,8 +422,7 @@ fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {
     let places = ctx.files.places(&path.value);
     let found = places.iter().find(|place| place.is_dir()).cloned();
     if found.is_none() {
-        let [beside, inside] = &places;
-        let hint = format!("looked for `{}` and `{}`", beside.display(), inside.display());
+        let hint = looked_for(&places);
         let message = format!("there is no folder `{}`", path.value);
         ctx.fault(Diagnostic::at(path.span.clone(), message).label("no such folder").hint(hint));
     }

@@ -21,6 +21,7 @@ mod measure;
 mod memory;
 mod named;
 mod names;
+mod packages;
 mod printed;
 mod sampling;
 mod uses;
@@ -49,10 +50,11 @@ pub fn validate(
     found: Findings,
 ) -> (Manifest, (Vec<Diagnostic>, usize)) {
     let folder = source.path.parent().unwrap_or(Path::new(""));
-    let mut ctx = Context::new(folder, project.clone(), found);
+    let mut ctx = Context::new(folder, project, found);
     let empty = At::default();
     let experiment: &At<RawExperiment> = raw.experiment.0.as_ref().unwrap_or(&empty);
 
+    let packages = packages::packages(&mut ctx, raw);
     let (name, title) = titles(&mut ctx, &experiment.value);
     let template = template(&mut ctx, &experiment.value);
     let declared = variants::declare(&mut ctx, raw);
@@ -76,7 +78,7 @@ pub fn validate(
 
     let manifest = Manifest {
         source: Arc::clone(source),
-        project,
+        project: ctx.files.project().clone(),
         hash: format!("{:x}", HexDigest(&Sha256::digest(source.text.as_bytes()))),
         name,
         title,
@@ -85,6 +87,7 @@ pub fn validate(
         baseline,
         compare,
         steps,
+        packages,
         axes: declared.axes,
         zip: matrix.zip,
         exclude: matrix.exclude,

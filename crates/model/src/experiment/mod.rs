@@ -17,6 +17,7 @@ mod checks;
 mod function;
 mod located;
 mod on_backend;
+mod packages;
 mod steps;
 
 pub use buffers::{BufferSpec, FileSpec, FillSpec, StructureSpec, TensorSpec};
@@ -24,6 +25,7 @@ pub use checks::{CheckSpec, Expectation, PrintedSpec, ToleranceSpec};
 pub use function::{FunctionParameter, FunctionSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};
 pub use on_backend::{ExpectedFailure, OnBackend};
+pub use packages::{PackageSpec, Registry};
 pub use steps::{LoopSpec, StepSpec, Times};
 
 /// An experiment that was validated.
@@ -49,6 +51,8 @@ pub struct Manifest {
     pub compare: Vec<String>,
     /// Whether each variant is a step after the one before it.
     pub steps: bool,
+    /// The published packages that its sources may be of.
+    pub packages: Vec<PackageSpec>,
     /// The shared axes of the matrix, in the manifest's order.
     pub axes: Vec<Axis>,
     /// Axes that advance together; each list has at least two names and equal lengths.

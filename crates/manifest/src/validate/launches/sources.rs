@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{first, places};
 use crate::experiment::CompileSpec;
-use crate::files::reason;
+use crate::files::{looked_for, reason};
 use crate::model::{Diagnostic, KernelCompiler, SourceForm};
 use crate::project::Project;
 use crate::raw::{OneOrMany, RawLaunch};
@@ -62,9 +62,8 @@ pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[Path
         }
         return found.clone();
     }
-    let [beside, inside] = &places;
     let message = format!("there is no source `{}`", source.value);
-    let hint = format!("looked for `{}` and `{}`", beside.display(), inside.display());
+    let hint = looked_for(&places);
     ctx.fault(Diagnostic::at(source.span.clone(), message).label("no such file").hint(hint));
     PathBuf::new()
 }

@@ -1,6 +1,0 @@
-#ifndef RUNNER_STDLIB_H
-#define RUNNER_STDLIB_H
-#define EXIT_SUCCESS 0
-#define EXIT_FAILURE 1
-#define RAND_MAX 2147483647
-#endif

@@ -1,0 +1,289 @@
+//! Fetches the published packages that manifests name into the user's cache.
+//!
+//! The program of the package's registry downloads it, as the user has configured that program: pip a wheel, cargo a
+//! crate. No code of a package runs: its archive is read, and its files are written read-only. The folder gets its final
+//! name, which is the hash of the archive, only when it is complete.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::cache::Cache;
+use super::fetch::{FetchError, classify, io, lock, make_dir, pip_with_hashes, publish, remove_stale, watch};
+use crate::experiment::{PackageSpec, Registry};
+use crate::model::sha256_hex;
+use crate::programs::{Programs, python, search_path};
+
+/// Reads an archive. Python is there, since pip downloads wheels and the compiler.
+const UNPACK: &str = include_str!("unpack.py");
+
+/// Most bytes of an unpacked package. An archive of zeros can hold a thousand times its own length.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// What pip needs on the disk beside the archive, for a message.
+const NEEDED_MB: u32 = 500;
+
+/// Why a package is not there. Nothing of it was written.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
+pub enum PackageError {
+    #[error("cannot fetch {what}: {source}")]
+    Fetch { what: String, source: FetchError },
+    #[error("cannot fetch {0}: cargo, which downloads crates, is not on the search path: install Rust")]
+    NoCargo(String),
+    #[error("cannot fetch {what}: {program} downloaded no archive of it\n{said}")]
+    Absent { what: String, program: &'static str, said: String },
+    #[error(
+        "{what} has the SHA-256 {found}, and the manifest says {expected}: nothing was unpacked; compare it with \
+         what its registry says"
+    )]
+    Hash { what: String, found: String, expected: String },
+    #[error("{what} has {found} bytes, and the manifest says {expected}: nothing was unpacked; correct `bytes`")]
+    Length { what: String, found: u64, expected: u64 },
+    #[error("{what} cannot be unpacked: {reason}")]
+    Archive { what: String, reason: String },
+}
+
+/// Fetches a package unless it is present. Waits for another process that is fetching it. `say` receives lines of
+/// progress.
+pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, PackageError> {
+    let place = cache.package_dir(&package.sha256);
+    let what = package.describe();
+    if place.is_dir() {
+        return Ok(place);
+    }
+    // pip and cargo run in another folder, so the path must be absolute.
+    let place = std::path::absolute(&place).unwrap_or(place);
+    let parent = place.parent().unwrap_or(&place).to_owned();
+    let failed = |source: FetchError| PackageError::Fetch { what: what.clone(), source };
+    cache.create();
+    make_dir(&parent).map_err(failed)?;
+    let _lock = lock(&parent.join(format!("{}.lock", package.sha256)), say).map_err(failed)?;
+    if place.is_dir() {
+        return Ok(place);
+    }
+    let prefix = format!(".fetching-{}-", package.sha256);
+    remove_stale(&parent, &prefix);
+    say(&announcement(package, &parent));
+    let staging = tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempdir_in(&parent)
+        .map_err(|source| failed(io("create a folder in", &parent, source)))?;
+    let archive = match package.registry {
+        Registry::Wheel => download_wheel(package, staging.path(), say)?,
+        Registry::Crate => download_crate(package, staging.path())?,
+    };
+    check(package, &archive).map_err(|error| match error {
+        Mismatch::Io(source) => failed(io("read", &archive, source)),
+        Mismatch::Other(error) => error,
+    })?;
+    let unpacked = staging.path().join("unpacked");
+    make_dir(&unpacked).map_err(failed)?;
+    unpack(package, &archive, &unpacked, MOST_BYTES)?;
+    // The archive of a crate has one folder.
+    let content = match package.registry {
+        Registry::Wheel => unpacked,
+        Registry::Crate => unpacked.join(format!("{}-{}", package.published, package.version)),
+    };
+    if !content.is_dir() {
+        return Err(PackageError::Archive { what, reason: "it has no folder with its name and version".to_owned() });
+    }
+    publish(&content, &place).map_err(failed)?;
+    Ok(place)
+}
+
+/// Returns the line before the download: what it is, its length, its licence and where it goes.
+fn announcement(package: &PackageSpec, folder: &Path) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a length is shown with one digit")]
+    let length = package.bytes.map_or("of a length that the manifest does not say".to_owned(), |bytes| {
+        format!("{:.1} MB", bytes as f64 / 1e6)
+    });
+    let license = package.license.as_deref().unwrap_or("not named in the manifest");
+    format!("fetching {} ({length}, licence: {license}) into {}", package.describe(), folder.display())
+}
+
+/// Has pip download a wheel.
+fn download_wheel(package: &PackageSpec, staging: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, PackageError> {
+    let failed = |source: FetchError| PackageError::Fetch { what: package.describe(), source };
+    let requirements = staging.join("requirements.txt");
+    let line = format!("{}=={} --hash=sha256:{}\n", package.published, package.version, package.sha256);
+    fs::write(&requirements, line).map_err(|source| failed(io("write", &requirements, source)))?;
+    let python = python();
+    let mut command = pip_with_hashes(&python, "download", &requirements, staging);
+    let mut child = command
+        .arg("--dest")
+        .arg(staging)
+        .spawn()
+        .map_err(|e| failed(FetchError::NoPython { program: python.clone(), reason: e.to_string() }))?;
+    let stderr = watch(&mut child, say);
+    let status = child.wait().map_err(|source| failed(io("wait for pip in", staging, source)))?;
+    if !status.success() {
+        return Err(failed(classify(&stderr, &python, staging, NEEDED_MB)));
+    }
+    files_in(staging)
+        .find(|file| file.extension().is_some_and(|extension| extension == "whl"))
+        .ok_or_else(|| PackageError::Absent { what: package.describe(), program: "pip", said: stderr })
+}
+
+/// Has cargo download a crate into its own cache, and returns the archive there.
+fn download_crate(package: &PackageSpec, staging: &Path) -> Result<PathBuf, PackageError> {
+    let what = package.describe();
+    let cargo = Programs::of_this_machine().find("cargo").ok_or_else(|| PackageError::NoCargo(what.clone()))?;
+    let named = format!("{}@{}", package.published, package.version);
+    let output = Command::new(cargo)
+        .args(["info", "--quiet", "--color=never", &named])
+        .env("PATH", search_path())
+        .current_dir(staging)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| PackageError::Fetch { what: what.clone(), source: io("run cargo in", staging, source) })?;
+    let home = env::var_os("CARGO_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = home.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"))).unwrap_or_default();
+    let name = format!("{}-{}.crate", package.published, package.version);
+    let archives: Vec<PathBuf> =
+        files_in(&home.join("registry/cache")).map(|index| index.join(&name)).filter(|path| path.is_file()).collect();
+    // Each registry that cargo knows has a folder; another one's package of this name has another hash.
+    let is_it = |path: &&PathBuf| fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == package.sha256);
+    let found = if output.status.success() { archives.iter().find(is_it).or(archives.first()) } else { None };
+    found.cloned().ok_or_else(|| PackageError::Absent { what, program: "cargo", said: said(&output) })
+}
+
+/// Why an archive is not the one of the manifest.
+enum Mismatch {
+    Io(std::io::Error),
+    Other(PackageError),
+}
+
+/// Compares an archive with the manifest.
+fn check(package: &PackageSpec, archive: &Path) -> Result<(), Mismatch> {
+    let content = fs::read(archive).map_err(Mismatch::Io)?;
+    let (what, found) = (package.describe(), sha256_hex(&content));
+    if found != package.sha256 {
+        return Err(Mismatch::Other(PackageError::Hash { what, found, expected: package.sha256.clone() }));
+    }
+    match package.bytes {
+        Some(expected) if expected != content.len() as u64 => {
+            Err(Mismatch::Other(PackageError::Length { what, found: content.len() as u64, expected }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes the files of an archive into a folder, with no more than this many bytes.
+fn unpack(package: &PackageSpec, archive: &Path, folder: &Path, most: u64) -> Result<(), PackageError> {
+    let refused = |reason: String| PackageError::Archive { what: package.describe(), reason };
+    let output = Command::new(python())
+        .args(["-I", "-c", UNPACK])
+        .args([archive, folder])
+        .arg(most.to_string())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| refused(format!("cannot run {}: {error}", python())))?;
+    if output.status.success() { Ok(()) } else { Err(refused(said(&output).trim().to_owned())) }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    /// Writes an archive with these entries, each a name and `file`, `link` or `device`.
+    const PACK: &str = "\
+import io, stat, sys, tarfile, zipfile
+archive, entries = sys.argv[1], [entry.split('=') for entry in sys.argv[2:]]
+content = b'0' * 5000
+if archive.endswith('.whl'):
+    with zipfile.ZipFile(archive, 'w', zipfile.ZIP_DEFLATED) as out:
+        for name, kind in entries:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (stat.S_IFLNK if kind == 'link' else stat.S_IFREG) << 16
+            out.writestr(info, content)
+else:
+    with tarfile.open(archive, 'w:gz') as out:
+        for name, kind in entries:
+            info = tarfile.TarInfo(name)
+            info.type = {'file': tarfile.REGTYPE, 'link': tarfile.SYMTYPE, 'device': tarfile.CHRTYPE}[kind]
+            info.linkname = '/etc/passwd' if kind == 'link' else ''
+            info.size = len(content) if kind == 'file' else 0
+            out.addfile(info, io.BytesIO(content) if kind == 'file' else None)
+";
+
+    fn package(registry: Registry) -> PackageSpec {
+        PackageSpec {
+            name: "p".to_owned(),
+            registry,
+            published: "published".to_owned(),
+            version: "1.0.0".to_owned(),
+            sha256: "0".repeat(64),
+            license: None,
+            bytes: None,
+        }
+    }
+
+    /// Unpacks an archive with these entries, and returns what is in the folder above the one for its files.
+    fn unpacked(archive: &str, entries: &[&str]) -> (Result<(), String>, Vec<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        let (archive, folder) = (dir.path().join(archive), dir.path().join("in/here"));
+        fs::create_dir_all(&folder).unwrap();
+        let packed = Command::new(python()).args(["-c", PACK]).arg(&archive).args(entries).status().unwrap();
+        assert!(packed.success());
+        let result = unpack(&package(Registry::Crate), &archive, &folder, 12_000).map_err(|error| error.to_string());
+        let inside = dir.path().join("in");
+        let above = files_in(&inside).map(|path| path.file_name().unwrap().display().to_string()).collect();
+        (result, above)
+    }
+
+    #[test]
+    fn an_archive_is_unpacked_only_if_it_has_nothing_but_files_within_the_limits() {
+        for name in ["p.crate", "p.whl"] {
+            let (result, above) = unpacked(name, &["p/a.cu=file", "p/src/b.cuh=file"]);
+            assert_eq!((result, above), (Ok(()), vec!["here".to_owned()]), "{name}");
+            let refused = |entries: &[&str], why: &str| {
+                let (result, above) = unpacked(name, entries);
+                let message = result.unwrap_err();
+                assert!(message.starts_with("crate published 1.0.0 cannot be unpacked: "), "{message}");
+                assert!(message.contains(why), "{name} {entries:?}: {message}");
+                assert_eq!(above, ["here"], "{name} {entries:?}");
+            };
+            refused(&["../out.cu=file"], "'../out.cu' leads out of the package");
+            refused(&["p/../../out.cu=file"], "leads out of the package");
+            refused(&["/out.cu=file"], "leads out of the package");
+            refused(&["p/l.cu=link"], "'p/l.cu' is a link or a device, not a file");
+            refused(&["p/a=file", "p/b=file", "p/c=file"], "it unpacks to more than is allowed");
+            refused(&["p/a=file", "p/a=file"], "File exists");
+        }
+        let (result, _) = unpacked("p.crate", &["p/d=device"]);
+        assert!(result.unwrap_err().contains("is a link or a device"));
+    }
+
+    #[test]
+    fn an_archive_with_another_hash_or_length_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = dir.path().join("p.crate");
+        fs::write(&archive, "abc").unwrap();
+        // The SHA-256 of `abc` in FIPS 180-4, appendix B.1.
+        let right = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let named = |sha256: &str, bytes| {
+            let package = PackageSpec { sha256: sha256.to_owned(), bytes, ..package(Registry::Crate) };
+            check(&package, &archive).map_err(|mismatch| match mismatch {
+                Mismatch::Io(error) => error.to_string(),
+                Mismatch::Other(error) => error.to_string(),
+            })
+        };
+        assert_eq!(named(right, None), Ok(()));
+        assert_eq!(named(right, Some(3)), Ok(()));
+        let length = named(right, Some(4)).unwrap_err();
+        assert!(length.contains("has 3 bytes, and the manifest says 4: nothing was unpacked"), "{length}");
+        let hash = named(&"0".repeat(64), Some(3)).unwrap_err();
+        assert!(hash.contains(&format!("has the SHA-256 {right}, and the manifest says 000")), "{hash}");
+    }
+}

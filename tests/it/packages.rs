@@ -1,0 +1,186 @@
+//! Kernels of published packages, through the real binary. A script takes the place of cargo, so no registry is asked.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runner::compile::Cache;
+use runner::compile::pinned::Pinned;
+use runner::journal;
+use runner::model::{Verdict, sha256_hex};
+
+/// Writes a crate with a kernel and a header that it includes.
+const PACK: &str = "\
+import io, sys, tarfile
+with tarfile.open(sys.argv[1], 'w:gz') as out:
+    for name, text in (('src/k.cu', sys.argv[2]), ('src/k.cuh', sys.argv[3])):
+        info = tarfile.TarInfo('demo-kernels-1.0.0/' + name)
+        info.size = len(text)
+        out.addfile(info, io.BytesIO(text.encode()))
+";
+
+const SOURCE: &str =
+    "#include \"k.cuh\"\nextern \"C\" __global__ void k(int *out) { out[threadIdx.x] = threadIdx.x + FIRST; }\n";
+
+const MANIFEST: &str = r#"[experiment]
+name = "demo"
+[packages.demo]
+crate   = "demo-kernels"
+version = "1.0.0"
+sha256  = "HASH"
+license = "MIT"
+[buffers.out]
+type = "i32"
+len  = 8
+[check]
+actual = "out"
+expect = [5, 6, 7, 8, 9, 10, 11, 12]
+[[variant]]
+name   = "k"
+source = "demo:src/k.cu"
+kernel = "k"
+grid   = [1]
+block  = [8]
+args   = ["out"]
+"#;
+
+struct Home {
+    dir: tempfile::TempDir,
+}
+
+/// What a run said.
+struct Said {
+    code: Option<i32>,
+    stderr: String,
+}
+
+impl Home {
+    /// Returns a folder with a manifest, a crate and a cargo that has it.
+    fn new(header: &str) -> Self {
+        let home = Self { dir: tempfile::tempdir().unwrap() };
+        for folder in ["experiments", "bin", "cargo/registry/cache/index"] {
+            fs::create_dir_all(home.path(folder)).unwrap();
+        }
+        let archive = home.archive();
+        let packed = Command::new("python3").args(["-c", PACK]).arg(&archive).args([SOURCE, header]).status().unwrap();
+        assert!(packed.success());
+        home.name(&sha256_hex(&fs::read(archive).unwrap()));
+        home.cargo("exit 0");
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Returns where cargo keeps the crate.
+    fn archive(&self) -> PathBuf {
+        self.path("cargo/registry/cache/index/demo-kernels-1.0.0.crate")
+    }
+
+    /// Writes the manifest with this hash of the crate.
+    fn name(&self, hash: &str) {
+        fs::write(self.path("experiments/demo.toml"), MANIFEST.replace("HASH", hash)).unwrap();
+    }
+
+    /// Writes what is run in place of cargo.
+    fn cargo(&self, script: &str) {
+        let cargo = self.path("bin/cargo");
+        fs::write(&cargo, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn run(&self, more: &[&str]) -> Said {
+        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
+        let toolkit = Cache::locate().unwrap().toolkit_dir(Pinned::for_major(13).unwrap());
+        let run = Command::new(env!("CARGO_BIN_EXE_runner"))
+            .current_dir(self.dir.path())
+            .env("PATH", path)
+            .env("CARGO_HOME", self.path("cargo"))
+            .env("RUNNER_CACHE", self.path("cache"))
+            .env("RUNNER_TOOLKIT", toolkit)
+            .args(["run", "experiments/demo.toml", "--backend", "sim", "--progress", "lines", "--out", "out"])
+            .args(more)
+            .output()
+            .unwrap();
+        Said { code: run.status.code(), stderr: String::from_utf8(run.stderr).unwrap() }
+    }
+
+    /// Returns the names of what is in the cache of packages, without locks.
+    fn packages(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path("cache/packages")).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| Path::new(name).extension().is_none_or(|extension| extension != "lock")).collect()
+    }
+}
+
+/// Has the pinned toolkit fetched, which the runs use.
+fn fetch_toolkit() {
+    use runner::compile::{Network, Requirement, Toolkit};
+    Toolkit::ensure(Requirement::Pinned, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
+}
+
+#[test]
+fn a_kernel_of_a_package_is_run_and_every_file_of_it_that_is_read_counts_for_the_fingerprint() {
+    fetch_toolkit();
+    let fingerprint = |header: &str| {
+        let home = Home::new(header);
+        let said = home.run(&[]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let announced = "fetching crate demo-kernels 1.0.0 (of a length that the manifest does not say, licence: MIT)";
+        assert!(said.stderr.contains(announced), "{}", said.stderr);
+        let [folder] = home.packages().try_into().unwrap();
+        let file = home.path("cache/packages").join(folder).join("src/k.cu");
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o444);
+        let records = journal::read_records(&home.path("out/records.jsonl")).unwrap();
+        let [case] = records.cases.as_slice() else { panic!("{} cases", records.cases.len()) };
+        assert_eq!(case.verdict, Verdict::Pass);
+        // The second run needs neither cargo nor a network.
+        home.cargo("exit 1");
+        let again = home.run(&["--offline"]);
+        assert_eq!(again.code, Some(0), "{}", again.stderr);
+        case.fingerprint.clone()
+    };
+    let first = fingerprint("#define FIRST 5\n");
+    assert_eq!(first, fingerprint("#define FIRST 5\n"), "the same package in another cache");
+    assert_ne!(first, fingerprint("#define FIRST (2 + 3)\n"), "another header");
+}
+
+#[test]
+fn a_package_that_is_not_in_the_cache_is_an_error_of_the_manifest_without_the_network() {
+    let home = Home::new("");
+    let said = home.run(&["--offline"]);
+    assert_eq!(said.code, Some(2), "{}", said.stderr);
+    assert!(said.stderr.contains("crate demo-kernels 1.0.0 is not in the cache"), "{}", said.stderr);
+    assert!(said.stderr.contains("experiments/demo.toml:3:"), "{}", said.stderr);
+    assert!(!home.path("cache/packages").exists());
+}
+
+#[test]
+fn a_package_that_is_gone_or_has_another_hash_is_refused_and_nothing_is_kept() {
+    let refused = |home: &Home, words: &str| {
+        let said = home.run(&[]);
+        assert_eq!(said.code, Some(3), "{}", said.stderr);
+        assert!(said.stderr.contains(words), "{}", said.stderr);
+        assert_eq!(home.packages(), [""; 0]);
+    };
+    let home = Home::new("");
+    home.name(&"0".repeat(64));
+    refused(&home, ", and the manifest says 00000000");
+    let home = Home::new("");
+    home.cargo("echo 'error: could not find `demo-kernels@1.0.0`' >&2; exit 101");
+    refused(&home, "cargo downloaded no archive of it\nerror: could not find `demo-kernels@1.0.0`");
+}
+
+#[test]
+fn a_source_may_not_lead_out_of_its_package() {
+    let home = Home::new("#define FIRST 5\n");
+    let manifest = home.path("experiments/demo.toml");
+    let text = fs::read_to_string(&manifest).unwrap().replace("demo:src/k.cu", "demo:../../../cargo/secret.cu");
+    fs::write(&manifest, text).unwrap();
+    fs::write(home.path("cargo/secret.cu"), SOURCE).unwrap();
+    let inside = home.run(&["--project", "experiments"]);
+    assert_eq!(inside.code, Some(2), "{}", inside.stderr);
+    assert!(inside.stderr.contains("outside of the project"), "{}", inside.stderr);
+}
