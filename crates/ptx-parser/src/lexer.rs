@@ -9,12 +9,16 @@ pub enum Token<'a> {
     /// with a dot ends at the next one (`.reg.b32` is two words).
     Word(&'a str),
     Int(u64),
+    /// The token is an integer with the suffix `U`.
+    Unsigned(u64),
     /// The token is written as `0f…`.
     F32(u32),
     /// The token is written as `0d…` or as a decimal number.
     F64(u64),
     Text(&'a str),
     Punct(u8),
+    /// The token is an operator of two characters, for example `<<`.
+    Operator(&'static str),
     End,
 }
 
@@ -26,6 +30,9 @@ pub struct Lexer<'a> {
     line: u32,
     peeked: Option<(Token<'a>, u32)>,
 }
+
+/// The operators of two characters in constant expressions.
+const OPERATORS: [&str; 8] = ["<<", ">>", "<=", ">=", "==", "!=", "&&", "||"];
 
 const fn starts_word(c: u8) -> bool {
     c.is_ascii_alphabetic() || matches!(c, b'_' | b'$' | b'%' | b'.')
@@ -110,7 +117,8 @@ impl<'a> Lexer<'a> {
         self.skip_blank()?;
         let bytes = self.text.as_bytes();
         let Some(&c) = bytes.get(self.at) else { return Ok(Token::End) };
-        if starts_word(c) {
+        // A `%` that starts no name is the operator.
+        if starts_word(c) && (c != b'%' || bytes.get(self.at + 1).is_some_and(|&c| continues_word(c))) {
             return Ok(self.word());
         }
         if c.is_ascii_digit() {
@@ -126,6 +134,10 @@ impl<'a> Lexer<'a> {
         }
         if !c.is_ascii() {
             return Err(self.error("a character outside ASCII"));
+        }
+        if let Some(operator) = OPERATORS.iter().find(|operator| bytes[self.at..].starts_with(operator.as_bytes())) {
+            self.at += operator.len();
+            return Ok(Token::Operator(operator));
         }
         self.at += 1;
         Ok(Token::Punct(c))
@@ -181,12 +193,14 @@ fn literal<'a>(text: &str) -> Option<Token<'a>> {
     if text.contains('.') || (!text.starts_with("0x") && !text.starts_with("0X") && text.contains(['e', 'E'])) {
         return text.parse::<f64>().ok().map(|v| Token::F64(v.to_bits()));
     }
-    let digits = text.strip_suffix(['U', 'u']).unwrap_or(text);
+    let unsigned = text.strip_suffix(['U', 'u']);
+    let digits = unsigned.unwrap_or(text);
     let (radix, digits) = match digits.get(..2) {
         Some("0x" | "0X") => (16, &digits[2..]),
         Some("0b" | "0B") => (2, &digits[2..]),
         Some(_) if digits.starts_with('0') => (8, &digits[1..]),
         _ => (10, digits),
     };
-    u64::from_str_radix(digits, radix).ok().map(Token::Int)
+    let token = if unsigned.is_some() { Token::Unsigned } else { Token::Int };
+    u64::from_str_radix(digits, radix).ok().map(token)
 }

@@ -2,6 +2,7 @@
 
 mod ast;
 mod body;
+mod constant;
 mod lexer;
 mod operand;
 mod parser;

@@ -2,6 +2,7 @@
 
 use super::ParseError;
 use super::ast::{Call, Initializer, Operand};
+use super::constant::{Constant, is_constant};
 use super::lexer::Token;
 use super::parser::Parser;
 
@@ -38,31 +39,32 @@ impl<'a> Parser<'a> {
     }
 
     fn scalar(&mut self) -> Result<Operand<'a>, ParseError> {
-        match self.next()? {
-            Token::Punct(b'!') => Ok(Operand::Not(self.word("a predicate after `!`")?)),
-            Token::Punct(b'-') => match self.next()? {
-                Token::Int(v) => Ok(Operand::Int(v.wrapping_neg())),
-                Token::F64(v) => Ok(Operand::F64(v ^ (1 << 63))),
-                Token::F32(v) => Ok(Operand::F32(v ^ (1 << 31))),
-                Token::Word(name) => Ok(Operand::Negative(name)),
-                other => Err(self.unexpected("a number or a register after `-`", other)),
-            },
-            Token::Int(v) => Ok(Operand::Int(v)),
-            Token::F32(v) => Ok(Operand::F32(v)),
-            Token::F64(v) => Ok(Operand::F64(v)),
-            Token::Word(name) => {
+        let sign = match self.peek()? {
+            Token::Word(word) if !is_constant(word) => {
+                self.next()?;
                 if self.eat(b'|')? {
-                    return Ok(Operand::Pair(name, self.word("a predicate after `|`")?));
+                    return Ok(Operand::Pair(word, self.word("a predicate after `|`")?));
                 }
-                if name == "_" {
-                    return Ok(Operand::Sink);
-                }
-                match self.peek()? {
-                    Token::Punct(b'+' | b'-') => Ok(Operand::Offset(name, self.offset()?)),
-                    _ => Ok(Operand::Name(name)),
-                }
+                return match self.peek()? {
+                    _ if word == "_" => Ok(Operand::Sink),
+                    Token::Punct(b'+' | b'-') => Ok(Operand::Offset(word, self.offset()?)),
+                    _ => Ok(Operand::Name(word)),
+                };
             }
-            other => Err(self.unexpected("an operand", other)),
+            Token::Punct(sign @ (b'!' | b'-')) => sign,
+            _ => return Ok(operand_of(self.constant()?)),
+        };
+        // A sign belongs to a register or to a constant.
+        self.next()?;
+        match self.peek()? {
+            Token::Word(name) if !is_constant(name) => {
+                self.next()?;
+                Ok(if sign == b'!' { Operand::Not(name) } else { Operand::Negative(name) })
+            }
+            _ => {
+                let value = self.signed(sign, 0)?;
+                Ok(operand_of(self.continued(value)?))
+            }
         }
     }
 
@@ -70,7 +72,7 @@ impl<'a> Parser<'a> {
     fn address(&mut self) -> Result<Operand<'a>, ParseError> {
         self.expect(b'[')?;
         let base = match self.peek()? {
-            Token::Word(name) => {
+            Token::Word(name) if !is_constant(name) => {
                 self.next()?;
                 Some(name)
             }
@@ -87,22 +89,9 @@ impl<'a> Parser<'a> {
             self.expect(b']')?;
             return Ok(Operand::Element(element));
         }
-        let offset = if self.peek()? == Token::Punct(b']') { 0 } else { self.offset()? };
+        let offset = if base.is_some() { self.offset()? } else { self.integer()? as i64 };
         self.expect(b']')?;
         Ok(Operand::Address { base, offset })
-    }
-
-    /// Parses `+ 4`, `- 4`, `+-4` or `4`.
-    fn offset(&mut self) -> Result<i64, ParseError> {
-        let mut negative = false;
-        loop {
-            match self.next()? {
-                Token::Punct(b'+') => {}
-                Token::Punct(b'-') => negative = !negative,
-                Token::Int(v) => return Ok(if negative { (v as i64).wrapping_neg() } else { v as i64 }),
-                other => return Err(self.unexpected("an offset", other)),
-            }
-        }
     }
 
     /// `(ret), target, (args), prototype;`, where only the target is required.
@@ -171,31 +160,33 @@ impl<'a> Parser<'a> {
     }
 
     fn initial(&mut self) -> Result<Initializer<'a>, ParseError> {
-        match self.next()? {
-            Token::Punct(b'-') => match self.next()? {
-                Token::Int(v) => Ok(Initializer::Int(v.wrapping_neg())),
-                Token::F64(v) => Ok(Initializer::Float(-f64::from_bits(v))),
-                Token::F32(v) => Ok(Initializer::Int(u64::from(v ^ (1 << 31)))),
-                other => Err(self.unexpected("a number after `-`", other)),
-            },
-            Token::Int(v) => Ok(Initializer::Int(v)),
-            Token::F32(v) => Ok(Initializer::Int(u64::from(v))),
-            Token::F64(v) => Ok(Initializer::Float(f64::from_bits(v))),
-            Token::Word("generic") => {
-                self.expect(b'(')?;
-                let symbol = self.word("a symbol")?;
-                self.expect(b')')?;
-                Ok(Initializer::Address { symbol, offset: self.optional_offset()?, generic: true })
+        let symbol = match self.peek()? {
+            Token::Word(word) if !is_constant(word) => word,
+            _ => {
+                return Ok(match self.constant()? {
+                    Constant::Signed(v) => Initializer::Int(v as u64),
+                    Constant::Unsigned(v) => Initializer::Int(v),
+                    Constant::Single(v) => Initializer::Int(u64::from(v)),
+                    Constant::Double(v) => Initializer::Float(v),
+                });
             }
-            Token::Word(symbol) => Ok(Initializer::Address { symbol, offset: self.optional_offset()?, generic: false }),
-            other => Err(self.unexpected("an initial value", other)),
+        };
+        self.next()?;
+        let generic = symbol == "generic" && self.eat(b'(')?;
+        let symbol = if generic { self.word("a symbol")? } else { symbol };
+        if generic {
+            self.expect(b')')?;
         }
+        Ok(Initializer::Address { symbol, offset: self.offset()?, generic })
     }
+}
 
-    fn optional_offset(&mut self) -> Result<i64, ParseError> {
-        match self.peek()? {
-            Token::Punct(b'+' | b'-') => self.offset(),
-            _ => Ok(0),
-        }
+/// Returns the operand that has a constant as its value.
+const fn operand_of<'a>(value: Constant) -> Operand<'a> {
+    match value {
+        Constant::Signed(v) => Operand::Int(v as u64),
+        Constant::Unsigned(v) => Operand::Int(v),
+        Constant::Single(v) => Operand::F32(v),
+        Constant::Double(v) => Operand::F64(v.to_bits()),
     }
 }

@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn int(&mut self, what: &str) -> Result<u64, ParseError> {
         match self.next()? {
-            Token::Int(value) => Ok(value),
+            Token::Int(value) | Token::Unsigned(value) => Ok(value),
             other => Err(self.unexpected(what, other)),
         }
     }
@@ -59,10 +59,11 @@ impl<'a> Parser<'a> {
     pub(super) fn unexpected(&self, what: &str, found: Token<'_>) -> ParseError {
         let found = match found {
             Token::Word(word) => format!("`{word}`"),
-            Token::Int(v) => format!("the number {v}"),
+            Token::Int(v) | Token::Unsigned(v) => format!("the number {v}"),
             Token::F32(_) | Token::F64(_) => "a floating-point number".to_owned(),
             Token::Text(text) => format!("the string \"{text}\""),
             Token::Punct(c) => format!("`{}`", char::from(c)),
+            Token::Operator(operator) => format!("`{operator}`"),
             Token::End => "the end of the text".to_owned(),
         };
         self.lexer.error(format!("expected {what}, found {found}"))
@@ -187,7 +188,7 @@ impl<'a> Parser<'a> {
         let mut numbers = Vec::new();
         loop {
             match self.peek()? {
-                Token::Int(value) => {
+                Token::Int(value) | Token::Unsigned(value) => {
                     self.next()?;
                     numbers.push(value as u32);
                 }
@@ -308,7 +309,7 @@ impl<'a> Parser<'a> {
                 open = true;
                 continue;
             }
-            count = count.saturating_mul(self.int("a length")?);
+            count = count.saturating_mul(self.integer()?);
             self.expect(b']')?;
         }
         let init = if self.eat(b'=')? { self.initializer()? } else { Vec::new() };

@@ -39,6 +39,88 @@ fn literals_have_the_values_of_the_ptx_isa() {
     );
 }
 
+/// Returns the operands of an instruction with these operands.
+fn operands(text: &str) -> Vec<Operand<'_>> {
+    match statements(text).remove(0) {
+        Statement::Instruction(i) => i.operands,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn constant_expressions_have_the_precedence_of_c_and_the_types_of_the_ptx_isa() {
+    let cases: [(&str, i64); 28] = [
+        ("2 + 3 * 4", 14),
+        ("(1 << 5) | 3", 35),
+        ("1 << 2 + 1", 8),
+        ("7 & 3 == 3", 1),
+        ("1 | 6 ^ 2 & 3", 5),
+        ("10 - 4 - 3", 3),
+        ("-7 / 2", -3),
+        ("-8 >> 1", -4),
+        ("-8 >> 64", -1),
+        ("(.u64)-8 >> 60", 15),
+        ("0xF000000000000000 >> 60", 15),
+        ("1 << 64", 0),
+        ("-1 < 0", 1),
+        ("-1 < 0U", 0),
+        ("(.s64)0xFFFFFFFFFFFFFFFF < 0", 1),
+        ("-7 % 3", 0),
+        ("-8 % 3", 2),
+        ("!5 + !0", 1),
+        ("!!7", 1),
+        ("~0 & 0xFF", 255),
+        ("3 > 2 ? 10 : 20", 10),
+        ("3 > 2 && 0 ? 10 : 1 ? 30 : 40", 30),
+        ("0 || 4", 1),
+        ("1 != 1", 0),
+        ("WARP_SZ * 4 - 1", 127),
+        ("-WARP_SZ", -32),
+        ("-(2 + 3) + +1", -4),
+        ("2.5 < 1.5 + 1.5", 1),
+    ];
+    for (text, value) in cases {
+        assert_eq!(operands(&format!(".entry k(){{ x {text}; }}")), [Operand::Int(value as u64)], "{text}");
+    }
+    assert_eq!(operands(".entry k(){ x 1.5 * 2.0 - 0.25; }"), [Operand::F64(2.75_f64.to_bits())]);
+}
+
+#[test]
+fn offsets_lengths_and_initial_values_may_be_expressions() {
+    let address = |base, offset| Operand::Address { base, offset };
+    assert_eq!(
+        operands(".entry k(){ x [p + 4*3], [p - 2*8 + 1], [p + -(4)], [64 * 2], q + (1<<4) - 1; }"),
+        [
+            address(Some("p"), 12),
+            address(Some("p"), -15),
+            address(Some("p"), -4),
+            address(None, 128),
+            Operand::Offset("q", 15)
+        ]
+    );
+    let m = parse(".global .b32 t[2*3+1] = {1 << 4, -(3), t+2*4};").unwrap();
+    assert_eq!(m.variables[0].count, 7);
+    let last = Initializer::Address { symbol: "t", offset: 8, generic: false };
+    assert_eq!(m.variables[0].init, [Initializer::Int(16), Initializer::Int(-3_i64 as u64), last]);
+}
+
+#[test]
+fn an_expression_without_a_value_is_refused() {
+    for (text, words) in [
+        ("1 / (3 - 3)", "a division by zero"),
+        ("1.5 + 1", "takes two integers or two doubles"),
+        ("1.5 % 2.5", "takes integers"),
+        ("1 ? 2", "expected `:`"),
+        ("(1 + 2", "expected `)`"),
+        ("~2.0", "an integer is expected"),
+        (&"(".repeat(100), "nested deeper than 64"),
+        (&"-".repeat(100), "nested deeper than 64"),
+    ] {
+        let error = parse(&format!(".entry k(){{ x {text}; }}")).unwrap_err().to_string();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
 #[test]
 fn a_register_may_have_a_sign_and_a_selector() {
     let body = statements(".entry k(){ vmad.s32.s32.s32 %r1, -%r2.b0, %r3.h1, -%r4; }");
@@ -125,7 +207,7 @@ proptest::proptest! {
             ".entry", ".func", "k", "(", ")", "{", "}", "[", "]", ";", ",", "@", "!", "%p1", "+", "-", "4", "0f", "0x",
             ".reg", ".b32", "<", ">", "=", ":", ".callprototype", ".branchtargets", ".loc", "call", "|", "_", "::",
             "1e",
-            ".align", ".v4", ".global", "generic", "\"", "/*", "*/", "//", "\n", ".version", ".section", ".pragma",
+            ".align", ".v4", "<<", "?", "~", "(.s64)", "WARP_SZ", ".global", "generic", "\"", "/*", "*/", "//", "\n", ".version", ".section", ".pragma",
         ]), 0..60)) {
         let _ = parse(&words.join(" "));
     }

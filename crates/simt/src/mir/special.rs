@@ -6,13 +6,10 @@ use crate::exec::launch_state::{BlockRows, WarpRows};
 use crate::mir::Opnd;
 use crate::mir::constants::Constants;
 use crate::program::ins::{Area, Slot};
-use crate::program::row::{LANES, Row};
+use crate::program::row::Row;
 
 /// Returns the row of a special register; clocks have none.
 pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
-    if name == "WARP_SZ" {
-        return Some(constants.uniform(LANES as u64, false));
-    }
     let name = name.strip_prefix('%')?;
     let axis = |base: usize, axis: &str| {
         let k = ["x", "y", "z"].iter().position(|&a| a == axis)?;
