@@ -275,6 +275,21 @@ pub struct Instruction<'a> {
     pub call: Option<Box<Call<'a>>>,
 }
 
+impl Instruction<'_> {
+    /// Returns the instruction with each vector register, of which `width` gives the number of elements, written out as
+    /// `{v.x, v.y}`; `None` if it names none.
+    pub fn with_elements(&self, mut width: impl FnMut(&str) -> Option<u8>) -> Option<Self> {
+        let mut changed = None;
+        for (at, operand) in self.operands.iter().enumerate() {
+            let Operand::Name(name) = *operand else { continue };
+            let Some(width) = width(name) else { continue };
+            let operands = &mut changed.get_or_insert_with(|| self.clone()).operands;
+            operands[at] = Operand::Vector((0..width).map(|k| Operand::Element(name, k)).collect());
+        }
+        changed
+    }
+}
+
 /// The operands of `call`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call<'a> {
@@ -293,6 +308,9 @@ pub struct Call<'a> {
 pub enum Operand<'a> {
     /// A register, a variable, a function or a label.
     Name(&'a str),
+    /// The operand is an element of a vector register, by its index. The parser gives `v.y` as a name;
+    /// [`Instruction::with_elements`] makes this of `v`.
+    Element(&'a str, u8),
     /// The operand is `!p`.
     Not(&'a str),
     /// The operand is `-r`.
@@ -311,7 +329,7 @@ pub enum Operand<'a> {
         offset: i64,
     },
     /// The operand is `[name, {a, b}]`, an element of a tensor or a texture.
-    Element(Vec<Operand<'a>>),
+    Place(Vec<Operand<'a>>),
     /// The operand is `{a, b}`.
     Vector(Vec<Operand<'a>>),
     /// The operand is `p | q`.

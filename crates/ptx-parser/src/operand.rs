@@ -87,7 +87,7 @@ impl<'a> Parser<'a> {
             }
             let element = vec![Operand::Name(name), self.operand()?];
             self.expect(b']')?;
-            return Ok(Operand::Element(element));
+            return Ok(Operand::Place(element));
         }
         let offset = if base.is_some() { self.offset()? } else { self.integer()? as i64 };
         self.expect(b']')?;

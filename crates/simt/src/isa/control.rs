@@ -2,12 +2,11 @@
 
 use crate::exec::arith::{canon, max32, min32};
 use crate::exec::context::Handler;
-use crate::exec::{collective, control as flow, device_runtime as runtime, malloc, shuffle as lanes, system};
+use crate::exec::{collective, control as flow, shuffle as lanes, system};
 use crate::isa::cluster;
 use crate::isa::decode::{Done, Form, no_type};
 use crate::mir::builder::{Builder, Symbol};
 use crate::mir::{Flow, Label, Opnd};
-use crate::program::CallSite;
 use crate::program::aux::{Barrier, Branch, Fence, Vote};
 use ptx_parser::{Operand, ScalarType};
 
@@ -284,65 +283,5 @@ pub fn activemask<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let d = b.dst(f.operand(0)?, B32)?;
     b.emit(collective::active_mask, [d], 1, 0, 0);
-    Ok(())
-}
-
-/// Lowers `call`: of a function of the module, of a system function, or through an address.
-pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    f.flag("uni");
-    f.done()?;
-    let call = f.ins.call.as_ref().ok_or("the operands of the call are missing")?;
-    let slots = |b: &mut Builder<'a, '_>, operands: &[Operand<'a>]| {
-        operands
-            .iter()
-            .map(|o| match *o {
-                Operand::Name(name) => match b.lookup(name)? {
-                    Symbol::Local(at, bytes) => Ok((at, bytes)),
-                    _ => Err(format!("`{name}` is not a parameter: arguments in registers are not simulated")),
-                },
-                _ => Err("an argument is not a parameter".to_owned()),
-            })
-            .collect::<Result<Vec<_>, String>>()
-    };
-    let (returns, args) = (slots(b, &call.returns)?, slots(b, &call.args)?);
-    let result = returns.first().copied();
-    let argument = |k: usize| args.get(k).map_or(0, |a: &(u32, u32)| i64::from(a.0));
-    let out = result.map_or(u32::MAX, |r| r.0);
-    let (target, function) = match b.lookup(call.target)? {
-        Symbol::Function(number) if b.globals.is_defined(number) => (Opnd::None, Some(b.parts.reach(number))),
-        Symbol::Function(_) => {
-            match call.target {
-                "vprintf" => b.emit::<0>(system::printf, [], 0, argument(0) | argument(1) << 32, out),
-                "malloc" => b.emit::<0>(malloc::malloc, [], 0, argument(0), out),
-                "__cuda_syscall_aligned_malloc" => {
-                    b.emit::<0>(malloc::aligned_malloc, [], 0, argument(0) | argument(1) << 32, out)
-                }
-                "free" => b.emit::<0>(malloc::free, [], 0, argument(0), 0),
-                "__assertfail" => {
-                    b.emit::<0>(system::assert_failed, [], 0, argument(0) | argument(1) << 32, argument(2) as u32)
-                }
-                name => return device_runtime(b, name, args, result),
-            };
-            return Ok(());
-        }
-        Symbol::Register(..) => {
-            b.parts.indirect = true;
-            (b.src(&Operand::Name(call.target), ScalarType::U64)?, None)
-        }
-        _ => return Err(format!("`{}` cannot be called", call.target)),
-    };
-    let site = b.parts.calls.len() as i64;
-    b.parts.calls.push(CallSite { function, args, result });
-    b.emit(flow::call, [target], 0, site, 0).flow = Flow::Call;
-    Ok(())
-}
-
-/// Lowers a call of a system function.
-fn device_runtime(b: &mut Builder<'_, '_>, symbol: &str, args: Vec<(u32, u32)>, result: Option<(u32, u32)>) -> Done {
-    let service = runtime::find(symbol, args.iter().map(|a| a.1))
-        .unwrap_or_else(|| Err(format!("`{symbol}` is neither defined nor a system function")))?;
-    let site = b.parts.calls.len() as i64;
-    b.parts.calls.push(CallSite { function: None, args, result });
-    b.emit::<0>(runtime::call, [], 0, site, service);
     Ok(())
 }

@@ -119,7 +119,8 @@ fn in_a_row(b: &Builder<'_, '_>, offset: i64, bytes: u32) -> bool {
     bytes >= 4 && offset.is_multiple_of(bytes) && offset.saturating_add(bytes) <= u64::from(b.param_bytes)
 }
 
-fn loader(b: &Builder<'_, '_>, ty: ScalarType, wide: bool) -> Result<Handler, String> {
+/// Returns the handler of loads of a type.
+pub fn loader(b: &Builder<'_, '_>, ty: ScalarType, wide: bool) -> Result<Handler, String> {
     Ok(match (ty.size(), ty.is_signed(), wide) {
         (1, false, false) => load::handler(b.isa, |x: u8| u32::from(x)),
         (1, true, false) => load::handler(b.isa, |x: i8| i32::from(x) as u32),
@@ -167,16 +168,21 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     for (slot, source) in o[1..].iter_mut().zip(sources) {
         *slot = b.src(source, ty)?;
     }
-    let run = match ty.size() {
+    let run = storer(b, ty)?;
+    let inst = b.emit(run, o, 0, imm, aux.bits());
+    order_store(inst, order, aux);
+    Ok(())
+}
+
+/// Returns the handler of stores of a type.
+pub fn storer(b: &Builder<'_, '_>, ty: ScalarType) -> Result<Handler, String> {
+    Ok(match ty.size() {
         1 => store::handler(b.isa, |x: u32| x as u8),
         2 => store::handler(b.isa, |x: u32| x as u16),
         4 => store::handler(b.isa, |x: u32| x),
         8 => store::handler(b.isa, |x: u64| x),
         _ => return no_type(ty),
-    };
-    let inst = b.emit(run, o, 0, imm, aux.bits());
-    order_store(inst, order, aux);
-    Ok(())
+    })
 }
 
 pub fn cvta<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {

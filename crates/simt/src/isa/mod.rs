@@ -13,6 +13,7 @@ mod address;
 mod asynchronous;
 mod atomic;
 mod bits;
+pub mod call;
 mod cluster;
 mod control;
 mod convert;
@@ -98,7 +99,7 @@ ops! {
     "brev", "bit reversal", bits::bits, [".b32|b64"];
     "brkpt", "breakpoint: ends the launch", control::trap, [""];
     "brx", "indirect branch through a table of labels", control::brx, [".idx{.uni}"];
-    "call", "direct or indirect function call", control::call, ["{.uni}"];
+    "call", "direct or indirect function call", call::call, ["{.uni}"];
     "clz", "number of leading zeros", bits::bits, [".b32|b64"];
     "cnot", "1 if the source is 0, otherwise 0", bits::bits, [".bits"];
     "copysign", "magnitude of one source with the sign of the other", float::copysign, [".f32|f64"];
@@ -202,7 +203,8 @@ ops! {
         "{.NaN}{.xorsign}{.abs}.bf16|bf16x2",
         ".f64",
     ];
-    "mov", "copy, pack, unpack, or address of a name", moves::mov, [".pred|bits|b128|int|f32|f64"];
+    "mov", "copy, pack, unpack, or address of a name", moves::mov,
+        [".pred|bits|b128|int|f32|f64", ".v2|v4.bits|int|f32|f64"];
     "mul", "product", integer::mul, [
         ".lo|hi.int",
         ".wide.u16|s16|u32|s32",

@@ -2,8 +2,8 @@
 
 use crate::exec::shapes::{binary, quaternary, unary};
 use crate::exec::{carry, system, vector};
-use crate::isa::decode::{Done, Form};
-use crate::mir::builder::Builder;
+use crate::isa::decode::{Done, Form, elements};
+use crate::mir::builder::{Builder, class_of};
 use crate::mir::{Opnd, Work};
 use crate::program::aux::Negations;
 use ptx_parser::{Operand, ScalarType};
@@ -11,8 +11,12 @@ use ptx_parser::{Operand, ScalarType};
 use ScalarType::{B64, B128, U16, U32};
 
 pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let count = f.one_of(&["v2", "v4"]);
     let ty = f.ty()?;
     f.done()?;
+    if let Some(count) = count {
+        return mov_vector(b, f, if count == "v2" { 2 } else { 4 }, ty);
+    }
     let (to, from) = (f.operand(0)?, f.operand(1)?);
     if ty == B128 {
         return mov_quad(b, to, from);
@@ -37,6 +41,27 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let x = b.src(from, ty)?;
     copy(b, d, x, ty.size() == 8);
+    Ok(())
+}
+
+/// Lowers `mov.v2` and `mov.v4`, which read all sources before they write.
+fn mov_vector<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, count: usize, ty: ScalarType) -> Done {
+    let wide = ty.size() == 8;
+    let mut values = Vec::new();
+    for source in elements(f.operand(1)?, count, "sources")? {
+        let x = b.src(source, ty)?;
+        values.push(Opnd::Reg(b.fresh(class_of(ty)?)));
+        copy(b, values[values.len() - 1], x, wide);
+        b.uncount_last();
+    }
+    for (target, x) in elements(f.operand(0)?, count, "destinations")?.iter().zip(values) {
+        let d = b.dst(target, ty)?;
+        if d != Opnd::None {
+            copy(b, d, x, wide);
+            b.uncount_last();
+        }
+    }
+    b.count_last();
     Ok(())
 }
 

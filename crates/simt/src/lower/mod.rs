@@ -24,6 +24,7 @@ use crate::error::SimError;
 use crate::exec::control;
 use crate::exec::simd::HostIsa;
 use crate::isa;
+use crate::isa::call::{self, Signature};
 use crate::mir::builder::{Builder, KernelParts, Symbol};
 use crate::mir::globals::Globals;
 use crate::mir::{Body, Flow, Label, Opnd};
@@ -172,7 +173,7 @@ fn lower_function<'a>(
     let mut b = Builder::new(globals, parts, isa, files);
     b.line.ptx = function.line;
     let lowered = body(&mut b, function);
-    let (params, result) = lowered.map_err(|message| {
+    let Signature { params, result } = lowered.map_err(|message| {
         let ptx = format!("line {} of the PTX", b.line.ptx);
         let place = source_place(files, &b.line).map_or_else(|| ptx.clone(), |place| format!("{place} ({ptx})"));
         SimError::Load { kernel: kernel.to_owned(), place, message }
@@ -183,29 +184,23 @@ fn lower_function<'a>(
     Ok(Lowered { name: function.name.to_owned(), body, locals, params, result })
 }
 
-/// Offset and size of the parameters and the result of a device function, in bytes.
-type Signature = (Vec<(u32, u32)>, Option<(u32, u32)>);
-
 fn body<'a>(b: &mut Builder<'a, '_>, function: &'a Function<'a>) -> Result<Signature, String> {
-    let mut signature = (Vec::new(), None);
+    let mut signature = Signature::default();
+    b.opcode = b.parts.opcode("end");
     if function.entry {
         b.param_bytes = kernel_params(function).1;
         for (v, param) in function.params.iter().zip(kernel_params(function).0) {
             b.define(v.name, Symbol::Param(param.offset));
         }
     } else {
-        for v in &function.params {
-            signature.0.push(parameter(b, v)?);
-        }
-        for v in &function.returns {
-            signature.1 = Some(parameter(b, v)?);
-        }
+        signature = call::enter(b, &function.params, &function.returns)?;
     }
     let statements = function.body.as_deref().unwrap_or_default();
     scope(b, statements)?;
     b.bind(b.end);
     let run = if function.entry { control::end } else { control::ret };
     b.opcode = b.parts.opcode("end");
+    call::leave(b, &function.returns, &signature)?;
     let end = b.emit::<0>(run, [], 0, 0, 0);
     (end.flow, end.counts) = (Flow::End, 0);
     for (at, label) in b.body.labels.iter().enumerate() {
@@ -214,16 +209,6 @@ fn body<'a>(b: &mut Builder<'a, '_>, function: &'a Function<'a>) -> Result<Signa
         }
     }
     Ok(signature)
-}
-
-fn parameter<'a>(b: &mut Builder<'a, '_>, v: &Variable<'a>) -> Result<(u32, u32), String> {
-    if v.space != Space::Param {
-        return Err(format!("`{}`: parameters in registers are not simulated", v.name));
-    }
-    let at = b.local(v.size(), v.align)?;
-    let slot = (at, v.size() as u32);
-    b.define(v.name, Symbol::Local(slot.0, slot.1));
-    Ok(slot)
 }
 
 fn scope<'a>(b: &mut Builder<'a, '_>, statements: &'a [Statement<'a>]) -> Result<(), String> {
@@ -282,6 +267,8 @@ const BRANCHED_AROUND: [&str; 8] = ["ret", "exit", "trap", "brkpt", "call", "bar
 fn instruction<'a>(b: &mut Builder<'a, '_>, ins: &'a Instruction<'a>) -> Result<(), String> {
     b.line.ptx = ins.line;
     b.opcode = b.parts.opcode(ins.opcode);
+    let written_out = ins.with_elements(|name| b.width(name));
+    let ins = written_out.as_ref().unwrap_or(ins);
     let name = ins.opcode.split('.').next().unwrap_or_default();
     let Some(guard) = ins.guard.filter(|_| name != "bra") else {
         isa::lower(b, ins)?;

@@ -9,6 +9,7 @@ use crate::exec::vector::unary;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
 use crate::mir::constants::Constants;
 use crate::mir::globals::Globals;
+use crate::mir::names::element;
 use crate::mir::source::Source;
 use crate::mir::{Body, Class, Flow, Inst, Label, Opnd, Order, Reg, Work, special};
 use crate::program::{CallSite, Line};
@@ -18,8 +19,10 @@ use ptx_parser::{Guard, Operand, ScalarType, Variable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symbol {
     Register(Reg, ScalarType),
-    /// The symbol names registers such as `%r0` to `%r16`, by the first one and their number.
-    Range(Reg, u32, ScalarType),
+    /// The symbol is a vector of registers, by the first one and their number.
+    Vector(Reg, u8, ScalarType),
+    /// The symbol names registers such as `%r0` to `%r16`, by the first one, their number and the elements of each.
+    Range(Reg, u32, u8, ScalarType),
     /// The symbol is a variable, or a parameter of a device function or a call: an offset in the function's locals,
     /// with the size in bytes.
     Local(u32, u32),
@@ -181,47 +184,6 @@ impl<'a, 'g> Builder<'a, 'g> {
         Ok(at)
     }
 
-    /// Declares the registers of a `.reg`.
-    pub fn declare_registers(&mut self, v: &Variable<'a>) -> Result<(), String> {
-        let class = if v.ty == ScalarType::B128 { Class::Quad } else { class_of(v.ty)? };
-        let Some(count) = v.range else {
-            let register = self.fresh(class);
-            self.define(v.name, Symbol::Register(register, v.ty));
-            return Ok(());
-        };
-        let first = Reg(self.body.classes.len() as u32);
-        self.body.classes.resize(self.body.classes.len() + count as usize, class);
-        self.define(v.name, Symbol::Range(first, count, v.ty));
-        Ok(())
-    }
-
-    /// Resolves a name: innermost scope first, then the module.
-    pub fn lookup(&mut self, name: &str) -> Result<Symbol, String> {
-        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-        let (prefix, number) = name.split_at(name.len() - digits);
-        let number: Option<u32> = number.parse().ok();
-        for scope in self.scopes.iter().rev() {
-            if let Some(&symbol) = scope.get(name) {
-                return Ok(symbol);
-            }
-            if let (Some(&Symbol::Range(first, count, ty)), Some(number)) = (scope.get(prefix), number)
-                && number < count
-            {
-                return Ok(Symbol::Register(Reg(first.0 + number), ty));
-            }
-        }
-        if let Some(shared) = self.globals.shared.get(name) {
-            return Ok(Symbol::Shared(self.place_shared(shared)));
-        }
-        if let Some(&address) = self.globals.addresses.get(name) {
-            return Ok(Symbol::Global(address));
-        }
-        if let Some(&number) = self.globals.numbers.get(name) {
-            return Ok(Symbol::Function(number));
-        }
-        Err(format!("`{name}` is not declared"))
-    }
-
     /// Returns the offset of a shared variable in this kernel.
     pub fn place_shared(&mut self, v: &Variable<'a>) -> u32 {
         if let Some(&at) = self.parts.shared.get(v.name) {
@@ -245,6 +207,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         let wide = class == Class::Wide;
         let bits = match *operand {
             Operand::Name(name) => return self.named(name, 0, class),
+            Operand::Element(name, k) => return self.named(&element(name, k), 0, class),
             Operand::Offset(name, offset) => return self.named(name, offset, class),
             Operand::Int(v) if ty == ScalarType::F32 => u64::from((v as i64 as f32).to_bits()),
             Operand::Int(v) if ty == ScalarType::F64 => (v as i64 as f64).to_bits(),
@@ -296,6 +259,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                 self.parts.indirect |= !self.globals.is_kernel(number);
                 constant(self, FUNCTION_BASE + u64::from(number) * FUNCTION_STEP)
             }
+            Symbol::Vector(..) => Err(format!("`{name}` is a vector: an element such as `{name}.x` is expected")),
             Symbol::Range(..) | Symbol::Label(_) => Err(format!("`{name}` is not a value")),
         }
     }
@@ -316,25 +280,22 @@ impl<'a, 'g> Builder<'a, 'g> {
     /// Returns a destination of a type. A wider register gets the value sign- or zero-extended, as the type says.
     pub fn dst(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
         let class = class_of(ty)?;
-        match *operand {
-            Operand::Sink => Ok(Opnd::None),
-            Operand::Name(name) => match self.lookup(name)? {
-                Symbol::Register(register, have) => {
-                    let have = class_of(have)?;
-                    if have == class {
-                        return Ok(Opnd::Reg(register));
-                    }
-                    if have == Class::Pred || class == Class::Pred {
-                        return Err(format!("register `{name}` does not fit the instruction's type"));
-                    }
-                    let temporary = self.fresh(class);
-                    self.fixups.push((temporary, register, ty));
-                    Ok(Opnd::Reg(temporary))
-                }
-                _ => Err(format!("`{name}` is not a register")),
-            },
-            ref other => Err(format!("a destination register is expected, not {other:?}")),
+        if *operand == Operand::Sink {
+            return Ok(Opnd::None);
         }
+        let Some((register, have)) = self.register(operand)? else {
+            return Err(format!("a destination register is expected, not {operand:?}"));
+        };
+        let have = class_of(have)?;
+        if have == class {
+            return Ok(Opnd::Reg(register));
+        }
+        if have == Class::Pred || class == Class::Pred {
+            return Err(format!("the register of {operand:?} does not fit the instruction's type"));
+        }
+        let temporary = self.fresh(class);
+        self.fixups.push((temporary, register, ty));
+        Ok(Opnd::Reg(temporary))
     }
 
     /// Returns a register of 128 bits.
@@ -349,19 +310,13 @@ impl<'a, 'g> Builder<'a, 'g> {
 
     /// Returns the class of the register that an operand names.
     pub fn register_class(&mut self, operand: &Operand<'a>) -> Option<Class> {
-        match *operand {
-            Operand::Name(name) => match self.lookup(name).ok()? {
-                Symbol::Register(_, ty) => class_of(ty).ok(),
-                _ => None,
-            },
-            _ => None,
-        }
+        class_of(self.register(operand).ok()??.1).ok()
     }
 
     /// Returns a predicate source and whether it is negated.
     pub fn pred(&mut self, operand: &Operand<'a>) -> Result<(Opnd, bool), String> {
         match *operand {
-            Operand::Name(_) => Ok((self.src(operand, ScalarType::Pred)?, false)),
+            Operand::Name(_) | Operand::Element(..) => Ok((self.src(operand, ScalarType::Pred)?, false)),
             Operand::Not(name) => Ok((self.src(&Operand::Name(name), ScalarType::Pred)?, true)),
             Operand::Int(v) => {
                 // A predicate source reads only its first word.
@@ -407,6 +362,13 @@ impl<'a, 'g> Builder<'a, 'g> {
     pub fn uncount_last(&mut self) {
         if let Some(last) = self.body.insts.last_mut() {
             last.counts = 0;
+        }
+    }
+
+    /// Counts the last instruction for the PTX instruction from which it and uncounted ones were made.
+    pub fn count_last(&mut self) {
+        if let Some(last) = self.body.insts.last_mut() {
+            last.counts = 1;
         }
     }
 

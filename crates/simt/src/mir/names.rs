@@ -1,5 +1,13 @@
 //! Names of variables in the source.
 
+/// The names of an element, as coordinates and as colours.
+pub const SELECTORS: [&[u8; 4]; 2] = [b"xyzw", b"rgba"];
+
+/// Returns the name of an element of a vector register.
+pub fn element(name: &str, k: u8) -> String {
+    format!("{name}.{}", char::from(SELECTORS[0][usize::from(k & 3)]))
+}
+
 /// Namespaces of the libraries in the toolkit.
 const LIBRARIES: [&str; 5] = ["cuda", "cub", "thrust", "std", "cooperative_groups"];
 

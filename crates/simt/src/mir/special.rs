@@ -18,6 +18,9 @@ pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
     let warp = |offset: usize| Some(Opnd::Fixed(Slot::new(Area::Warp, offset as u32)));
     let block = |offset: usize| Some(Opnd::Fixed(Slot::new(Area::Block, offset as u32)));
     if let Some((register, k)) = name.split_once('.') {
+        if k == "w" && matches!(register, "tid" | "ntid" | "ctaid" | "nctaid") {
+            return Some(constants.uniform(0, false));
+        }
         return match register {
             "tid" => warp(axis(offset_of!(WarpRows, tid), k)?),
             "ntid" => block(axis(offset_of!(BlockRows, block_size), k)?),

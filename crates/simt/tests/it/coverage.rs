@@ -79,12 +79,18 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("vmad.s32.s32.s32 %r1, -%r2, %r3, -%r1;", "the product and `c` cannot both be negated"),
         ("vmad.s32.s32.s32.po %r1, %r2, -%r3, %r1;", "with `.po` no source can be negated"),
         ("vmad.s32.s32.s32 %r1.b0, %r2, %r3, %r1;", "`vmad` writes the whole destination"),
+        ("add.s32 %r1, %v.z, %r2;", "`%v` has 2 elements, and `%v.z` is none of them"),
+        ("mov.v4.b32 %v, {%r0, %r1, %r2, %r3};", "4 destinations are expected, not 2"),
+        ("call (%r1), twice, (%r2, 3);", "2 arguments, and `twice` takes 1"),
+        ("call (%r1, %r2), twice, (%r3);", "2 results, and the function returns 1"),
+        ("call (%r1), twice, (%v);", "elements of the value: 1 expected, found 2"),
         ("add.s32 %r1, %r2, -%r3;", "is expected, not Negative"),
     ];
     let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
     for (instruction, why) in refused {
         let text = format!(
-            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry unlucky()\n{{\n.reg .b16 %h<4>;\n.reg .b32 \
+            ".version 9.0\n.target sm_90\n.address_size 64\n.func (.reg .b32 r) twice(.reg .b32 x) {{ add.s32 \
+             r, x, x; ret; }} .visible .entry unlucky()\n{{\n.reg .b16 %h<4>; .reg .v2 .b32 %v;\n.reg .b32 \
              %r<4>;\n.reg .b64 %d<4>;\n.reg .f32 %f<5>;\n.reg .f64 %e<4>;\n{instruction}\nret;\n}}\n"
         );
         let error = machine.load(&text).unwrap_err().to_string();
