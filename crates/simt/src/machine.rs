@@ -61,6 +61,8 @@ pub struct KernelFacts {
 struct Loaded {
     kernels: BTreeMap<String, Kernel>,
     variables: BTreeMap<String, (u64, u64)>,
+    /// The addresses of all variables, those of functions among them.
+    allocated: Vec<u64>,
 }
 
 /// A device that is simulated.
@@ -158,7 +160,7 @@ impl Machine {
             .filter_map(|v| Some((v.name.to_owned(), (*globals.addresses.get(v.name)?, v.size()))))
             .collect();
         self.next_module += 1;
-        self.modules.insert(self.next_module, Loaded { kernels, variables });
+        self.modules.insert(self.next_module, Loaded { kernels, variables, allocated: globals.placed().collect() });
         Ok(ModuleId(self.next_module))
     }
 
@@ -217,7 +219,7 @@ impl Machine {
     /// Frees a module and its variables.
     pub fn unload(&mut self, module: ModuleId) {
         if let Some(loaded) = self.modules.remove(&module.0) {
-            for (address, _) in loaded.variables.into_values() {
+            for address in loaded.allocated {
                 self.memory.free(address);
             }
         }

@@ -6,7 +6,7 @@ use crate::exec::{collective, control as flow, shuffle as lanes, system};
 use crate::isa::cluster;
 use crate::isa::decode::{Done, Form, no_type};
 use crate::mir::builder::{Builder, Symbol};
-use crate::mir::{Flow, Label, Opnd};
+use crate::mir::{Class, Flow, Label, Opnd};
 use crate::program::aux::{Barrier, Branch, Fence, Vote};
 use ptx_parser::{Operand, ScalarType};
 
@@ -142,10 +142,23 @@ fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut flags: Bar
     Ok(())
 }
 
-pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    if !f.flag("sync") {
-        return Err("PTX has no form without `.sync` from sm_70 on".to_owned());
+/// Returns the mask of lanes of a `shfl` or `vote`. Without `.sync`, which is code for an older target, the active lanes
+/// take part.
+fn members<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, at: usize) -> Result<Opnd, String> {
+    if f.flag("sync") {
+        return b.src(f.operand(at)?, B32);
     }
+    if !b.globals.takes_unsynchronised() {
+        return Err("PTX has no form without `.sync` from sm_70 and PTX 6.4 on".to_owned());
+    }
+    let mask = Opnd::Reg(b.fresh(Class::Narrow));
+    b.emit(collective::active_mask, [mask], 1, 0, 0);
+    b.uncount_last();
+    Ok(mask)
+}
+
+pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let mask = members(b, f, 4)?;
     let mode = match f.one_of(&["up", "down", "bfly", "idx"]) {
         Some("up") => lanes::UP,
         Some("down") => lanes::DOWN,
@@ -157,7 +170,7 @@ pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let (d, p) = outputs(b, f.operand(0)?, B32)?;
     let (x, lane) = (b.src(f.operand(1)?, B32)?, b.src(f.operand(2)?, B32)?);
-    let (clamp, mask) = (b.src(f.operand(3)?, B32)?, b.src(f.operand(4)?, B32)?);
+    let clamp = b.src(f.operand(3)?, B32)?;
     b.emit(lanes::handler(b.isa), [d, p, x, lane, clamp, mask], 3, 0, mode);
     Ok(())
 }
@@ -175,9 +188,7 @@ fn outputs<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, ty: ScalarType) -
 }
 
 pub fn vote<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    if !f.flag("sync") {
-        return Err("PTX has no form without `.sync` from sm_70 on".to_owned());
-    }
+    let mask = members(b, f, 2)?;
     let mode = match f.one_of(&["all", "any", "uni", "ballot"]) {
         Some("all") => collective::ALL,
         Some("any") => collective::ANY,
@@ -189,7 +200,6 @@ pub fn vote<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let d = b.dst(f.operand(0)?, ty)?;
     let (p, negated) = b.pred(f.operand(1)?)?;
-    let mask = b.src(f.operand(2)?, B32)?;
     b.emit(collective::vote, [d, p, mask], 1, 0, mode | if negated { Vote::NEGATED.bits() } else { 0 });
     Ok(())
 }

@@ -118,7 +118,29 @@ pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     fused(b, f, ty)
 }
 
-/// `fma`, and `mad` on floats, which is the same from `sm_20` on.
+/// Lowers `mad` on floats, which is `fma` from `sm_20` on. Without a rounding, it is code for an older target; of that,
+/// compilers make `fma.rn.ftz.f32` for newer devices.
+pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
+    let rounded = f.ins.opcode.split('.').any(|m| matches!(m, "rn" | "rz" | "rm" | "rp"));
+    if rounded {
+        return fused(b, f, ty);
+    }
+    match (ty, b.globals.target) {
+        (F64, Some(..20)) => fused(b, f, ty),
+        (F32, Some(..20)) => {
+            f.flag("ftz");
+            let run = if f.flag("sat") {
+                singles!(vector::ternary, b.isa, true, true, |x, y, z| x.mul_add(y, z))
+            } else {
+                singles!(vector::ternary, b.isa, true, false, |x, y, z| x.mul_add(y, z))
+            };
+            three(b, f, ty, run)
+        }
+        _ => Err("a rounding such as `.rn` is required from the target sm_20 on".to_owned()),
+    }
+}
+
+/// Lowers `fma`.
 pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let (direction, flush, saturate, relu) = (rounding(f), f.flag("ftz"), f.flag("sat"), f.flag("relu"));
     let run = match ty {

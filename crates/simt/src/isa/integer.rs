@@ -152,7 +152,7 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let ty = f.ty()?;
     if ty.is_float() {
-        return float::fused(b, f, ty);
+        return float::mad(b, f, ty);
     }
     if wide {
         let (to, run) = match ty {

@@ -8,7 +8,7 @@ use crate::isa::decode::{Done, Form, elements, no_type};
 use crate::isa::forms::{CACHE, SCOPES};
 use crate::isa::{moves, sending};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
-use crate::mir::builder::Builder;
+use crate::mir::builder::{Builder, class_of};
 use crate::mir::{Class, Inst, Opnd, Order};
 use crate::program::aux::{Access, StateSpace};
 use ptx_parser::ScalarType;
@@ -40,11 +40,90 @@ fn strength(f: &mut Form<'_, '_>) -> Strength {
 }
 
 fn vector(f: &mut Form<'_, '_>) -> u32 {
-    match f.one_of(&["v2", "v4"]) {
+    match f.one_of(&["v2", "v4", "v8"]) {
         Some("v2") => 2,
-        Some(_) => 4,
+        Some("v4") => 4,
+        Some(_) => 8,
         None => 1,
     }
+}
+
+/// Returns the type of two elements of a vector of eight, which is accessed as four pairs.
+fn pair(b: &Builder<'_, '_>, ty: ScalarType) -> Result<ScalarType, String> {
+    if matches!(b.globals.target, Some(..100)) {
+        return Err("vectors of eight elements are for the targets from sm_100 on".to_owned());
+    }
+    match ty.size() {
+        1 => Ok(ScalarType::U16),
+        2 => Ok(ScalarType::U32),
+        4 => Ok(U64),
+        _ => Err(format!("eight elements of the type `{ty:?}` have more than 32 bytes")),
+    }
+}
+
+/// Returns the handlers that take the lower and the upper element out of a pair.
+fn halves(b: &Builder<'_, '_>, ty: ScalarType) -> [Handler; 2] {
+    match (ty.size(), ty.is_signed()) {
+        (4, _) => [unary(b.isa, |x: u64| x as u32), unary(b.isa, |x: u64| (x >> 32) as u32)],
+        (2, false) => [unary(b.isa, |x: u32| x & 0xffff), unary(b.isa, |x: u32| x >> 16)],
+        (2, true) => [unary(b.isa, |x: u32| x as i16 as u32), unary(b.isa, |x: u32| (x as i32 >> 16) as u32)],
+        (_, false) => [unary(b.isa, |x: u32| x & 0xff), unary(b.isa, |x: u32| x >> 8 & 0xff)],
+        (_, true) => [unary(b.isa, |x: u32| x as i8 as u32), unary(b.isa, |x: u32| (x >> 8) as i8 as u32)],
+    }
+}
+
+/// Loads a vector of eight elements.
+fn load_eight<'a>(
+    b: &mut Builder<'a, '_>,
+    f: &Form<'a, '_>,
+    ty: ScalarType,
+    order: Order,
+    (row, imm, aux): (Opnd, i64, Access),
+) -> Done {
+    let pair = pair(b, ty)?;
+    let targets = elements(f.operand(0)?, 8, "destinations")?;
+    let class = class_of(pair)?;
+    let pairs = [0; 4].map(|_| Opnd::Reg(b.fresh(class)));
+    let [x, y, z, w] = pairs;
+    let run = loader(b, pair, false)?;
+    let inst = b.emit(run, [x, y, z, w, row], 0b1111, imm, aux.with_elements(4).bits());
+    order_load(inst, order, aux);
+    for (k, target) in targets.iter().enumerate() {
+        let d = b.dst(target, ty)?;
+        if d != Opnd::None {
+            let run = halves(b, ty)[k % 2];
+            b.emit(run, [d, pairs[k / 2]], 1, 0, 0);
+            b.uncount_last();
+        }
+    }
+    Ok(())
+}
+
+/// Stores a vector of eight elements.
+fn store_eight<'a>(
+    b: &mut Builder<'a, '_>,
+    f: &Form<'a, '_>,
+    ty: ScalarType,
+    order: Order,
+    (row, imm, aux): (Opnd, i64, Access),
+) -> Done {
+    let pair = pair(b, ty)?;
+    let mut o = [row, Opnd::None, Opnd::None, Opnd::None, Opnd::None];
+    for (k, two) in elements(f.operand(1)?, 8, "sources")?.chunks_exact(2).enumerate() {
+        let (x, y) = (b.src(&two[0], ty)?, b.src(&two[1], ty)?);
+        o[1 + k] = Opnd::Reg(b.fresh(class_of(pair)?));
+        let run = match ty.size() {
+            4 => binary(b.isa, |x: u32, y: u32| u64::from(y) << 32 | u64::from(x)),
+            2 => binary(b.isa, |x: u32, y: u32| y << 16 | x & 0xffff),
+            _ => binary(b.isa, |x: u32, y: u32| (y & 0xff) << 8 | x & 0xff),
+        };
+        b.emit(run, [o[1 + k], x, y], 1, 0, 0);
+        b.uncount_last();
+    }
+    let run = storer(b, pair)?;
+    let inst = b.emit(run, o, 0, imm, aux.with_elements(4).bits());
+    order_store(inst, order, aux);
+    Ok(())
 }
 
 pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -64,6 +143,9 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         moves::join(b, d, halves);
         b.uncount_last();
         return Ok(());
+    }
+    if count == 8 {
+        return load_eight(b, f, ty, order, (row, imm, aux | flags));
     }
     aux = (aux | flags).with_elements(count);
     let targets = elements(f.operand(0)?, count as usize, "destinations")?;
@@ -160,6 +242,9 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         let inst = b.emit(run, o, 0, imm, (aux | flags).with_elements(2).bits());
         order_store(inst, order, aux);
         return Ok(());
+    }
+    if count == 8 {
+        return store_eight(b, f, ty, order, (row, imm, aux | flags));
     }
     aux = (aux | flags).with_elements(count);
     let sources = elements(f.operand(1)?, count as usize, "sources")?;

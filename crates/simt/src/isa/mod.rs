@@ -164,7 +164,7 @@ ops! {
     "griddepcontrol", "no effect here: launches do not overlap", control::nop, [".launch_dependents|wait"];
     "isspacep", "whether a generic address is in a state space", memory::isspacep, [".space"];
     "ld", "load", memory::load, [
-        "{.volatile}{.relaxed|acquire}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4}.mem",
+        "{.volatile}{.relaxed|acquire}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4|v8}.mem",
     ];
     "ldu", "load of read-only data", memory::load, ["{.global}{.v2|v4}.mem"];
     "lg2", "binary logarithm", float::transcendental, [".approx{.ftz}.f32"];
@@ -174,8 +174,8 @@ ops! {
         ".hi.sat.s32",
         ".wide.u16|s16|u32|s32",
         ".lo|hi.cc.u32|s32|u64|s64",
-        ".rnd{.ftz}{.sat}.f32",
-        ".rnd.f64",
+        "{.rnd}{.ftz}{.sat}.f32",
+        "{.rnd}.f64",
     ];
     "mad24", "24-bit multiply and add", integer::mad24, [".lo|hi.u32|s32", ".hi.sat.s32"];
     "madc", "multiply and add with carry", integer::carry, [".lo|hi{.cc}.u32|s32|u64|s64"];
@@ -204,7 +204,7 @@ ops! {
         ".f64",
     ];
     "mov", "copy, pack, unpack, or address of a name", moves::mov,
-        [".pred|bits|b128|int|f32|f64", ".v2|v4.bits|int|f32|f64"];
+        [".pred|bits|b128|int|f32|f64", ".v2|v4|v8.bits|int|f32|f64"];
     "mul", "product", integer::mul, [
         ".lo|hi.int",
         ".wide.u16|s16|u32|s32",
@@ -246,14 +246,14 @@ ops! {
     ];
     "setp", "comparison with a predicate result", float::setp, [".cmp{.and|or|xor}{.ftz}.bits|int|f32|f64|half"];
     "shf", "funnel shift", bits::funnel, [".l|r.clamp|wrap.b32"];
-    "shfl", "value of another lane", control::shuffle, [".sync.up|down|bfly|idx.b32"];
+    "shfl", "value of another lane", control::shuffle, ["{.sync}.up|down|bfly|idx.b32"];
     "shl", "left shift", bits::shift, [".bits"];
     "shr", "right shift", bits::shift, [".bits|int"];
     "sin", "sine", float::transcendental, [".approx{.ftz}.f32"];
     "slct", "selection by the sign of a source", float::slct, ["{.ftz}.bits|int|f32|f64.s32|f32"];
     "sqrt", "square root", float::reciprocal, [".approx{.ftz}.f32", ".rnd{.ftz}.f32", ".rnd.f64"];
     "st", "store", memory::store, [
-        "{.volatile}{.relaxed|release}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4}.mem",
+        "{.volatile}{.relaxed|release}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4|v8}.mem",
         ".async{.weak}{.shared::cluster}.tx{.v2|v4}.b32|b64|u32|u64|s32|s64|f32|f64",
     ];
     "sub", "difference", integer::sub, [
@@ -288,7 +288,7 @@ ops! {
         [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vmin2", "minima of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vmin4", "minima of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "vote", "vote across the lanes of a mask", control::vote, [".sync.all|any|uni.pred", ".sync.ballot.b32"];
+    "vote", "vote across the lanes of a mask", control::vote, ["{.sync}.all|any|uni.pred", "{.sync}.ballot.b32"];
     "vset", "comparison of words, halves or bytes", video_scalar::comparison,
         [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add|min|max}"];
     "vset2", "comparisons of halves", video::comparisons, [".u32|s32.u32|s32.eq|ne|lt|le|gt|ge{.add}"];

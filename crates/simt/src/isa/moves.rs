@@ -11,11 +11,11 @@ use ptx_parser::{Operand, ScalarType};
 use ScalarType::{B64, B128, U16, U32};
 
 pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let count = f.one_of(&["v2", "v4"]);
+    let count = f.one_of(&["v2", "v4", "v8"]);
     let ty = f.ty()?;
     f.done()?;
     if let Some(count) = count {
-        return mov_vector(b, f, if count == "v2" { 2 } else { 4 }, ty);
+        return mov_vector(b, f, usize::from(count.as_bytes()[1] - b'0'), ty);
     }
     let (to, from) = (f.operand(0)?, f.operand(1)?);
     if ty == B128 {
@@ -44,7 +44,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Lowers `mov.v2` and `mov.v4`, which read all sources before they write.
+/// Lowers `mov` of vectors, which reads all sources before it writes.
 fn mov_vector<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, count: usize, ty: ScalarType) -> Done {
     let wide = ty.size() == 8;
     let mut values = Vec::new();

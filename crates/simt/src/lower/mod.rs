@@ -257,7 +257,11 @@ fn variable<'a>(b: &mut Builder<'a, '_>, v: &Variable<'a>) -> Result<(), String>
             b.define(v.name, Symbol::Shared(at));
             Ok(())
         }
-        Space::Global | Space::Const => Err(format!("`{}`: a variable of the module inside a function", v.name)),
+        Space::Global | Space::Const => {
+            let address = b.globals.inner(v).ok_or_else(|| format!("`{}` has no address", v.name))?;
+            b.define(v.name, Symbol::Global(address));
+            Ok(())
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::exec::context::Handler;
 use crate::exec::simd::HostIsa;
 use crate::exec::system;
-use crate::exec::vector::unary;
+use crate::exec::vector::{binary, unary};
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP};
 use crate::mir::constants::Constants;
 use crate::mir::globals::Globals;
@@ -238,13 +238,25 @@ impl<'a, 'g> Builder<'a, 'g> {
         match self.lookup(name)? {
             Symbol::Register(register, ty) => {
                 let have = class_of(ty)?;
-                if offset != 0 {
-                    return Err(format!("`{name}` with an offset is allowed in an address only"));
-                }
                 if (have == Class::Pred) != (class == Class::Pred) {
                     return Err(format!("register `{name}` does not fit the instruction's type"));
                 }
-                Ok(self.adapt(Opnd::Reg(register), have, class, false))
+                let value = self.adapt(Opnd::Reg(register), have, class, false);
+                if offset == 0 {
+                    return Ok(value);
+                }
+                if ty.is_float() || class == Class::Pred {
+                    return Err(format!("`{name}` is no integer, and cannot have an offset"));
+                }
+                let (sum, by) = (Opnd::Reg(self.fresh(class)), constant(self, 0)?);
+                let run = if wide {
+                    binary(self.isa, |x: u64, y: u64| x.wrapping_add(y))
+                } else {
+                    binary(self.isa, |x: u32, y: u32| x.wrapping_add(y))
+                };
+                self.emit(run, [sum, value, by], 1, 0, 0);
+                self.uncount_last();
+                Ok(sum)
             }
             Symbol::Local(at, _) => {
                 let address = Opnd::Reg(self.fresh(Class::Wide));

@@ -5,16 +5,22 @@ use std::collections::HashMap;
 use crate::error::SimError;
 use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory, Use};
 use crate::mir::names::source_name;
-use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Variable};
+use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Statement, Variable};
 
 /// The names of a module whose variables are in memory.
 #[derive(Debug)]
 pub struct Globals<'a> {
     pub addresses: HashMap<&'a str, u64>,
+    /// The addresses of variables that a function declares, by the place of the declaration.
+    inner: HashMap<usize, u64>,
     pub shared: HashMap<&'a str, Variable<'a>>,
     pub numbers: HashMap<&'a str, u32>,
     /// Definitions by number; `None` for a function that is only declared.
     pub definitions: Vec<Option<&'a Function<'a>>>,
+    /// The number in the target's name: 90 of `sm_90a`.
+    pub target: Option<u32>,
+    /// The version of the PTX ISA, or zero if the module does not name it.
+    version: (u32, u32),
 }
 
 impl<'a> Globals<'a> {
@@ -22,9 +28,12 @@ impl<'a> Globals<'a> {
     pub fn new(module: &'a Module<'a>, memory: &Memory) -> Result<Self, SimError> {
         let mut globals = Self {
             addresses: HashMap::new(),
+            inner: HashMap::new(),
             shared: HashMap::new(),
             numbers: HashMap::new(),
             definitions: Vec::new(),
+            target: module.target.trim_start_matches("sm_").trim_end_matches(['a', 'f']).parse().ok(),
+            version: module.version,
         };
         for function in &module.functions {
             let next = globals.definitions.len() as u32;
@@ -36,8 +45,15 @@ impl<'a> Globals<'a> {
                 globals.definitions[number as usize] = Some(function);
             }
         }
+        let mut inner = Vec::new();
+        module.functions.iter().for_each(|f| declared(f.body.as_deref().unwrap_or_default(), &mut inner));
         let mut ready = module.variables.iter().try_for_each(|v| globals.place(v, memory));
-        ready = ready.and_then(|()| module.variables.iter().try_for_each(|v| globals.initialise(v, memory)));
+        ready = ready.and_then(|()| inner.iter().try_for_each(|v| globals.place_inner(v, memory)));
+        ready = ready.and_then(|()| {
+            let of = |v: &Variable<'a>| globals.addresses.get(v.name).copied();
+            module.variables.iter().try_for_each(|v| globals.initialise(v, of(v), memory))?;
+            inner.iter().try_for_each(|v| globals.initialise(v, globals.inner(v), memory))
+        });
         if ready.is_err() {
             globals.free(memory);
         }
@@ -46,9 +62,24 @@ impl<'a> Globals<'a> {
 
     /// Frees the variables.
     pub fn free(&self, memory: &Memory) {
-        for &address in self.addresses.values() {
+        self.placed().for_each(|address| {
             memory.free(address);
-        }
+        });
+    }
+
+    /// Returns the addresses of all variables.
+    pub fn placed(&self) -> impl Iterator<Item = u64> + '_ {
+        self.addresses.values().chain(self.inner.values()).copied()
+    }
+
+    /// Returns the address of a variable that a function declares.
+    pub fn inner(&self, v: &Variable<'_>) -> Option<u64> {
+        self.inner.get(&place(v)).copied()
+    }
+
+    /// Whether `shfl` and `vote` may be without `.sync`, which PTX 6.4 removed for the targets from `sm_70` on.
+    pub fn takes_unsynchronised(&self) -> bool {
+        matches!(self.target, Some(..70)) || ((1, 0)..(6, 4)).contains(&self.version)
     }
 
     /// Whether a function has a body.
@@ -67,24 +98,20 @@ impl<'a> Globals<'a> {
                 self.shared.insert(v.name, v.clone());
             }
             Space::Global | Space::Const if !self.addresses.contains_key(v.name) => {
-                let (name, used) = match (source_name(v.name), v.space) {
-                    (Some(name), Space::Const) => (format!("constant `{name}`"), Use::Constant),
-                    (Some(name), _) => (format!("variable `{name}`"), Use::Data),
-                    (None, Space::Const) => ("a constant of the compiler".to_owned(), Use::InternalConstant),
-                    (None, _) => ("a variable of the compiler".to_owned(), Use::Internal),
-                };
-                let address = memory
-                    .alloc(v.size(), &name, used)
-                    .ok_or_else(|| SimError::OutOfMemory { needed: v.size(), available: memory.free_bytes() })?;
-                self.addresses.insert(v.name, address);
+                self.addresses.insert(v.name, allocate(v, memory)?);
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn initialise(&self, v: &Variable<'_>, memory: &Memory) -> Result<(), SimError> {
-        let Some(&address) = self.addresses.get(v.name) else { return Ok(()) };
+    fn place_inner(&mut self, v: &Variable<'a>, memory: &Memory) -> Result<(), SimError> {
+        self.inner.insert(place(v), allocate(v, memory)?);
+        Ok(())
+    }
+
+    fn initialise(&self, v: &Variable<'_>, address: Option<u64>, memory: &Memory) -> Result<(), SimError> {
+        let Some(address) = address else { return Ok(()) };
         memory.zero(address, v.size())?;
         let size = u64::from(v.ty.size());
         for (init, at) in v.init.iter().zip((0..v.size()).step_by(size as usize)) {
@@ -114,4 +141,31 @@ impl<'a> Globals<'a> {
             }
         })
     }
+}
+
+/// Returns what tells a declaration in a function from every other: two scopes may declare one name.
+fn place(v: &Variable<'_>) -> usize {
+    std::ptr::from_ref(v).addr()
+}
+
+/// Collects the variables in global and constant memory that statements declare.
+fn declared<'m, 'a>(statements: &'m [Statement<'a>], into: &mut Vec<&'m Variable<'a>>) {
+    for statement in statements {
+        match statement {
+            Statement::Variable(v) if matches!(v.space, Space::Global | Space::Const) => into.push(v),
+            Statement::Block(inner) => declared(inner, into),
+            _ => {}
+        }
+    }
+}
+
+fn allocate(v: &Variable<'_>, memory: &Memory) -> Result<u64, SimError> {
+    let (name, used) = match (source_name(v.name), v.space) {
+        (Some(name), Space::Const) => (format!("constant `{name}`"), Use::Constant),
+        (Some(name), _) => (format!("variable `{name}`"), Use::Data),
+        (None, Space::Const) => ("a constant of the compiler".to_owned(), Use::InternalConstant),
+        (None, _) => ("a variable of the compiler".to_owned(), Use::Internal),
+    };
+    let exhausted = || SimError::OutOfMemory { needed: v.size(), available: memory.free_bytes() };
+    memory.alloc(v.size(), &name, used).ok_or_else(exhausted)
 }
