@@ -389,6 +389,19 @@ fn no_files_import_each_other_in_a_circle() {
     }
 }
 
+/// A file that this process has open for writing cannot be run, and neither can one that a child of another test has.
+#[test]
+fn tests_leave_it_to_another_process_to_write_programs() {
+    let makes_a_program =
+        |line: &str| line.contains("from_mode(0o755)") || (line.contains("fs::write(") && line.contains("#!"));
+    let mut wrong = Vec::new();
+    for (path, text) in code_in("tests/it").into_iter().filter(|(path, _)| path != "tests/it/architecture.rs") {
+        let lines = text.lines().enumerate().filter(|(_, line)| makes_a_program(line));
+        wrong.extend(lines.map(|(at, _)| format!("{path}:{}: use `programs::write_program`", at + 1)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn each_module_has_a_floor() {
     for (folder, floors) in LAYERED {

@@ -43,6 +43,7 @@ mod paired;
 mod plan;
 mod preparing;
 mod profiler;
+mod programs;
 mod references;
 mod report;
 mod setup;

@@ -10,6 +10,8 @@ use runner::compile::pinned::Pinned;
 use runner::journal;
 use runner::model::{Verdict, sha256_hex};
 
+use crate::programs::write_program;
+
 /// Writes a crate with a kernel and a header that it includes.
 const PACK: &str = "\
 import io, sys, tarfile
@@ -86,9 +88,7 @@ impl Home {
 
     /// Writes what is run in place of cargo.
     fn cargo(&self, script: &str) {
-        let cargo = self.path("bin/cargo");
-        fs::write(&cargo, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.path("bin/cargo"), &format!("#!/bin/sh\n{script}\n"));
     }
 
     fn run(&self, more: &[&str]) -> Said {

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::programs::write_program;
+
 /// A cache of its own, and a pip that reaches nothing unless a test says otherwise.
 struct Home {
     dir: TempDir,
@@ -38,12 +40,7 @@ impl Home {
     /// An interpreter that is this shell script.
     fn python(&self, text: &str) -> String {
         let path = self.dir.path().join("python");
-        let text_path = self.dir.path().join("python.txt");
-        fs::write(&text_path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        // Another process writes what is executed: a test that forks meanwhile would hold a descriptor open for
-        // writing.
-        let made = Command::new("install").args(["-m", "755"]).args([&text_path, &path]).status().unwrap();
-        assert!(made.success());
+        write_program(&path, &format!("#!/bin/sh\n{text}\n"));
         path.to_str().unwrap().to_owned()
     }
 

@@ -13,6 +13,8 @@ use runner::programs::Programs;
 use runner::revision;
 use tempfile::TempDir;
 
+use crate::programs::write_program;
+
 struct Checkout {
     dir: TempDir,
 }
@@ -33,11 +35,8 @@ impl Checkout {
 
     /// A program that leaves a canary beside it and does nothing else.
     fn trap(&self, name: &str) -> PathBuf {
-        self.write("trap.txt", &format!("#!/bin/sh\n: > '{}'\n", self.path("canary").display()));
         fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        // Another process writes what is executed: a test that forks meanwhile would hold it open for writing.
-        let made = Command::new("install").args(["-m", "755"]).args([self.path("trap.txt"), self.path(name)]).status();
-        assert!(made.unwrap().success());
+        write_program(&self.path(name), &format!("#!/bin/sh\n: > '{}'\n", self.path("canary").display()));
         self.path(name)
     }
 

@@ -1,7 +1,7 @@
 //! The files of `runner init --ci`: what they may do, and their steps, executed as the service would.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::against::{LOADS_TWICE, MANIFEST, Repository};
+use crate::programs::write_program;
 
 /// A folder of programs that comes first in PATH.
 pub struct Programs(pub TempDir);
@@ -22,9 +23,7 @@ impl Programs {
     }
 
     pub fn add(&self, name: &str, script: &str) {
-        let path = self.0.path().join(name);
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.0.path().join(name), script);
     }
 
     /// Runs a script as the services do. The exit code and all output.

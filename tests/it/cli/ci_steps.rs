@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +11,7 @@ use tempfile::TempDir;
 
 use super::against::{LOADS_TWICE, Repository};
 use super::ci::{Programs, github, pull_request, written};
+use crate::programs::write_program;
 
 /// What outlives the jobs of a service: its caches, and the artifacts of the last job.
 struct Service {
@@ -269,8 +269,8 @@ fn a_job_without_the_source_or_the_commit_says_what_to_set() {
     // Another build is replaced.
     let bin = root.path().join("home/.cargo/bin");
     fs::create_dir_all(&bin).unwrap();
-    fs::write(bin.join("runner"), "#!/bin/bash\necho 'runner 0.1.0 (0123456789ab, CUDA toolkit 13.0.88)'\n").unwrap();
-    fs::set_permissions(bin.join("runner"), fs::Permissions::from_mode(0o755)).unwrap();
+    let other = "#!/bin/bash\necho 'runner 0.1.0 (0123456789ab, CUDA toolkit 13.0.88)'\n";
+    write_program(&bin.join("runner"), other);
     let pairs = [("RUNNER_SOURCE", "https://example.org/runner.git"), ("RUNNER_REVISION", &"a".repeat(40))];
     let variables = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let mut log = String::new();

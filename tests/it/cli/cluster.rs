@@ -2,7 +2,6 @@
 //! every element of an array before `sbatch` returns. `tests/slurm` has a real one.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -10,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use crate::programs::write_program;
 
 const MANIFEST: &str = include_str!("../../slurm/project/experiments/scale.toml");
 const KERNEL: &str = include_str!("../../slurm/project/kernels/scale.cu");
@@ -78,8 +79,7 @@ fn project(manifest: &str) -> TempDir {
     for (name, text) in programs {
         let path = dir.path().join("slurm").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, text);
     }
     dir
 }
@@ -147,7 +147,7 @@ fn age(dir: &Path) {
 fn only_what_the_scheduler_answers_makes_a_task_lost() {
     let dir = project("experiments/scale.toml");
     let slurm = |file: &str| dir.path().join("slurm").join(file);
-    fs::write(slurm("sbatch"), ACCEPTS).unwrap();
+    write_program(&slurm("sbatch"), ACCEPTS);
     submit(dir.path(), "experiments/scale.toml", &[], 0);
     // Eight tasks in arrays 1 to 3. They wait, are seen, and are gone a day later.
     let waits = "1_0|PENDING||Priority\n1_1|PENDING||Priority\n1_2|PENDING||Priority\n";
@@ -303,7 +303,7 @@ fn a_warned_task_stops_after_its_launch_and_asks_to_be_started_again() {
     // A run of a minute, in hundreds of groups: it does not end before the signal comes.
     let slow = KERNEL.replace("output[i] = 2.0f * input[i]", "for (int k = 0; k < 300000; ++k) output[i] += 1.0f");
     fs::write(dir.path().join("kernels/scale.cu"), slow).unwrap();
-    fs::write(dir.path().join("slurm/sbatch"), "#!/bin/sh\necho 9\n").unwrap();
+    write_program(&dir.path().join("slurm/sbatch"), "#!/bin/sh\necho 9\n");
     let sizes: Vec<String> = (256..656).map(|n| n.to_string()).collect();
     let sizes = format!("n={}", sizes.join(","));
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", &sizes, "--name", "job"];
@@ -508,7 +508,7 @@ fn named_shards_run_again_and_until_then_their_results_stay() {
     assert!(refused.contains("the job has no shard `9/8`"), "{refused}");
 
     // The tasks of the next ones never start.
-    fs::write(dir.path().join("slurm/sbatch"), ACCEPTS.replace("echo 0", "echo 90")).unwrap();
+    write_program(&dir.path().join("slurm/sbatch"), &ACCEPTS.replace("echo 0", "echo 90"));
     submit(dir.path(), manifest, &["--rerun", "all"], 0);
     assert!(runner(dir.path(), &["status", JOB], 0).contains("8 shards: 8 queued"));
     runner(dir.path(), &["merge", &format!("{JOB}/shards"), "--out", "kept"], 0);
@@ -521,7 +521,7 @@ fn named_shards_run_again_and_until_then_their_results_stay() {
 fn a_cancelled_job_is_sent_again_by_the_same_command() {
     let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
     let slurm = |file: &str| dir.path().join("slurm").join(file);
-    fs::write(slurm("sbatch"), ACCEPTS).unwrap();
+    write_program(&slurm("sbatch"), ACCEPTS);
     submit(dir.path(), manifest, &[], 0);
     // Arrays 1 to 3 and the collecting job 4, of which array 2 has ended.
     let tasks =

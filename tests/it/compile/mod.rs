@@ -16,6 +16,8 @@ use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolk
 use runner::model::{CodeKind, CompileUnit, Compiled};
 use tempfile::TempDir;
 
+use crate::programs::write_program;
+
 mod linked;
 mod programs;
 mod ready;
@@ -254,10 +256,7 @@ fn ptx_is_given_where_it_is_asked_for() {
 /// A compiler that is this shell script.
 fn script(bench: &Bench, text: &str) -> PathBuf {
     let path = bench.path("compiler.sh");
-    bench.write("compiler.txt", &format!("#!/bin/sh\n{text}\n"));
-    // Another process writes what is executed: a test that forks meanwhile would hold a descriptor open for writing.
-    let made = Command::new("install").args(["-m", "755"]).arg(bench.path("compiler.txt")).arg(&path).status().unwrap();
-    assert!(made.success());
+    write_program(&path, &format!("#!/bin/sh\n{text}\n"));
     path
 }
 

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +15,8 @@ use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, MarkedLaunch
 use runner::profiler::{Counted, ProfilerError, ProfilerSession, Tally};
 use runner::programs::Programs;
 use tempfile::TempDir;
+
+use crate::programs::write_program;
 
 /// Names the folder of the script's world, and makes the entry below a worker.
 const FOLDER: &str = "RUNNER_TEST_PROFILED";
@@ -88,9 +89,7 @@ pub struct Pass {
 impl World {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let ncu = folder.path().join("ncu");
-        fs::write(&ncu, NCU).unwrap();
-        fs::set_permissions(&ncu, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&folder.path().join("ncu"), NCU);
         Self { folder }
     }
 
