@@ -17,7 +17,7 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
         None => job.out.as_deref().map(below_here).transpose()?,
     };
     let collected = collect(&args.job, &job, out, console);
-    // Also after a failure: who waits for this job finds its output in the log.
+    // This comes after a failure, too: who waits for this job finds its output in the log.
     mark_collected(&args.job, submissions).map_err(|error| Failure::environment(error.to_string()))?;
     collected
 }
@@ -96,7 +96,7 @@ fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
     }
 }
 
-/// Newly wrong comes before slower, and that before incomparable.
+/// Returns the exit code that counts: newly wrong comes before slower, and that before incomparable.
 fn first(one: Exit, other: Exit) -> Exit {
     let order = [Exit::CaseFailed, Exit::Regression, Exit::Incomparable];
     order.into_iter().find(|exit| *exit == one || *exit == other).unwrap_or(Exit::Success)

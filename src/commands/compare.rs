@@ -48,7 +48,8 @@ fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
     Ok(found)
 }
 
-/// A source that is named wrongly is at fault itself; otherwise it is damaged or out of reach.
+/// Reports a source that cannot be read. One that is named wrongly is at fault itself; otherwise it is damaged or out
+/// of reach.
 pub fn read_failure(error: &ReadError) -> Failure {
     let message = error.to_string();
     if error.is_misnamed() { Failure::usage(message) } else { Failure::environment(message) }

@@ -40,12 +40,12 @@ impl Console {
         Failure { exit: Exit::Usage, message, is_rendered: true }
     }
 
-    /// The terminal that tables on standard output are drawn for.
+    /// Returns the terminal that tables on standard output are drawn for.
     pub fn screen(&self) -> Screen {
         Screen { styled: self.color, width: width(io::stdout()) }
     }
 
-    /// Columns of standard error, if that is a terminal.
+    /// Returns the columns of standard error, if that is a terminal.
     pub fn error_width(&self) -> Option<usize> {
         width(io::stderr())
     }
@@ -103,7 +103,7 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Columns of a terminal; `None` for other streams and for a terminal that does not know its width.
+/// Returns the columns of a terminal; `None` for other streams and for a terminal that does not know its width.
 fn width(stream: impl AsFd) -> Option<usize> {
     let width = tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col));
     Some(width).filter(|width| *width > 0)

@@ -289,7 +289,7 @@ fn size(dir: &Path) -> u64 {
         .sum()
 }
 
-/// pip is needed to download a compiler, and for nothing else.
+/// Looks for pip, which is needed to download a compiler, and for nothing else.
 fn of_python() -> Finding {
     let python = programs::python();
     let use_of_it = "`runner setup` needs it to download a compiler";

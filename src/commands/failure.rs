@@ -35,12 +35,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The command line or a manifest is wrong.
+    /// Reports that the command line or a manifest is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into(), is_rendered: false }
     }
 
-    /// The machine lacks something.
+    /// Reports that the machine lacks something.
     pub fn environment(message: impl Into<String>) -> Self {
         Self { exit: Exit::Environment, message: message.into(), is_rendered: false }
     }

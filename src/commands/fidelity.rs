@@ -43,7 +43,7 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     Ok(Exit::Success)
 }
 
-/// The default file may be missing; one that is named must exist.
+/// Reads the causes. The default file may be missing; one that is named must exist.
 fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
     let fault = |why: String| Failure::usage(format!("--causes {}: {why}", path.display()));
     match std::fs::read_to_string(path) {

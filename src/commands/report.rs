@@ -18,7 +18,7 @@ use crate::render::{Deviation, RenderError};
 use crate::stored::{Source, Stored};
 use crate::{render, stored};
 
-/// A template of the user is at fault itself.
+/// Reports why a page was not rendered. A template of the user is at fault itself.
 fn failure(error: &RenderError) -> Failure {
     let message = error.to_string();
     if matches!(error, RenderError::OfUser { .. }) { Failure::usage(message) } else { Failure::environment(message) }
@@ -122,7 +122,7 @@ fn nothing_in(dir: &Path, from_journal: bool) -> String {
     format!("{} {missing}; {hint}", dir.display())
 }
 
-/// Folders of reports below `dir`; for a file, the folder that it is in.
+/// Returns the folders of reports below `dir`; for a file, the folder that it is in.
 fn reports_near(dir: &Path) -> Vec<PathBuf> {
     let is_report = |path: &PathBuf| path.join(RECORDS_FILE).exists() || path.join(JOURNAL_FILE).exists();
     if dir.is_file() {

@@ -222,7 +222,7 @@ fn elements(
     Ok(())
 }
 
-/// The elements around the first that differs, of every check.
+/// Writes the elements around the first that differs, of every check.
 fn surroundings(text: &mut String, folder: &Path, shapes: &[Shape]) {
     for number in 0.. {
         let sides = side(folder, number, "actual").zip(side(folder, number, "expected"));

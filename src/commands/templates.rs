@@ -21,7 +21,7 @@ const EXTENSION: &str = "tera";
 /// Environment variable with the time that a template of a user may take to make a report, such as `10min`.
 const LIMIT_VARIABLE: &str = "RUNNER_TEMPLATE_LIMIT";
 
-/// That time, unless the environment gives another.
+/// The time that a template may take, unless the environment gives another.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// How much the memory of this process may grow while a template of a user makes a report, bytes.
@@ -75,7 +75,7 @@ pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     let text = regular::read_text(path)
         .map_err(|error| Failure::usage(format!("cannot read the template {}: {error}", path.display())))?;
     let template = PageTemplate { path: path.display().to_string(), text };
-    Templates::with(Some(&template)).map_err(|error| Failure::usage(error.to_string()))?;
+    Templates::load(Some(&template)).map_err(|error| Failure::usage(error.to_string()))?;
     Ok(template)
 }
 

@@ -460,6 +460,17 @@ fn sources_stay_short() {
 /// How a comment begins that leans on the line above it, which editors and rustdoc do not show with it.
 const LEANING: &[&str] = &[
     "Of",
+    "As",
+    "By",
+    "From",
+    "To",
+    "Until",
+    "Within",
+    "Without",
+    "Beyond",
+    "About",
+    "Itself",
+    "Another",
     "Those",
     "That of",
     "The same",
@@ -512,6 +523,92 @@ fn documentation_is_understood_without_the_line_above() {
     }
     assert!(count > 5000, "{count} comments are found");
     assert!(wrong.is_empty(), "write a sentence that says what it is about:\n{}", wrong.join("\n"));
+}
+
+/// Nouns in the plural, which end as verbs do.
+const NOUNS: &[&str] = &[
+    "Axes",
+    "Bits",
+    "Blocks",
+    "Buffers",
+    "Bytes",
+    "Cases",
+    "Columns",
+    "Elements",
+    "Errors",
+    "Events",
+    "Folders",
+    "Kernels",
+    "Lanes",
+    "Lines",
+    "Nanoseconds",
+    "Nodes",
+    "Operations",
+    "Registers",
+    "Rows",
+    "Samples",
+    "Seconds",
+    "Sources",
+    "Steps",
+    "Threads",
+    "Values",
+    "Warps",
+    "Words",
+];
+
+#[test]
+fn the_documentation_of_a_function_begins_with_a_verb() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = Vec::new();
+    sources(&root.join("src"), &mut paths);
+    sources(&root.join("crates"), &mut paths);
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for path in paths {
+        let name = path.strip_prefix(root).expect("under the root").display().to_string();
+        if name.contains("/tests") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source can be read");
+        let lines: Vec<&str> = text.split("#[cfg(test)]").next().unwrap_or("").lines().collect();
+        let mut first = None;
+        for (at, line) in lines.iter().enumerate() {
+            let line = line.trim_start();
+            if let Some(comment) = documentation(line) {
+                first = first.or(Some(comment));
+            } else if !line.starts_with(['/', '#']) {
+                let Some(comment) = first.take().filter(|_| line.split('(').next().is_some_and(|l| l.contains("fn ")))
+                else {
+                    continue;
+                };
+                count += 1;
+                let word = comment.split([' ', ',', ':', ';']).next().unwrap_or("");
+                // An instruction is followed by what its operands are.
+                let is_verb = word == "Whether" || word.starts_with(['`', '#']) || word.ends_with('s');
+                if !is_verb || NOUNS.contains(&word) {
+                    wrong.push(format!("{name}:{}: {comment}", at + 1));
+                }
+            }
+        }
+    }
+    assert!(count > 3000, "{count} functions are found");
+    assert!(wrong.is_empty(), "begin with what the function does, as in `Returns`:\n{}", wrong.join("\n"));
+}
+
+/// Prepositions, which say nothing of what a function does.
+const PREPOSITIONS: &[&str] = &[
+    "after", "against", "before", "beside", "between", "by", "for", "into", "of", "on", "over", "until", "with",
+    "within", "without",
+];
+
+#[test]
+fn no_function_is_a_preposition() {
+    let named = |(path, text): (String, String)| {
+        let names = text.match_indices("fn ").map(|(at, found)| text[at + found.len()..].split(['(', '<']).next());
+        let wrong = names.flatten().filter(|name| PREPOSITIONS.contains(name));
+        wrong.map(|name| format!("{path}: fn {name}")).collect::<Vec<_>>()
+    };
+    let wrong: Vec<String> = code_in("src").into_iter().chain(code_in("crates")).flat_map(named).collect();
+    assert!(wrong.is_empty(), "say what the function does:\n{}", wrong.join("\n"));
 }
 
 /// Whether a line declares a field that holds an `f64`.

@@ -64,7 +64,7 @@ pub trait Device: std::fmt::Debug {
     /// Finds a kernel by its mangled name.
     fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError>;
 
-    /// Registers, shared and local memory as the device reports them.
+    /// Returns the registers, shared and local memory as the device reports them.
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError>;
 
     /// Returns the theoretical occupancy of a launch with `threads` per block and `shared` bytes of dynamic shared
@@ -89,7 +89,7 @@ pub trait Device: std::fmt::Debug {
     /// finds them.
     fn variables(&mut self, module: ModuleId) -> Result<Vec<String>, DeviceError>;
 
-    /// Bytes of a buffer, guard zones excluded; 0 for an unknown one.
+    /// Returns the bytes of a buffer, guard zones excluded; 0 for an unknown one.
     fn size(&self, buffer: BufferId) -> usize;
 
     /// Frees the memory of a buffer; its id becomes unknown.
@@ -113,13 +113,13 @@ pub trait Device: std::fmt::Debug {
     /// Returns the guard zones before and behind a buffer; empty for one without.
     fn read_guards(&mut self, buffer: BufferId) -> Result<(Vec<u8>, Vec<u8>), DeviceError>;
 
-    /// Free device memory, bytes; `None` where it is unknown.
+    /// Returns the free device memory in bytes; `None` where it is unknown.
     fn memory_free(&self) -> Option<u64>;
 
     /// Runs a body `batch.repeat` times, each prepared first.
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError>;
 
-    /// What the simulator's sanitizer does not look for in later launches; it looks for everything at first. Other
+    /// Sets what the simulator's sanitizer does not look for in later launches; it looks for everything at first. Other
     /// devices have none.
     fn set_unsanitized(&mut self, _unsanitized: Option<&Unsanitized>) {}
 
@@ -143,8 +143,8 @@ pub trait Clock {
     /// Returns the resolution, nanoseconds; `None` where readings are exact.
     fn tick(&self) -> Option<f64>;
 
-    /// Runs in a row over which a short kernel's time goes through all its values, because the hardware begins each
-    /// launch somewhere else; 1 where it always begins in the same place.
+    /// Returns how many runs in a row it takes until a short kernel's time goes through all its values, because the
+    /// hardware begins each launch somewhere else; 1 where it always begins in the same place.
     fn cycle(&self) -> u32;
 
     /// Whether host latency stays out of the times: what is timed is queued before it starts.
@@ -178,7 +178,7 @@ pub trait Monitor {
     /// Returns the clocks, the temperature and the reasons for throttling at this moment.
     fn state(&mut self) -> DeviceState;
 
-    /// Processes that have the device open besides this one; `None` where they cannot be counted.
+    /// Returns how many processes have the device open besides this one; `None` where they cannot be counted.
     fn other_processes(&self) -> Option<u32>;
 }
 

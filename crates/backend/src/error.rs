@@ -70,7 +70,7 @@ impl DeviceError {
         }
     }
 
-    /// A call of a host function that the device has not loaded.
+    /// Refuses a call of a host function that the device has not loaded.
     pub fn unknown_function(id: FunctionId) -> Self {
         Self::Driver { call: "lookup", message: format!("the device has no host function {}", id.0) }
     }

@@ -35,7 +35,8 @@ fn of_cubin(code: &[u8]) -> Vec<String> {
     symbols.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect()
 }
 
-/// Declarations outside of functions, which begin a line: `.visible .global .align 4 .b8 name[16];`.
+/// Returns the names declared outside of functions. Such a declaration begins a line: `.visible .global .align 4 .b8
+/// name[16];`.
 fn of_ptx(text: &str) -> Vec<String> {
     let declared = text.lines().filter_map(|line| {
         let mut words = line.trim_end().split_ascii_whitespace().peekable();

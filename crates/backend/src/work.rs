@@ -63,7 +63,7 @@ pub struct Series {
 }
 
 impl Default for Series {
-    /// A sample is one run.
+    /// Makes a batch in which a sample is one run.
     fn default() -> Self {
         Self { launches: 1, others: Vec::new(), lead: 0, fresh: Vec::new(), whole_only: false }
     }
@@ -127,7 +127,7 @@ impl Step {
         if let Self::Launch(launch) = self { launch.settings.stream_index() } else { 0 }
     }
 
-    /// Nodes of a graph that it becomes, about.
+    /// Returns about how many nodes of a graph it becomes.
     fn nodes(&self) -> usize {
         let Self::Loop(inner) = self else { return self.operations() };
         // Each iteration has a kernel for its condition and a conditional node.
@@ -135,8 +135,8 @@ impl Step {
         1 + inner.iterations.iter().take(Loop::LONGEST_PERIOD).map(count).sum::<usize>()
     }
 
-    /// Upper bound of the operations that it queues. For a host function this is an assumption: library calls queue a
-    /// few.
+    /// Returns an upper bound of the operations that it queues. For a host function this is an assumption: library
+    /// calls queue a few.
     pub fn operations(&self) -> usize {
         match self {
             Self::Launch(_) | Self::Copy { .. } | Self::Memset { .. } => 1,
@@ -226,8 +226,8 @@ pub fn streams(steps: &[Step]) -> usize {
     1 + steps.iter().map(Step::stream).max().unwrap_or(0)
 }
 
-/// Upper bound of the operations that a device queues for a run of steps: the steps, and the events that let streams
-/// begin and end together.
+/// Returns an upper bound of the operations that a device queues for a run of steps: the steps, and the events that let
+/// streams begin and end together.
 pub fn operations(steps: &[Step]) -> usize {
     let own = steps.iter().map(Step::operations).fold(0, usize::saturating_add);
     match streams(steps) {
@@ -237,7 +237,7 @@ pub fn operations(steps: &[Step]) -> usize {
     }
 }
 
-/// About as many nodes as a graph of steps has: that of a loop with a condition has its iterations once.
+/// Returns about how many nodes a graph of steps has: that of a loop with a condition has its iterations once.
 pub fn nodes(steps: &[Step]) -> usize {
     if steps.iter().any(|step| matches!(step, Step::Loop(_))) {
         steps.iter().map(Step::nodes).sum()

@@ -64,7 +64,7 @@ struct JobVersion {
 /// A manifest of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// As it was given on the command line.
+    /// The manifest's path as the command line gave it.
     pub manifest: PathBuf,
     /// The experiment's name, which is also a folder of the job.
     #[serde(deserialize_with = "experiment_name")]
@@ -164,7 +164,7 @@ impl Submission {
 /// Why the folder of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// There is no job.
+    /// The folder holds no job.
     #[error("{} has no {JOB_FILE}: name a folder that `runner submit` has written", .0.display())]
     NoJob(PathBuf),
     /// A file cannot be read.
@@ -183,7 +183,7 @@ pub enum JobError {
         /// What is wrong.
         source: serde_json::Error,
     },
-    /// Another version of the program wrote it.
+    /// The job was written by another version of the program.
     #[error(
         "{} is of version {found}, this program reads {VERSION}: use the runner that submitted the job",
         path.display()
@@ -202,7 +202,7 @@ pub enum JobError {
         /// What no job has.
         why: String,
     },
-    /// There is a link where a job has a folder.
+    /// The path is a link where a job has a folder.
     #[error("{} is a symbolic link, and a job has a folder there: remove the link", .0.display())]
     Link(PathBuf),
     /// A file cannot be written.

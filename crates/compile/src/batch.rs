@@ -39,7 +39,7 @@ pub type UnitResult = Result<Compiled, CompileFailure>;
 /// The longest that it may be, so that deadlines do not overflow.
 const LONGEST_LIMIT: Duration = Duration::from_hours(24 * 365);
 
-/// That limit, unless the environment gives another.
+/// The time limit of a unit, unless the environment gives another.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// Most attempts at a unit whose files change while it is compiled.
@@ -78,8 +78,8 @@ pub struct CompileOptions {
 }
 
 impl CompileOptions {
-    /// One child per core, two minutes per unit or what the environment says, this executable as the compiler. Fails if
-    /// the cache is not writable.
+    /// Makes the options: one child per core, two minutes per unit or what the environment says, this executable as the
+    /// compiler. Fails if the cache is not writable.
     pub fn new(cache: Cache) -> Result<Self, OptionsError> {
         cache.prepare()?;
         let limit = env::var_os(LIMIT_VARIABLE).map_or(Ok(LIMIT), |text| parse_limit(&text.to_string_lossy()))?;
@@ -109,7 +109,7 @@ pub fn compile_all(
 ) -> BTreeMap<CompileUnit, UnitResult> {
     let mut seen = BTreeSet::new();
     let distinct: Vec<&CompileUnit> = units.iter().filter(|unit| seen.insert(*unit)).collect();
-    let batch = Batch { target, toolkit, options, scanner: Scanner::within(options.project.clone()) };
+    let batch = Batch { target, toolkit, options, scanner: Scanner::confined_to(options.project.clone()) };
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     let mut results = BTreeMap::new();
@@ -202,7 +202,7 @@ impl Batch<'_> {
             drop(span);
             // The compiler reads the included files after they were hashed. If one was saved in between, the code must
             // not be stored under the old hash.
-            let now = fresh.insert(Scanner::within(self.options.project.clone()));
+            let now = fresh.insert(Scanner::confined_to(self.options.project.clone()));
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
                 let stored = self.options.cache.store(&identity.address, &code, compiled);
@@ -381,7 +381,7 @@ fn expressions(unit: &CompileUnit) -> Vec<String> {
     unit.kernels.iter().cloned().chain(unit.symbols.iter().map(|symbol| address_of(symbol))).collect()
 }
 
-/// NVRTC requires `&` before a variable's name.
+/// Returns the name of a variable with the `&` that NVRTC requires.
 fn address_of(symbol: &str) -> String {
     format!("&{symbol}")
 }

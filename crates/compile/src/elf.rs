@@ -30,7 +30,7 @@ pub(super) struct Attributes {
     pub max_threads: Option<u32>,
 }
 
-/// Mangled name → attributes; empty if the code is no cubin.
+/// Returns the attributes of each kernel by its mangled name; empty if the code is no cubin.
 pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     let mut found: BTreeMap<String, Attributes> = BTreeMap::new();
     let Ok(file) = ElfFile64::<Endianness>::parse(cubin) else { return found };

@@ -209,8 +209,8 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     }
 }
 
-/// pip of an interpreter, in isolated mode and run in `dir`. Otherwise Python would load `pip.py`, and modules that pip
-/// imports, from the working directory, which may be an untrusted checkout.
+/// Makes the command of an interpreter's pip, in isolated mode and run in `dir`. Otherwise Python would load `pip.py`,
+/// and modules that pip imports, from the working directory, which may be an untrusted checkout.
 pub fn pip(python: &str, dir: &Path) -> Command {
     // A relative path refers to the current folder, not to `dir`.
     let named = if python.contains('/') { std::path::absolute(python).ok() } else { None };
@@ -227,7 +227,8 @@ fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Pat
     command
 }
 
-/// pip that gets the wheels of `requirements`, each of which has a hash. It builds nothing, so it runs no code of them.
+/// Makes the command of a pip that gets the wheels of `requirements`, each of which has a hash. It builds nothing, so
+/// it runs no code of them.
 pub(super) fn pip_with_hashes(python: &str, action: &str, requirements: &Path, scratch: &Path) -> Command {
     let mut command = pip(python, scratch);
     command

@@ -79,7 +79,7 @@ fn include_dirs(root: &Path) -> Vec<PathBuf> {
     dirs.into_iter().flat_map(|dir| [dir.join("cccl"), dir]).filter(|dir| dir.is_dir()).collect()
 }
 
-/// `nvidia/*/<leaf>` of a folder that wheels were unpacked into.
+/// Returns the folders `nvidia/*/<leaf>` of a folder that wheels were unpacked into.
 fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
     let base = root.join("nvidia");
     let mut names = entries(&base);

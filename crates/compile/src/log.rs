@@ -96,7 +96,7 @@ pub(super) fn first_error(log: &str) -> Option<String> {
     })
 }
 
-/// Place and message of a line that contains an error.
+/// Splits a line that contains an error into place and message.
 fn split_error(line: &str) -> Option<(&str, &str)> {
     for mark in [": error: ", ": catastrophic error: ", ": internal error: ", " fatal   : ", " error   : "] {
         if let Some((place, message)) = line.split_once(mark) {

@@ -45,7 +45,7 @@ impl Nvcc {
         programs.find("nvcc").and_then(Self::at)
     }
 
-    /// Folders of its own headers.
+    /// Returns the folders of the compiler's own headers.
     pub fn include_dirs(&self) -> &[PathBuf] {
         &self.include_dirs
     }

@@ -12,7 +12,7 @@ use crate::project::Project;
 /// The files of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources {
-    /// As [`Compiled::source`](crate::model::Compiled::source) has it.
+    /// The hash that [`Compiled::source`](crate::model::Compiled::source) has.
     pub hash: String,
     /// Name and text, the source first; includes by the name that they are included by.
     pub files: Vec<(String, Arc<str>)>,
@@ -35,7 +35,7 @@ pub fn sources(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Op
         all.files.extend(other.files);
         all.is_whole &= other.is_whole;
     }
-    // As the compiled parts are hashed.
+    // The compiled parts are hashed in the same way.
     Some(Sources { hash: sha256_hex(hashes.join("\n").as_bytes()), ..all })
 }
 
@@ -43,7 +43,8 @@ fn of_source(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Opti
     let options = UnitOptions::parse(unit).ok()?;
     let macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let path = SearchPath { user: &options.include_dirs, toolkit };
-    let inputs = Scanner::within(project.clone()).inputs(&unit.source, &options.pre_includes, &macros, path).ok()?;
+    let inputs =
+        Scanner::confined_to(project.clone()).inputs(&unit.source, &options.pre_includes, &macros, path).ok()?;
     let own = unit.source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let file = |input: &crate::includes::Input| {
         let name = if input.name.is_empty() { own.clone() } else { input.name.clone() };

@@ -90,7 +90,7 @@ impl Installed {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// Folders of their own headers.
+    /// Returns the folders of the compilers' own headers.
     pub fn include_dirs(&self) -> &[PathBuf] {
         let toolkit = self.nvcc.as_ref().or(self.clang.as_ref().map(|clang| &clang.toolkit));
         toolkit.map(Nvcc::include_dirs).unwrap_or_default()

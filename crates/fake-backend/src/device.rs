@@ -27,7 +27,7 @@ pub struct FakeDevice {
     pub(super) counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
-    /// Bytes that timed runs allocated for themselves, and how.
+    /// Returns the bytes that timed runs allocated for themselves, and how.
     fresh: Vec<(usize, Allocation)>,
     /// What its clock reads besides the kernels, what it was told to subtract, and its reference clock.
     pub(super) overhead: f64,
@@ -163,7 +163,7 @@ impl FakeDevice {
         &self.allocated
     }
 
-    /// Bytes that timed runs allocated for themselves, and how, in order.
+    /// Returns the bytes that timed runs allocated for themselves, and how, in order.
     pub fn fresh(&self) -> &[(usize, Allocation)] {
         &self.fresh
     }
@@ -381,7 +381,7 @@ impl Device for FakeDevice {
         Ok(())
     }
 
-    /// The messages of this device name no memory.
+    /// Drops the name: the messages of this device name no memory.
     fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn unload(&mut self, _module: ModuleId) -> Result<(), DeviceError> {
@@ -400,7 +400,7 @@ impl Device for FakeDevice {
         Ok(self.kernels.get(kernel.0 as usize).map(|(_, k, _)| k.resources).unwrap_or_default())
     }
 
-    /// Threads alone limit it.
+    /// Returns the occupancy that threads alone limit.
     fn occupancy(&self, _kernel: KernelId, threads: u32, _shared: u32) -> Result<Occupancy, DeviceError> {
         self.alive()?;
         let most = self.info.max_threads_per_sm;

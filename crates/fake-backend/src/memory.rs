@@ -69,7 +69,7 @@ impl Memory {
         Ok(())
     }
 
-    /// As a kernel writes: guard zones are memory too, and beyond them there is none.
+    /// Writes as a kernel does: guard zones are memory too, and beyond them there is none.
     pub(super) fn write_anywhere(&mut self, id: BufferId, at: i64, bytes: &[u8]) -> Result<(), DeviceError> {
         let block = self.blocks.get_mut(id.0 as usize).and_then(Option::as_mut).ok_or_else(|| unknown(id))?;
         let start = usize::try_from(block.guard as i64 + at).ok();

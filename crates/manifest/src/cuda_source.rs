@@ -197,7 +197,7 @@ fn variable_name(tokens: &[&str]) -> Option<String> {
     None
 }
 
-/// As many of the tokens as are read of one declaration.
+/// Returns as many of the tokens as are read of one declaration.
 pub fn head<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
     &tokens[..tokens.len().min(LONGEST_HEAD)]
 }

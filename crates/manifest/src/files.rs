@@ -30,7 +30,7 @@ impl Files {
     pub fn new(folder: &Path, project: Project) -> Self {
         Self {
             folder: folder.to_owned(),
-            scanner: Scanner::within(project.clone()),
+            scanner: Scanner::confined_to(project.clone()),
             project,
             packages: BTreeMap::new(),
             sources: BTreeMap::new(),
@@ -41,7 +41,7 @@ impl Files {
     /// Adds the folder of a package, whose files then are in the project.
     pub fn add_package(&mut self, name: &str, folder: PathBuf) {
         self.project = self.project.clone().with_folder(&folder);
-        self.scanner = Scanner::within(self.project.clone());
+        self.scanner = Scanner::confined_to(self.project.clone());
         self.packages.insert(name.to_owned(), folder);
     }
 
@@ -71,7 +71,7 @@ impl Files {
     }
 
     /// Returns the path of a file that is named relative to the manifest's folder.
-    pub fn beside(&self, name: &str) -> PathBuf {
+    pub fn path_beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 

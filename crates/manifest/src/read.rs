@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         format!("{}`{}`", if entry { "an entry of " } else { "" }, self.here())
     }
 
-    fn within<R>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> R) -> R {
+    fn read_below<R>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> R) -> R {
         self.path.push(key.to_owned());
         let result = read(self);
         self.path.pop();
@@ -228,7 +228,7 @@ impl<T: Read> Slot for Option<T> {
 
     fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self {
         let value = entry(table, key)?;
-        let read = reader.within(key, |reader| T::read(value, reader));
+        let read = reader.read_below(key, |reader| T::read(value, reader));
         if read.is_none() {
             reader.found.refused.insert((owner.map_or(0, |span| span.start), key));
         }
@@ -481,7 +481,7 @@ impl<T: Read> Read for Vec<T> {
             return reader.wrong_type(value, Self::EXPECTED);
         };
         // A wrong entry has been reported and is left out; the others are still checked.
-        Some(reader.within(ENTRY, |reader| items.iter().filter_map(|item| T::read(item, reader)).collect()))
+        Some(reader.read_below(ENTRY, |reader| items.iter().filter_map(|item| T::read(item, reader)).collect()))
     }
 }
 
@@ -492,7 +492,7 @@ impl<T: Read> Read for [T; 2] {
         match value.get_ref() {
             DeValue::Array(items) if items.len() == 2 => {
                 let both = |reader: &mut Reader<'_>| (T::read(&items[0], reader), T::read(&items[1], reader));
-                let (first, second) = reader.within(ENTRY, both);
+                let (first, second) = reader.read_below(ENTRY, both);
                 Some([first?, second?])
             }
             _ => reader.wrong_type(value, Self::EXPECTED),
@@ -514,7 +514,7 @@ impl<T: Read> Read for Named<T> {
         let mut entries = Vec::new();
         for (key, value) in table {
             let name = key.get_ref().to_string();
-            if let Some(inner) = reader.within(&name, |reader| T::read(value, reader)) {
+            if let Some(inner) = reader.read_below(&name, |reader| T::read(value, reader)) {
                 entries.push((At { value: name, span: key.span() }, inner));
             } else {
                 reader.found.dropped.insert(name);

@@ -15,7 +15,7 @@ pub fn schema() -> String {
     format!("{:#}\n", schema.as_value())
 }
 
-/// A text that may be empty accepts numbers too, as the value of a macro does.
+/// Refuses an empty text. One that may be empty accepts numbers too, as the value of a macro does.
 fn never_empty(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let narrowed = ["enum", "pattern", "minLength"].iter().any(|key| object.contains_key(*key));
@@ -24,7 +24,7 @@ fn never_empty(schema: &mut Schema) {
     }
 }
 
-/// TOML has no null: an optional key may be absent, but not null.
+/// Leaves out null, which TOML does not have: an optional key may be absent, but not null.
 fn without_null(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(Value::Array(types)) = object.get_mut("type") {

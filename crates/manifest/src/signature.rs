@@ -205,7 +205,7 @@ fn parameter(tokens: &[&str]) -> Parameter {
     }
 }
 
-/// Words of the built-in integer types, which are never the name of a parameter.
+/// Whether a word is one of the built-in integer types, which are never the name of a parameter.
 fn is_type_word(token: &str) -> bool {
     matches!(token, "signed" | "unsigned" | "char" | "short" | "int" | "long" | "float" | "double" | "bool")
 }
@@ -240,7 +240,7 @@ pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     if tokens.is_empty() { Vec::new() } else { tokens.split(is_comma).collect() }
 }
 
-/// The tokens as a person writes them: a blank between words and before a pointer.
+/// Returns the tokens as a person writes them: a blank between words and before a pointer.
 pub fn joined(tokens: &[&str]) -> String {
     let mut text = String::new();
     for token in tokens {

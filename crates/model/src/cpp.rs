@@ -15,7 +15,7 @@ pub struct Hashed {
     pub files: Vec<PathBuf>,
 }
 
-/// The digest of a source and of what it includes from its own folder; `None` if an include cannot be followed.
+/// Returns the digest of a source and of what it includes from its own folder; `None` if an include cannot be followed.
 ///
 /// # Errors
 ///

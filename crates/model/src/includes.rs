@@ -29,7 +29,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// The paths of the files that were read, the source first.
+    /// Returns the paths of the files that were read, the source first.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().filter_map(|file| Some(&*file.content.as_ref()?.path))
     }
@@ -116,7 +116,7 @@ pub type Macros<'a> = &'a [String];
 
 impl Scanner {
     /// Returns a scanner that reads no file outside of a project.
-    pub fn within(project: Project) -> Self {
+    pub fn confined_to(project: Project) -> Self {
         Self { project, files: Mutex::default() }
     }
 
@@ -305,7 +305,8 @@ impl Walk<'_> {
 
     /// Reads a file unless that was done before. Returns what it includes.
     fn read(&mut self, include: &Include, path: &Path) -> Vec<Task> {
-        // By its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would never end.
+        // A file is known by its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would never
+        // end.
         if !self.seen.insert(real(path)) {
             return Vec::new();
         }
@@ -355,7 +356,7 @@ fn definition(operand: &str) -> Option<(String, Include)> {
     Some((name.to_owned(), header_name(value)?))
 }
 
-/// The text with continued lines joined, as a compiler joins them: a word may go on in the next line.
+/// Returns the text with continued lines joined, as a compiler joins them: a word may go on in the next line.
 pub fn joined_lines(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -547,7 +548,7 @@ mod tests {
         ]);
         let file = |name: &str| tree.dir.path().join(name);
         std::os::unix::fs::symlink(file("secret"), file("p/kernels/link.cuh")).unwrap();
-        let scanner = Scanner::within(Project::at(&file("p")).unwrap());
+        let scanner = Scanner::confined_to(Project::at(&file("p")).unwrap());
         let path = SearchPath { user: &[], toolkit: &[] };
         let inputs = scanner.inputs(&file("p/kernels/k.cu"), &[], &[], path).unwrap();
         assert_eq!(inputs.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["", "a.cuh"]);

@@ -141,7 +141,7 @@ fn split(list: &str) -> Vec<&str> {
     parts
 }
 
-/// Axes that advance together must still have equal lengths.
+/// Checks that axes that advance together still have equal lengths.
 fn unequal(axes: &[Axis], zipped: &[String]) -> Option<Diagnostic> {
     let mut lengths = zipped.iter().filter_map(|name| axes.iter().find(|axis| axis.name == *name));
     let first = lengths.next()?;

@@ -57,8 +57,9 @@ const WARP: f64 = 32.0;
 /// after.
 const CHECKED_LAUNCHES: f64 = 2.0;
 
-/// Device memory that a case takes: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer
-/// to restore it from. A buffer that is a `__device__` variable has no guard zones. A case on the host takes none.
+/// Returns the device memory that a case takes: its buffers, guard zones on both sides of each, and a copy of each
+/// `inout` buffer to restore it from. A buffer that is a `__device__` variable has no guard zones. A case on the host
+/// takes none.
 pub fn memory_needed(job: &CaseJob) -> Bytes {
     let buffers = job.buffers.iter().filter(|_| is_on_device(job));
     Bytes(buffers.map(buffer_memory).fold(0, u64::saturating_add))

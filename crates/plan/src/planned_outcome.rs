@@ -30,7 +30,7 @@ pub enum PlannedOutcome {
     Kept,
     /// The `[[exclude]]` rule of the manifest with this index excludes the cell.
     Excluded(u16),
-    /// This `requires` of its variant does not hold, by index.
+    /// A `requires` of the variant, which has this index, does not hold.
     Unmet(u16),
     /// A `requires` has no value here; resolving the cell gives the error.
     Unresolved,

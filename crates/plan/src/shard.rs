@@ -47,7 +47,8 @@ impl Shards {
         self.groups.len()
     }
 
-    /// As many shards as have at least `least` seconds of work each, at least one, and at most one for each group.
+    /// Returns how many shards have at least `least` seconds of work each: at least one, and at most one for each
+    /// group.
     pub fn count(&self, least: f64) -> u32 {
         let fitting = if least > 0.0 { (self.seconds() / least).floor() } else { f64::INFINITY };
         fitting.clamp(1.0, self.groups.len().max(1) as f64) as u32

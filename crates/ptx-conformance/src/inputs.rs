@@ -274,12 +274,12 @@ pub fn of_case(classes: &[Class], case: usize) -> Vec<u64> {
 }
 
 /// Returns an `f32` from `lo` to `hi`.
-fn between(lo: f64, hi: f64, random: u64) -> u64 {
+fn spread(lo: f64, hi: f64, random: u64) -> u64 {
     let unit = (random >> 11) as f64 / (1_u64 << 53) as f64;
     u64::from(((hi - lo).mul_add(unit, lo) as f32).to_bits())
 }
 
-/// Random bits of a float; every other case is close to one, so that sums cancel and products round.
+/// Makes random bits of a float; every other case is close to one, so that sums cancel and products round.
 fn float(random: u64, case: usize, exponent_bits: u32, mantissa_bits: u32) -> u64 {
     let all = random & (u64::MAX >> (63 - exponent_bits - mantissa_bits));
     if case.is_multiple_of(2) {
@@ -300,7 +300,7 @@ fn value(class: Class, case: usize, source: usize, sources: usize) -> u64 {
     };
     let singles = |special: &[u32], lo, hi| match special.get(case) {
         Some(&bits) => u64::from(bits),
-        None => between(lo, hi, r),
+        None => spread(lo, hi, r),
     };
     match class {
         Class::Pred => r >> 17 & 1,

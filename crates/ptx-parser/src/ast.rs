@@ -73,7 +73,7 @@ impl ScalarType {
         name.parse().ok()
     }
 
-    /// Size in memory in bytes; a predicate has none and counts as one.
+    /// Returns the size in memory in bytes; a predicate has none and counts as one.
     pub const fn size(self) -> u32 {
         match self {
             Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,

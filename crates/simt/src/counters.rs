@@ -73,7 +73,7 @@ impl Traffic {
         self.bytes += times * other.bytes;
     }
 
-    /// Bytes requested over bytes moved, in percent; `None` where none moved.
+    /// Returns the bytes requested over the bytes moved, in percent; `None` where none moved.
     fn efficiency(&self) -> Option<f64> {
         ratio(self.bytes, self.sectors * 32)
     }
@@ -114,7 +114,7 @@ impl Counters {
         self.device_launches += times * other.device_launches;
     }
 
-    /// Branches that did not diverge, in percent.
+    /// Returns the branches that did not diverge, in percent.
     pub fn branch_efficiency(&self) -> Option<f64> {
         ratio(self.branches - self.divergent_branches, self.branches)
     }

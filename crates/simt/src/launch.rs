@@ -89,7 +89,7 @@ pub enum LaunchError {
     Trap(Box<Trap>),
 }
 
-/// Blocks of a launch that can reside on the device at once, given their threads and shared memory.
+/// Returns how many blocks of a launch can reside on the device at once, given their threads and shared memory.
 pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 {
     let threads = shape.block.iter().product();
     let facts = profile.occupancy(threads, 0, kernel.shared_static + shape.shared);

@@ -19,7 +19,7 @@ pub struct Part<'p> {
     pub ptx: &'p str,
 }
 
-/// Functions that no file defines: the system and the device runtime have them.
+/// Whether no file defines a function, since the system or the device runtime has it.
 fn is_of_system(name: &str) -> bool {
     name.starts_with("__cuda") || ["vprintf", "malloc", "free", "__assertfail"].contains(&name)
 }
@@ -76,7 +76,7 @@ fn renamed(text: &str, names: &BTreeSet<&str>, suffix: &str) -> String {
     all
 }
 
-/// One module of these texts, whose files have these names.
+/// Returns one module of these texts, whose files have these names.
 pub fn merged<'t>(parts: &[Part<'_>], texts: &'t [Cow<'_, str>]) -> Result<Module<'t>, SimError> {
     let mut functions: Definitions<'_, 't, Function<'t>> = Definitions::default();
     let mut variables: Definitions<'_, 't, Variable<'t>> = Definitions::default();

@@ -217,7 +217,7 @@ impl Memory {
             return None;
         }
         let at = table.gaps.first(bytes)?;
-        table.gaps.take(at, after(at + bytes));
+        table.gaps.take(at, begin_after(at + bytes));
         let constant = matches!(used, Use::Constant | Use::InternalConstant);
         let internal = matches!(used, Use::Internal | Use::InternalConstant);
         table.live.insert(at, Allocation { start: at, bytes, name: name.to_owned(), constant, internal });
@@ -246,7 +246,7 @@ impl Memory {
                 table.used -= old.bytes;
                 let before = table.live.range(..at).next_back().map_or(GLOBAL_BASE, |(_, before)| before.end());
                 let next = table.live.range(at..).next().map_or(GLOBAL_BASE + self.capacity, |(start, _)| *start);
-                table.gaps.free(after(before), next.saturating_sub(GAP));
+                table.gaps.free(begin_after(before), next.saturating_sub(GAP));
             }
             old
         }) else {
@@ -271,7 +271,7 @@ impl Memory {
         (address < extent.end).then_some(extent)
     }
 
-    /// The address of the constant byte whose low 32 bits are `low`.
+    /// Returns the address of the constant byte whose low 32 bits are `low`.
     pub fn constant(&self, low: u32) -> Option<u64> {
         self.table().live.values().filter(|a| a.constant).find_map(|a| {
             let offset = u64::from(low.wrapping_sub(a.start as u32));
@@ -483,7 +483,7 @@ impl Memory {
 }
 
 /// Returns where the next allocation may begin after one that ends here.
-const fn after(end: u64) -> u64 {
+const fn begin_after(end: u64) -> u64 {
     (end + GAP).next_multiple_of(256)
 }
 

@@ -27,7 +27,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
     for warning in found.iter().flat_map(|stored| &stored.warnings) {
         console.say(&format!("warning: {warning}"));
     }
-    let besides: Vec<Companions> = found.iter().map(|stored| beside(stored, console)).collect();
+    let besides: Vec<Companions> = found.iter().map(|stored| find_companions(stored, console)).collect();
     let both = found.iter().zip(&besides);
     let pages: Vec<Page<'_>> =
         both.map(|(stored, beside)| Page { place: &stored.place, records: &stored.records, beside }).collect();
@@ -39,7 +39,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
 }
 
 /// Returns what was found beside the records. A journal that cannot be read is reported and left out.
-fn beside(stored: &Stored, console: &mut Console) -> Companions {
+fn find_companions(stored: &Stored, console: &mut Console) -> Companions {
     let dir = Path::new(&stored.place);
     let journal = dir.join(JOURNAL_FILE);
     let samples = if journal.is_file() { stored::samples(&journal) } else { Ok(HashMap::new()) };

@@ -135,7 +135,8 @@ const fn word(exit: Exit) -> &'static str {
     }
 }
 
-/// An interrupt comes before a failure of the environment, and that before failed cases.
+/// Returns the weight of an exit code: an interrupt comes before a failure of the environment, and that before failed
+/// cases.
 const fn weight(exit: Exit) -> u8 {
     match exit {
         Exit::Success => 0,

@@ -82,7 +82,7 @@ pub fn close(
     let finished = Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() };
     match analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished) {
         Ok(Analysed { records, ratios, spent }) => {
-            // Before the end of the run: a journal that ends with it lacks nothing.
+            // The ratios come before the end of the run: a journal that ends with it lacks nothing.
             ratios.iter().chain([&finished]).for_each(|event| recorder.emit(event));
             Ok(Written { records, spent, lock: recorder.close()? })
         }
@@ -156,7 +156,7 @@ fn times(spent: &Spent) -> Option<String> {
     let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {}", format::seconds(*seconds)));
     let parts: Vec<String> = phases.chain([format!("idle {}", format::seconds(idle))]).collect();
     // Less would be printed as 0.0 s.
-    let beside = Some(spent.beside()).filter(|beside| *beside >= 0.05);
+    let beside = Some(spent.seconds_beside()).filter(|beside| *beside >= 0.05);
     let beside = beside.map(|beside| format!("; compiling meanwhile {}", format::seconds(beside))).unwrap_or_default();
     Some(format!("time: {} ({}{beside})", format::seconds(wall), parts.join(", ")))
 }

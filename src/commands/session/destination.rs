@@ -17,9 +17,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// `reports/<experiment>/<device>`, which is committed. A profile has a folder of its own beside it. A narrowed run
-    /// and one against a base go below `target/`, so that they never overwrite the report of a full run unless `--out`
-    /// says so. The journal of a shard goes below `target/`, too.
+    /// Chooses `reports/<experiment>/<device>`, which is committed. A profile has a folder of its own beside it. A
+    /// narrowed run and one against a base go below `target/`, so that they never overwrite the report of a full run
+    /// unless `--out` says so. The journal of a shard goes below `target/`, too.
     pub fn choose(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
         let against = options.against.against.as_ref();
         let is_narrowed = options.narrowing.describe().is_some() || against.is_some();

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::file_names::{escaped, shortened};
 use crate::model::CaseKey;
 
-/// The folder of a case among what cases leave; no other case of the same or another experiment has it. What could not
-/// be in a name, or could be taken for what separates its parts, is written as `%` and two hexadecimal digits per byte.
+/// Returns the folder of a case among what cases leave; no other case of the same or another experiment has it. What
+/// could not be in a name, or could be taken for what separates its parts, is written as `%` and two hexadecimal digits
+/// per byte.
 pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
     let parts = key.axes.iter().map(|(name, value)| format!("{name}={}", escaped(&value.to_string(), "")));
     let axes = parts.collect::<Vec<_>>().join(",");

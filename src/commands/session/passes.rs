@@ -77,7 +77,7 @@ impl Passes {
     }
 }
 
-/// compute-sanitizer, if `--memcheck` asks for it and the backend does not check memory by itself.
+/// Opens compute-sanitizer, if `--memcheck` asks for it and the backend does not check memory by itself.
 fn memory_check(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Option<Memcheck>, Failure> {
     if !options.passes.memcheck {
         return Ok(None);

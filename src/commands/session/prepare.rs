@@ -411,7 +411,7 @@ impl Compiler {
         Ok(Self { target, toolkit, options, overlap })
     }
 
-    /// Set to end compilation early.
+    /// Returns the switch that ends compilation early.
     fn stop(&self) -> &AtomicBool {
         &self.options.stop
     }

@@ -121,7 +121,7 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     // A case that needs too much memory costs its row, and not the run.
     compile::end_first();
     if let Some(cores) = &args.cores {
-        // Before any other thread starts.
+        // This comes before any other thread starts.
         cores.pin().map_err(|e| Failure::environment(format!("cannot run on the cores {cores} alone: {e}")))?;
     }
     let open = || match args.target.backend {

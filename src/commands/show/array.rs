@@ -29,7 +29,7 @@ impl Array {
         self.bytes.len() / self.element.size()
     }
 
-    /// An element as its type writes it.
+    /// Returns an element as its type writes it.
     pub fn text(&self, index: usize) -> String {
         let bits = self.bits(index);
         match self.element {

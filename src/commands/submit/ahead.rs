@@ -84,7 +84,7 @@ pub fn compile(
     let took = seconds(started.elapsed().as_secs_f64());
     console.say(&format!("compiled {} in {took}", plural(units.len() as u64, "unit")));
     if failed > 0 {
-        // Not an end: the rows of the report say why.
+        // This does not end the command: the rows of the report say why.
         console.say(&format!("warning: {} did not compile; their cases will have the error", plural(failed, "unit")));
     }
     let environment = Environment {

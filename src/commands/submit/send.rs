@@ -18,7 +18,7 @@ pub fn show(dir: &Path, job: &Job, tasks: &[Vec<Work>], console: &mut Console) -
     let limit = limit(job).unwrap_or(u32::MAX);
     let Scripts { mut arrays, collecting } = render(&parts(dir, job, tasks, 1, limit)).map_err(unusable)?;
     if let Some((queue, mut script)) = job.settings.scheduler.queue().zip(collecting) {
-        queue.after(&mut script, &["IDS".to_owned()]);
+        queue.start_after(&mut script, &["IDS".to_owned()]);
         arrays.push(script);
     }
     // Arrays may share a script.
@@ -59,7 +59,7 @@ pub fn send(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: 
     for (Part { first, count, .. }, script) in parts.iter().zip(&mut arrays) {
         // The throttle holds for all arrays together.
         if let Some(last) = ids.last().filter(|_| job.settings.throttle.is_some()) {
-            queue.after(script, std::slice::from_ref(last));
+            queue.start_after(script, std::slice::from_ref(last));
         }
         let id = queue.submit(script).map_err(failed)?;
         console.print(&format!("array {id}: {count} tasks\n"))?;
@@ -67,7 +67,7 @@ pub fn send(dir: &Path, job: &Job, tasks: Vec<Vec<Work>>, number: u32, console: 
         submission.write(dir).map_err(failed)?;
         ids.push(id);
     }
-    queue.after(&mut collecting, &ids);
+    queue.start_after(&mut collecting, &ids);
     let id = queue.submit(&collecting).map_err(failed)?;
     console.print(&format!("job {id}: collects the results\n"))?;
     submission.collect = Some(id);

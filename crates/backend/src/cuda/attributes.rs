@@ -85,7 +85,7 @@ fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DeviceError> {
     })
 }
 
-/// One attribute; the driver's numbers are never negative.
+/// Returns one attribute; the driver's numbers are never negative.
 pub(super) fn get(device: sys::CUdevice, attribute: Attribute) -> Result<u32, DeviceError> {
     let mut value: c_int = 0;
     // SAFETY: `device` comes from `cuDeviceGet`, and `value` outlives the call.

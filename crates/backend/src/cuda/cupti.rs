@@ -195,7 +195,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     Ok(spans.chunks((runs * of_run).max(1)).map(of_sample).collect())
 }
 
-/// Callback: CUPTI requests an empty buffer.
+/// Gives CUPTI the empty buffer that it requests, as its callback.
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // SAFETY: the layout has a size above zero.
     let memory = unsafe { alloc(BUFFER) };
@@ -207,7 +207,7 @@ unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_reco
     }
 }
 
-/// Callback: CUPTI returns a buffer with `valid` bytes of records.
+/// Takes a buffer with `valid` bytes of records from CUPTI, as its callback.
 unsafe extern "C" fn completed(_: sys::CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     if buffer.is_null() {
         return;
@@ -286,7 +286,7 @@ fn version(library: &Library) -> Result<u32, String> {
     Ok(version)
 }
 
-/// Since CUDA 13.0 the number encodes the toolkit's version.
+/// Returns the toolkit's version, which the number encodes since CUDA 13.0.
 fn release(version: u32) -> String {
     match version {
         130_000.. => format!("CUPTI {}.{}", version / 10_000, version / 100 % 100),

@@ -198,7 +198,7 @@ impl Device for CudaDevice {
         if code.kind == CodeKind::Plugin {
             return Plugin::load(&code.code).map(|plugin| self.table.add_plugin(plugin));
         }
-        // Of the code before it is linked: the device runtime has variables of its own.
+        // The variables are those of the code before it is linked: the device runtime has variables of its own.
         let original = image(code)?;
         let mut variables = variables::names(&original, code.kind);
         for part in code.parts.iter().skip(1) {
@@ -350,12 +350,12 @@ impl Device for CudaDevice {
         self.table.loops.iterations()
     }
 
-    /// The driver cannot end a kernel.
+    /// Sets nothing: the driver cannot end a kernel.
     fn set_time_limit(&mut self, _limit: Duration) -> bool {
         false
     }
 
-    /// The driver's messages do not name memory.
+    /// Drops the name: the driver's messages do not name memory.
     fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn memory_free(&self) -> Option<u64> {

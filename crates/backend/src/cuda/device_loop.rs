@@ -293,7 +293,7 @@ impl Filler<'_> {
         Ok(unsafe { *parameters.__bindgen_anon_1.conditional.phGraph_out })
     }
 
-    /// Null where there are none.
+    /// Returns the nodes that were captured last; null where there are none.
     fn last_nodes(&self) -> *const sys::CUgraphNode {
         if self.last.is_empty() { ptr::null() } else { self.last.as_ptr() }
     }
@@ -333,7 +333,7 @@ impl Filler<'_> {
 }
 
 impl Drop for Filler<'_> {
-    /// A stream must not stay in a capture that failed.
+    /// Ends a capture that failed: the stream must not stay in it.
     fn drop(&mut self) {
         let _ = self.end();
     }

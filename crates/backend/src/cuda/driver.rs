@@ -152,8 +152,8 @@ fn describe(code: sys::CUresult) -> String {
     }
 }
 
-/// Name and description of a code that may come from the CUDA runtime, which shares most of the driver's codes. `None`
-/// for a number that the driver does not know.
+/// Returns the name and description of a code that may come from the CUDA runtime, which shares most of the driver's
+/// codes. `None` for a number that the driver does not know.
 pub(super) fn text_of(code: c_int) -> Option<String> {
     type Text = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
     api().ok()?;

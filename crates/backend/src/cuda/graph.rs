@@ -107,7 +107,7 @@ type Recipe = (Vec<Vec<Step>>, u32);
 pub(super) struct Graphs(Vec<(Recipe, Graph)>);
 
 impl Graphs {
-    /// The graph of `launches` runs that alternate between the bodies, made on first use.
+    /// Returns the graph of `launches` runs that alternate between the bodies, made on first use.
     pub fn prepare(
         &mut self,
         at: (&Context, &Stream),

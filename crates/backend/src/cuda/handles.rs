@@ -58,7 +58,7 @@ impl Context {
         check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(limit, count as usize) })
     }
 
-    /// Free and total device memory, bytes; makes the context current.
+    /// Returns the free and total device memory in bytes; makes the context current.
     pub fn memory(&self) -> Result<(u64, u64), DeviceError> {
         self.enter()?;
         let (mut free, mut total) = (0, 0);
@@ -123,15 +123,15 @@ pub(super) struct Event(sys::CUevent);
 
 impl Event {
     pub fn new() -> Result<Self, DeviceError> {
-        Self::with(sys::CUevent_flags::CU_EVENT_DEFAULT)
+        Self::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
     /// Returns an event without a time, for streams to wait for: it costs less.
     pub fn untimed() -> Result<Self, DeviceError> {
-        Self::with(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+        Self::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
 
-    fn with(flags: sys::CUevent_flags) -> Result<Self, DeviceError> {
+    fn create(flags: sys::CUevent_flags) -> Result<Self, DeviceError> {
         let mut raw: sys::CUevent = ptr::null_mut();
         // SAFETY: `raw` outlives the call.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut raw, flags as c_uint) })?;
@@ -161,7 +161,7 @@ impl Event {
         }
     }
 
-    /// Nanoseconds from this event to a later one; both are recorded and done.
+    /// Returns the nanoseconds from this event to a later one; both are recorded and done.
     pub fn nanoseconds_to(&self, later: &Self) -> Result<f64, DeviceError> {
         let mut milliseconds = 0.0_f32;
         let elapsed = api()?.elapsed;

@@ -44,7 +44,7 @@ pub(super) struct Kernel {
     /// Whether it ran: the first launch may wait for memory to be set up.
     pub ran: Cell<bool>,
     function: sys::CUfunction,
-    /// Bytes of each parameter; `None` where the driver does not report them.
+    /// Returns the bytes of each parameter; `None` where the driver does not report them.
     parameters: Option<Vec<usize>>,
     /// Dynamic shared memory that it has opted in to, bytes.
     opted_in: Cell<u32>,
@@ -284,7 +284,7 @@ fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
     (x > 0).then_some([x, y.max(1), z.max(1)])
 }
 
-/// Bytes of each parameter; `None` where the driver is too old to report them.
+/// Returns the bytes of each parameter; `None` where the driver is too old to report them.
 fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceError> {
     if !api()?.has_parameter_info {
         return Ok(None);

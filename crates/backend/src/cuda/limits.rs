@@ -46,7 +46,7 @@ impl ContextLimits {
         Self { limits, carve_out: carve_out(), priority: priority(stream) }
     }
 
-    /// After host functions: finds those that leave work in other streams, and puts back what they changed. Nothing
+    /// Finds host functions that left work in other streams, and puts back what they changed. Nothing
     /// happens if there is none.
     pub fn settle_after<'f>(
         &self,

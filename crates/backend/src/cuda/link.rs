@@ -67,7 +67,7 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     })
 }
 
-/// Path of the linked code: beside its first part, named by the hash of everything that it depends on.
+/// Returns the path of the linked code: beside its first part, named by the hash of everything that it depends on.
 fn place(code: &Path, bytes: &[&[u8]], library: &[u8], maker: &str) -> PathBuf {
     let mut hash = Sha256::new();
     for part in bytes.iter().copied().chain([library, maker.as_bytes()]) {

@@ -153,7 +153,7 @@ impl Buffer {
     }
 }
 
-/// Bytes before the data, and total bytes; `None` if they exceed the address space.
+/// Returns the bytes before the data, and all bytes; `None` if they exceed the address space.
 fn layout(bytes: usize, guard: usize) -> Option<(usize, usize)> {
     let front = guard.checked_next_multiple_of(ALIGNMENT)?;
     Some((front, front.checked_add(bytes)?.checked_add(guard)?))

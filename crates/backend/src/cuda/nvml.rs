@@ -134,7 +134,8 @@ impl Gpu {
         Ok(Self { nvml, handle })
     }
 
-    /// Energy of the board since the driver was loaded. The counter of an H100 advances about ten times a second.
+    /// Returns the energy of the board since the driver was loaded. The counter of an H100 advances about ten times a
+    /// second.
     pub fn energy(&self) -> Result<Joules, String> {
         let millijoules =
             self.number(&self.nvml.0.nvmlDeviceGetTotalEnergyConsumption).map_err(|error| match error {
@@ -176,7 +177,7 @@ impl Gpu {
         self.nvml.checked(code).ok().map(|()| (memory.total, memory.free))
     }
 
-    /// Memory errors since the driver was loaded that ECC could not correct.
+    /// Counts the memory errors since the driver was loaded that ECC could not correct.
     pub fn uncorrected_errors(&self) -> Option<u64> {
         let mut count = 0;
         let read = function(&self.nvml.0.nvmlDeviceGetTotalEccErrors).ok()?;
@@ -248,7 +249,7 @@ fn nvml() -> Result<&'static Nvml, String> {
     })
 }
 
-/// Reasons for throttling. Idleness and clocks that were set on purpose are none.
+/// Returns the reasons for throttling. Idleness and clocks that were set on purpose are none.
 fn throttled_by(reasons: c_ulonglong) -> Vec<ThrottleReason> {
     let table = [
         (POWER_CAP, ThrottleReason::PowerCap),

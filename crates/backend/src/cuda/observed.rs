@@ -3,7 +3,7 @@
 /// The GPUs of this machine that the driver shows to this process, and how the process observes their kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cuda {
-    /// Only the clock observes the launches.
+    /// The clock alone observes the launches.
     Timed,
     /// The clock observes the launches, and so do CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
     /// slows what it traces. Devices cannot be opened if no supported CUPTI is found.

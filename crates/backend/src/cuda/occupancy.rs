@@ -53,7 +53,7 @@ fn by_warps(info: &DeviceInfo, threads: u32, warps: u32) -> u32 {
     if threads > info.max_threads_per_block { 0 } else { warps_per_sm(info) / warps }
 }
 
-/// Registers are allocated per warp, in the warp's partition of the SM.
+/// Returns the warps that the registers allow. They are allocated per warp, in the warp's partition of the SM.
 fn by_registers(info: &DeviceInfo, registers: u32, warps: u32) -> u32 {
     let per_warp = (registers * info.warp_size).next_multiple_of(REGISTER_STEP);
     if per_warp == 0 {

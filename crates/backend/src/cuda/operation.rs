@@ -100,7 +100,8 @@ impl Operation<'_> {
         }
     }
 
-    /// Activity records that a tracer gets of it; `None` for a host function, which may queue anything, and for a loop.
+    /// Returns how many activity records a tracer gets of it; `None` for a host function, which may queue anything, and
+    /// for a loop.
     pub fn records(&self) -> Option<usize> {
         match self {
             Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
@@ -110,7 +111,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Itself, if it is a loop with a condition.
+    /// Returns the loop, if the operation is a loop with a condition.
     pub fn repeated(&self) -> Option<&Repeated<'_, Operation<'_>>> {
         match self {
             Self::Loop(repeated) => Some(repeated),
@@ -128,7 +129,8 @@ impl Operation<'_> {
 }
 
 impl<'a> Concurrent<'a> {
-    /// The streams join again even if queueing failed, so that waiting for `stream` waits for all.
+    /// Queues the operations of all streams, which join again even if queueing failed, so that waiting for `stream`
+    /// waits for all.
     pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.begin.record(stream)?;
         let queued =

@@ -136,7 +136,7 @@ impl HostFunction {
         Err(self.works_elsewhere())
     }
 
-    /// The error of a function whose work is not in its stream.
+    /// Returns the error of a function whose work is not in its stream.
     pub fn works_elsewhere(&self) -> DeviceError {
         let message =
             format!("`{}` leaves work in a stream that is not the one it was given: no time can include it", self.name);

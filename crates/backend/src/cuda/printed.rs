@@ -12,7 +12,7 @@ use crate::stdout;
 
 /// The standard output, which is redirected into memory.
 pub(super) struct Capture {
-    /// Until it is restored.
+    /// The standard output of the process, until it is restored.
     original: Option<OwnedFd>,
     memory: File,
 }

@@ -34,7 +34,7 @@ pub(super) struct Loops {
 pub(super) struct Repeated<'a, S> {
     pub iterations: Vec<Iteration<S>>,
     pub at_most: u32,
-    /// After how many iterations the first follows again; `None` for too many.
+    /// The number of iterations after which the first follows again; `None` for too many.
     pub period: Option<usize>,
     pub shared: &'a Loops,
 }

@@ -31,7 +31,7 @@ impl Shape {
         Self { grid, block, settings: LaunchSettings::default(), cluster: None, window: None }
     }
 
-    /// Dynamic shared memory, bytes; at most what [`Shape::judge`] allows.
+    /// Returns the dynamic shared memory in bytes; at most what [`Shape::judge`] allows.
     pub fn shared(&self) -> u32 {
         u32::try_from(self.settings.shared_bytes()).unwrap_or(u32::MAX)
     }

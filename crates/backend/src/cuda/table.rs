@@ -244,7 +244,7 @@ impl Table {
         Ok(Operation::Launch { kernel, shape, arguments })
     }
 
-    /// Bytes of each argument, and all of them packed.
+    /// Returns the bytes of each argument, and all of them packed.
     fn arguments(&self, arguments: &[LaunchArg]) -> Result<(Vec<usize>, Arguments), DeviceError> {
         let read: Vec<(usize, Vec<u64>)> =
             arguments.iter().map(|argument| self.argument(*argument)).collect::<Result<_, _>>()?;

@@ -41,7 +41,7 @@ pub(super) struct Buffer {
     bytes: usize,
     /// A variable of a module, which is not freed.
     symbol: bool,
-    /// Both guard zones, as they were last written.
+    /// The guard zones before and behind the buffer, as they were last written.
     guards: (Vec<u8>, Vec<u8>),
 }
 

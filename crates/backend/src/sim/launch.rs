@@ -53,7 +53,7 @@ impl SimDevice {
     }
 }
 
-fn after(before: &str, text: &str) -> String {
+fn append(before: &str, text: &str) -> String {
     let mut all = before.to_owned();
     simt::printed::append(&mut all, text);
     all
@@ -69,10 +69,10 @@ fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: 
     };
     match error {
         DeviceError::Trap { message, printed: own } => {
-            DeviceError::Trap { message: say(message), printed: after(printed, &own) }
+            DeviceError::Trap { message: say(message), printed: append(printed, &own) }
         }
         DeviceError::TimedOut { limit, message, printed: own } => {
-            DeviceError::TimedOut { limit, message: say(message), printed: after(printed, &own) }
+            DeviceError::TimedOut { limit, message: say(message), printed: append(printed, &own) }
         }
         other => other,
     }

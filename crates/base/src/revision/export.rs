@@ -65,7 +65,7 @@ fn named<'a, T>(text: &str, files: &'a HashMap<String, T>) -> impl Iterator<Item
     found.into_iter()
 }
 
-/// Names with expressions in braces, as in `expected_{n}.npy`: what is before the first and after the last.
+/// Splits names with expressions in braces, as in `expected_{n}.npy`: into what is before the first and after the last.
 fn patterns(manifest: &str) -> Vec<(&str, &str)> {
     let texts = manifest.lines().flat_map(|line| line.split(['"', '\'']));
     let around = texts.filter_map(|text| {

@@ -42,7 +42,7 @@ pub struct Files {
     git: PathBuf,
     pub(super) checkout: Checkout,
     git_dir: TempDir,
-    /// As the user named it.
+    /// The revision as the user named it.
     revision: String,
     /// The commit's object name.
     commit: String,

@@ -25,7 +25,7 @@ impl Files {
         Ok(parse_log(&self.run(command)?, path))
     }
 
-    /// A commit whose parents were not fetched seems to add all files.
+    /// Refuses a history that is cut off: a commit whose parents were not fetched seems to add all files.
     fn refuse_shallow(&self, range: &str) -> Result<(), RevisionError> {
         let ends: BTreeSet<String> = self.checkout.shallow_commits();
         if ends.is_empty() {

@@ -27,7 +27,7 @@ use super::student::{student_of_95_percent, student_two_sided};
 /// A part has at least so many values.
 const LEAST_PART: usize = 2;
 
-/// In fewer values no change can be found: without any one of them there is one on one side.
+/// The fewest values in which a change can be found: of fewer, without any one of them, one is on one side.
 pub const FEWEST_READINGS: usize = 2 * LEAST_PART + 1;
 
 /// The number of standard deviations from which on it does not matter how far apart values are.
@@ -89,8 +89,9 @@ struct Series {
 }
 
 impl Series {
-    /// A value's variance is that of its known error plus what the values differ by beyond their errors. That is
-    /// estimated from the median of the steps between neighbours, which a few changes and outliers do not affect.
+    /// Weighs the values. A value's variance is that of its known error plus what the values differ by beyond their
+    /// errors. That is estimated from the median of the steps between neighbours, which a few changes and outliers do
+    /// not affect.
     fn new(readings: &[Reading]) -> Self {
         let steps: Vec<f64> = readings.windows(2).map(|pair| (pair[1].value - pair[0].value).abs()).collect();
         let squares: Vec<f64> = readings.iter().map(|reading| reading.error.powi(2)).collect();
@@ -180,7 +181,7 @@ impl Series {
         if x.count == 0 || y.count == 0 || freedom == 0 {
             return Difference { shift, error: f64::INFINITY, freedom, p: 1.0 };
         }
-        // As the Particle Data Group scales errors: up where values differ by more than these say, never down.
+        // The Particle Data Group scales errors in this way: up where values differ by more than these say, never down.
         let scatter = (x.squares + y.squares) / freedom as f64;
         let error = (scatter * (1.0 / x.weight + 1.0 / y.weight)).max(x.known + y.known).sqrt();
         let is_same = shift.abs() <= f64::EPSILON * x.value.abs().max(y.value.abs());
@@ -209,7 +210,7 @@ impl Series {
     fn settle(&self, mut ends: Vec<usize>, level: f64, least: f64) -> Vec<ChangePoint> {
         loop {
             let changes: Vec<ChangePoint> =
-                ends.windows(3).map(|at| self.between((at[0], at[1]), (at[1], at[2]))).collect();
+                ends.windows(3).map(|at| self.change((at[0], at[1]), (at[1], at[2]))).collect();
             let rank = |change: &ChangePoint| (change.p > level, change.shift.abs() < least);
             let fails = changes.iter().enumerate().filter(|(_, change)| rank(change) != (false, false));
             let weakest = fails.max_by(|(_, a), (_, b)| {
@@ -222,7 +223,7 @@ impl Series {
         }
     }
 
-    fn between(&self, x: Part, y: Part) -> ChangePoint {
+    fn change(&self, x: Part, y: Part) -> ChangePoint {
         let Difference { shift, error, freedom, .. } = self.test(x, y, None);
         let half_width = student_of_95_percent(freedom as f64) * error;
         ChangePoint { index: y.0, shift, half_width, p: self.probability(x, y, y.1 - x.0) }

@@ -3,7 +3,8 @@
 //! Both take p values in any order and return the adjusted ones in the same order: a hypothesis is rejected at a level
 //! that is at least its adjusted value. The result is `None` if a value is outside of 0 to 1.
 
-/// Holm's step-down (1979): the chance of any false rejection stays at the level, for any dependence of the tests.
+/// Adjusts p-values by Holm's step-down (1979): the chance of any false rejection stays at the level, for any
+/// dependence of the tests.
 pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
     let order = ascending(p)?;
     let mut adjusted = vec![0.0; p.len()];
@@ -36,7 +37,8 @@ pub fn holm_levels(p: &[f64], level: f64) -> Vec<Option<f64>> {
     levels
 }
 
-/// Benjamini and Hochberg's step-up (1995): the expected share of false rejections stays at the level.
+/// Adjusts p-values by Benjamini and Hochberg's step-up (1995): the expected share of false rejections stays at the
+/// level.
 pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
     let order = ascending(p)?;
     let mut adjusted = vec![0.0; p.len()];
@@ -94,7 +96,8 @@ mod tests {
         assert!(adjusted.iter().all(|p| (p - 0.03).abs() < 1e-12), "{adjusted:?}");
     }
 
-    /// By hand: 0.01 ≤ 0.05 / 4 is refused, 0.015 ≤ 0.05 / 3 is, 0.03 > 0.05 / 2 is not, and all later ones stay there.
+    /// The rule, by hand: 0.01 ≤ 0.05 / 4 is refused, 0.015 ≤ 0.05 / 3 is, 0.03 > 0.05 / 2 is not, and all later ones
+    /// stay there.
     #[test]
     fn each_test_has_the_level_that_holm_compares_it_with() {
         let p = [0.03, 0.01, 0.9, 0.015];

@@ -24,7 +24,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half the interval's width over the point, which is compared with the requested precision.
+    /// Returns half the interval's width over the point, which is compared with the requested precision.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.point
     }
@@ -82,10 +82,10 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
 }
 
-/// The largest k for which the k-th smallest and k-th largest of `n` samples enclose the median with at least
+/// Returns the largest k for which the k-th smallest and k-th largest of `n` samples enclose the median with at least
 /// `confidence`, and that probability; k = 1 if none does.
 fn symmetric_rank(n: usize, confidence: f64) -> (usize, f64) {
-    // By logarithms, since 2⁻ⁿ underflows f64 beyond a thousand samples.
+    // The masses are logarithms, since 2⁻ⁿ underflows f64 beyond a thousand samples.
     let mut log_mass = -(n as f64) * LN_2;
     let mut tail = log_mass.exp();
     let mut best = (1, (1.0 - 2.0 * tail).max(0.0));

@@ -79,12 +79,12 @@ pub fn normal_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
 
-/// Standard deviations to either side that hold all but `tails` of a normal distribution: 1.96 for 0.05.
+/// Returns how many standard deviations to either side hold all but `tails` of a normal distribution: 1.96 for 0.05.
 ///
 /// The value is found by bisection of [`normal_tail`], to the last digit. It is infinite for 0, and zero for 1 and
 /// more.
 pub fn normal_two_sided(tails: f64) -> f64 {
-    /// Beyond it the tail is zero in f64.
+    /// The number of standard deviations beyond which the tail is zero in f64.
     const MOST: f64 = 39.0;
     if tails <= 0.0 {
         return f64::INFINITY;

@@ -5,7 +5,7 @@ use super::quantile::median;
 /// The autocorrelation of independent numbers exceeds this over the root of the length once in a thousand series.
 pub const AUTOCORRELATION_OF_NOISE: f64 = 3.09;
 
-/// Longer series are averaged in sections first, since the test takes time n².
+/// The most points of a series: longer ones are averaged in sections first, since the test takes time n².
 const MOST_POINTS: usize = 256;
 
 /// Two groups must explain this share of the variance. Two halves of a normal distribution explain 0.64, of a uniform

@@ -73,7 +73,7 @@ pub trait Queue {
     fn collecting(&self, part: &Part<'_>) -> Result<Script, ScriptError>;
 
     /// Lets the tasks of a script start when these jobs have ended, however they did.
-    fn after(&self, script: &mut Script, jobs: &[String]);
+    fn start_after(&self, script: &mut Script, jobs: &[String]);
 
     /// Submits a script and returns the job's id.
     fn submit(&self, script: &Script) -> Result<String, QueueError>;

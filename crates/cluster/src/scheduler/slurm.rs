@@ -75,7 +75,7 @@ impl Queue for Slurm {
         sbatch(part, "collect", part.shell(&head, &part.command("collect", &arguments)?)?, "collect-%A.out")
     }
 
-    fn after(&self, script: &mut Script, jobs: &[String]) {
+    fn start_after(&self, script: &mut Script, jobs: &[String]) {
         script.words.insert(2, format!("--dependency=afterany:{}", jobs.join(":")));
     }
 

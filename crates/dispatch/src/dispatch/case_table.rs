@@ -224,7 +224,7 @@ mod tests {
         Outcome::Crashed { message: "boom".into() }
     }
 
-    /// Everything that a table reports while `worker` sends it events.
+    /// Returns everything that a table reports while `worker` sends it events.
     fn reported(table: &mut CaseTable, worker: impl Fn(&mut CaseTable, Emit)) -> Vec<Event> {
         let mut events = Vec::new();
         worker(table, &mut |event| events.push(event));

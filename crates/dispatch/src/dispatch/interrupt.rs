@@ -34,7 +34,7 @@ pub enum Urgency {
 pub struct Interrupt(Arc<AtomicU32>);
 
 impl Interrupt {
-    /// One that only [`Self::request`] raises.
+    /// Makes an interrupt that only [`Self::request`] raises.
     pub fn new() -> Self {
         Self::default()
     }
@@ -52,7 +52,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Is also raised by SIGUSR1, with which a scheduler warns that the time limit is near.
+    /// Lets SIGUSR1 raise the interrupt, too, with which a scheduler warns that the time limit is near.
     pub fn on_warning(&self) -> io::Result<()> {
         let raised = self.clone();
         each(&[libc::SIGUSR1], move || {

@@ -63,7 +63,7 @@ enum Fault {
 /// Why a survey has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// There is no worker to ask.
+    /// No worker can be asked.
     #[error(transparent)]
     NoWorker(#[from] StartError),
     /// The device's message; the worker can still be used.

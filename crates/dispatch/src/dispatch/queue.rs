@@ -44,13 +44,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// A piece of work is done.
+    /// Notes that a piece of work is done.
     pub fn done(&self) {
         self.state().running -= 1;
         self.changed.notify_all();
     }
 
-    /// A piece of work is not done: another device begins it next.
+    /// Gives a piece of work back that is not done: another device begins it next.
     pub fn give_back(&self, work: T) {
         let mut state = self.state();
         state.running -= 1;
@@ -59,7 +59,7 @@ impl<T> Queue<T> {
         self.changed.notify_all();
     }
 
-    /// No more work is given out.
+    /// Ends the queue: no more work is given out.
     pub fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();

@@ -65,7 +65,7 @@ impl<T, F: FnMut(&T) -> Option<GroupJob>> GroupSource for Shared<'_, T, F> {
         }
     }
 
-    /// The rest is for the other devices.
+    /// Returns no work: the rest is for the other devices.
     fn remaining(&mut self) -> Vec<GroupJob> {
         self.held = None;
         Vec::new()

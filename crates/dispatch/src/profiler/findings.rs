@@ -39,7 +39,7 @@ fn is_frame(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As compute-sanitizer 2025.3 writes it.
+    /// A log that compute-sanitizer 2025.3 wrote.
     const LOG: &str = "\
 ========= COMPUTE-SANITIZER
 ========= Invalid __global__ write of size 4 bytes

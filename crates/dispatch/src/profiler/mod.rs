@@ -23,7 +23,7 @@ pub use tally::{Counted, Tally};
 /// Why there are no hardware counters, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfilerError {
-    /// There is no Nsight Compute.
+    /// Nsight Compute was not found.
     #[error(
         "Nsight Compute's `ncu` is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install \
          Nsight Compute (it comes with the CUDA toolkit) or put it on the path"

@@ -61,7 +61,7 @@ pub fn count(
     };
     let mut tally = Tally::default();
     let mut observe = |event: Event| match tally.observe(event) {
-        // For the progress display; the results of this pass were known before.
+        // The progress display needs it; the results of this pass were known before.
         Some(event @ Event::CaseActive { .. }) => emit(event),
         Some(Event::CaseSettled { case, outcome, .. }) if outcome.is_failure() => {
             let note = Note::FailedUnderProfiler { outcome: outcome.name().to_owned() };

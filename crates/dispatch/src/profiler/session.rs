@@ -112,7 +112,7 @@ impl ProfilerSession {
         Ok(!self.wanted.is_empty())
     }
 
-    /// Metrics that this GPU does not have, as [`Self::open`] found.
+    /// Returns the metrics that this GPU does not have, as [`Self::open`] found.
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }

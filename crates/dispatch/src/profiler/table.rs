@@ -131,7 +131,7 @@ fn missing_column(name: &str, headers: &[String]) -> ProfilerError {
 mod tests {
     use super::*;
 
-    /// As Nsight Compute 2025.3.1 writes it.
+    /// The head of a table that Nsight Compute 2025.3.1 wrote.
     const HEADS: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","gpu__time_duration.sum","dram__bytes_read.sum","smsp__inst_executed.sum""#;
     const UNITS: &str = r#""","","","","","","","","","","","ns","byte","inst""#;
 

@@ -26,8 +26,8 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// The errors of floats; `None` for integers, which are exact. The lengths have been compared.
-    pub fn of(actual: &Operand, expected: &Operand) -> Option<Self> {
+    /// Returns the errors of floats; `None` for integers, which are exact. The lengths have been compared.
+    pub fn measure(actual: &Operand, expected: &Operand) -> Option<Self> {
         if !actual.is_float() {
             return None;
         }
@@ -48,7 +48,7 @@ impl Errors {
         Some(parallel::blocks(len, BLOCK, &block).into_iter().fold(Self::default(), Self::join))
     }
 
-    /// One element; if either value is not finite there is no error.
+    /// Adds one element; if either value is not finite there is no error.
     fn add(&mut self, element: ElementType, got: f64, expected: f64) {
         let abs = (got - expected).abs();
         if !abs.is_finite() {
@@ -76,7 +76,7 @@ impl Errors {
         }
     }
 
-    /// As records store it.
+    /// Returns the error as records store it.
     pub fn result(self) -> ResultError {
         let Self { abs, rel, ulp, .. } = self;
         ResultError { abs, rel, mean_rel: self.sum / self.count.max(1) as f64, ulp }
@@ -104,7 +104,7 @@ mod tests {
         let place = 2f64.powi(-23);
         let got = floats(&[1.0, 1.0, 4.0]);
         let expected = doubles(&[1.0, 1.0 + 0.5 * place, 4.0 + 6.0 * place]);
-        let error = Errors::of(&got, &expected).map(Errors::result).unwrap_or_default();
+        let error = Errors::measure(&got, &expected).map(Errors::result).unwrap_or_default();
         assert_eq!(error.abs, 6.0 * place);
         assert_eq!(error.ulp, 1.5);
         let (small, large) = (0.5 * place / (1.0 + 0.5 * place), 6.0 * place / (4.0 + 6.0 * place));
@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn an_expected_zero_has_an_absolute_error_only_and_a_nan_has_none() {
-        let error = Errors::of(&floats(&[0.25, f32::NAN, f32::INFINITY]), &doubles(&[0.0, f64::NAN, f64::INFINITY]));
+        let error =
+            Errors::measure(&floats(&[0.25, f32::NAN, f32::INFINITY]), &doubles(&[0.0, f64::NAN, f64::INFINITY]));
         let error = error.map(Errors::result).unwrap_or_default();
         assert_eq!((error.abs, error.rel, error.mean_rel), (0.25, 0.0, 0.0));
     }
@@ -122,14 +123,14 @@ mod tests {
     #[test]
     fn integers_have_no_error() {
         let one = Operand::Bytes { element: ElementType::I32, bytes: vec![1, 0, 0, 0].into() };
-        assert!(Errors::of(&one, &one).is_none());
+        assert!(Errors::measure(&one, &one).is_none());
     }
 
     #[test]
     fn many_elements_have_the_same_figures_every_time() {
         let got: Vec<f32> = (0..300_000u32).map(|i| (f64::from(i) / 3.0) as f32).collect();
         let expected: Vec<f64> = (0..300_000u32).map(|i| f64::from(i) / 3.0).collect();
-        let once = || Errors::of(&floats(&got), &doubles(&expected)).map(Errors::result);
+        let once = || Errors::measure(&floats(&got), &doubles(&expected)).map(Errors::result);
         assert_eq!(once(), once());
         assert!(once().is_some_and(|error| error.ulp <= 0.5 && error.mean_rel > 0.0));
     }

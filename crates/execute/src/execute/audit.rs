@@ -45,7 +45,7 @@ impl Audit {
     pub fn record(&mut self, seconds: f64, sampled: f64, random: &mut ChaCha8Rng) {
         self.checks += 1;
         self.spent += seconds;
-        // From nothing to twice the mean distance at which the share is spent.
+        // The distance is between nothing and twice the mean one at which the share is spent.
         let draw = 2.0 * below(random, 1 << 32) as f64 / (1u64 << 32) as f64;
         let mean = seconds / SHARE;
         self.due = (sampled + draw * mean).max(self.spent / SHARE - mean);
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Which of so many samples of `each` seconds are checked, if a check takes `check` seconds.
+    /// Returns which of so many samples of `each` seconds are checked, if a check takes `check` seconds.
     fn checked(samples: usize, each: f64, check: f64, seed: u64) -> Vec<usize> {
         let (mut audit, mut random) = (Audit::default(), ChaCha8Rng::seed_from_u64(seed));
         let mut found = Vec::new();

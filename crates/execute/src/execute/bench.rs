@@ -71,7 +71,7 @@ impl<'a> Bench<'a> {
             step: None,
         };
         bench.spend(Phase::Transfer);
-        bench.store.kernels = Kernels::on(bench.device).unwrap_or_default();
+        bench.store.kernels = Kernels::load(bench.device).unwrap_or_default();
         bench
     }
 
@@ -151,13 +151,13 @@ impl<'a> Bench<'a> {
         self.device.counter().is_some_and(|counter| counter.marks_launches())
     }
 
-    /// The place of the case of a variant at the same point of the axes.
+    /// Returns the place of the case of a variant at the same point of the axes.
     pub fn find_variant(&self, own: &CaseJob, variant: &str) -> Option<usize> {
         let key = &own.case.key;
         self.job.cases.iter().position(|job| job.case.key.variant == variant && job.case.key.axes == key.axes)
     }
 
-    /// The checks of other cases that expect the results of this one.
+    /// Returns the checks of other cases that expect the results of this one.
     pub fn checks_against(&self, own: &CaseJob) -> Vec<&'a CheckPlan> {
         let jobs: &'a [CaseJob] = &self.job.cases;
         let others = jobs.iter().filter(|job| job.case.key.axes == own.case.key.axes);
@@ -166,15 +166,16 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// How long the host may take for a case before something must be wrong: inputs and comparisons at 50 MB/s, products at
-/// 10^8 multiplications per second, functions one after the other, and ten seconds for other load on the host.
+/// Returns how long the host may take for a case before something must be wrong: inputs and comparisons at 50 MB/s,
+/// products at 10^8 multiplications per second, functions one after the other, and ten seconds for other load on the
+/// host.
 pub fn host_allowance(job: &CaseJob) -> f64 {
     let products = multiplications(job);
     let functions = job.checks.iter().filter(|check| called(&check.expect).is_some()).count();
     job.measure.timeout * (1 + functions) as f64 + 10.0 + job.buffer_bytes().0 as f64 / 50e6 + products / 1e8
 }
 
-/// Multiplications of the matrix products and convolutions that the checks of a case expect.
+/// Counts the multiplications of the matrix products and convolutions that the checks of a case expect.
 pub fn multiplications(job: &CaseJob) -> f64 {
     let expected = job.checks.iter().filter_map(|check| match &check.expect {
         ExpectPlan::Reference(expression) => Some(expression),

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use super::values::read_actual;
 use crate::model::{CheckPlan, Mismatch, RefExpr, RefFunction};
 
-/// The mismatch of a check whose result has elements outside of the bins in which they are counted.
+/// Returns the mismatch of a check whose result has elements outside of the bins in which they are counted.
 pub fn find_outside_of_bins(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -36,7 +36,7 @@ pub fn find_outside_of_bins(
     }))
 }
 
-/// What an expression counts in bins, and how many bins there are.
+/// Returns what an expression counts in bins, and how many bins there are.
 fn counted(expression: &RefExpr) -> Option<(&RefExpr, i64)> {
     let (function, buffers, integers) = match expression {
         RefExpr::Call { function, buffers, integers } => (function, buffers, integers),

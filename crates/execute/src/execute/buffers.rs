@@ -21,7 +21,7 @@ pub const GUARD_PATTERN: u8 = 0xA5;
 /// Contents of so many bytes are not made in the host's memory only to be reduced: its pages cost more than its elements.
 const LARGE: u64 = 1 << 24;
 
-/// Which launch an output is poisoned for. The patterns differ, so that an unwritten element cannot be right twice.
+/// The launch that an output is poisoned for. The patterns differ, so that an unwritten element cannot be right twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
     /// The launch that is checked first: every float is NaN.
@@ -31,7 +31,7 @@ pub enum Poison {
 }
 
 impl Poison {
-    /// Every byte of the output.
+    /// Returns every byte of the output.
     pub const fn byte(self, element: ElementType) -> u8 {
         match (self, element.is_float()) {
             (Self::Checked, true) => 0xFF,
@@ -62,7 +62,7 @@ pub struct Content {
 }
 
 impl Buffer {
-    /// A variable of a module has no guard zones.
+    /// Whether the buffer is a variable of a module, which has no guard zones.
     pub fn is_symbol(&self) -> bool {
         self.variable.is_some()
     }
@@ -92,7 +92,7 @@ pub type Slot = usize;
 pub struct Store {
     inputs: Vec<(BufferPlan, Arc<Vec<u8>>)>,
     buffers: Vec<Option<Buffer>>,
-    /// Other sets of a buffer's memory, in order.
+    /// The further sets of a buffer's memory, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
     pub sets: Sets,
     /// Kernels that fill and compare on the device; `None` where it cannot run them.
@@ -104,7 +104,7 @@ impl Store {
         self.buffers.get(slot).and_then(Option::as_ref)
     }
 
-    /// What the device holds of a buffer's content in a set of inputs.
+    /// Notes what the device holds of a buffer's content in a set of inputs.
     pub fn set_content(&mut self, slot: Slot, set: usize, content: Content) {
         let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) else { return };
         buffer.contents.resize_with(buffer.contents.len().max(set + 1), Content::default);
@@ -118,20 +118,20 @@ impl Store {
         }
     }
 
-    /// The slots in use.
+    /// Returns the slots in use.
     pub fn slots(&self) -> Vec<Slot> {
         (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some()).collect()
     }
 
-    /// The device memory with the first content of a buffer in the current set of inputs, between launches that change
-    /// no input.
+    /// Returns the device memory with the first content of a buffer in the current set of inputs, between launches that
+    /// change no input.
     pub fn first_content(&self, slot: Slot) -> Option<BufferId> {
         let buffer = self.get(slot)?;
         buffer.content(self.sets.current).map(|content| content.pristine.unwrap_or(buffer.id))
     }
 
-    /// The plan of a buffer's content in the current set of inputs, if the content is large, is not in the host's memory,
-    /// and can be made chunk by chunk.
+    /// Returns the plan of a buffer's content in the current set of inputs, if the content is large, is not in the
+    /// host's memory, and can be made chunk by chunk.
     pub fn made_by_chunks(&self, plan: &BufferPlan) -> Option<BufferPlan> {
         let plan = self.sets.varied(plan, self.sets.current);
         let is_known = self.inputs.iter().any(|(known, _)| same_input(known, &plan));
@@ -139,7 +139,7 @@ impl Store {
         (!is_known && is_large && content(&plan).is_some_and(fill::is_made_by_chunks)).then_some(plan)
     }
 
-    /// The first content of a buffer in the current set of inputs, made on first use.
+    /// Returns the first content of a buffer in the current set of inputs, made on first use.
     pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
         let plan = &self.sets.varied(plan, self.sets.current);
         if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
@@ -154,7 +154,8 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Memory for a buffer, shared with an equal one if there is one. `symbol` names the variable to use as memory.
+    /// Allocates a buffer, or shares the memory of an equal one if there is one. `symbol` names the variable to use as
+    /// memory.
     pub fn bind(
         &mut self,
         device: &mut dyn Device,
@@ -230,7 +231,7 @@ impl Store {
         Ok(kernels.digest(device, buffer.id)? == digest)
     }
 
-    /// Operations that restore the state of a case's buffers before a launch.
+    /// Returns the operations that restore the state of a case's buffers before a launch.
     pub fn prepare(&self, slots: &[Slot], poison: Poison) -> Vec<Prepare> {
         let step = |slot: &Slot| {
             let buffer = self.get(*slot)?;
@@ -251,19 +252,19 @@ impl Store {
         variables.into_iter().any(|(of, known)| *of == module && known == name)
     }
 
-    /// The operation that restores a buffer before every launch.
+    /// Returns the operation that restores a buffer before every launch.
     pub fn restoration(&self, slot: Slot) -> Option<Prepare> {
         let buffer = self.get(slot).filter(|buffer| buffer.is_restored())?;
         Some(Prepare::Copy { from: self.first_content(slot)?, to: buffer.id })
     }
 
-    /// The buffer, if a run that the host times allocates its memory itself.
+    /// Returns the buffer, if a run that the host times allocates its memory itself.
     pub fn allocated_each_run(&self, slot: Slot) -> Option<(BufferId, Allocation)> {
         let buffer = self.get(slot).filter(|buffer| !buffer.plan.allocate.is_once())?;
         Some((buffer.id, buffer.plan.allocate))
     }
 
-    /// The `nth` copy of a buffer, with its first content where it has one; made on first use.
+    /// Returns the `nth` copy of a buffer, with its first content where it has one; made on first use.
     pub fn copy(&mut self, device: &mut dyn Device, slot: Slot, nth: usize) -> Result<BufferId, DeviceError> {
         let place = self.copies.iter().position(|(of, _)| *of == slot).unwrap_or_else(|| {
             self.copies.push((slot, Vec::new()));
@@ -286,7 +287,7 @@ impl Store {
         Ok(id)
     }
 
-    /// Operations that restore the first `count` copies of an `inout` buffer.
+    /// Returns the operations that restore the first `count` copies of an `inout` buffer.
     pub fn prepare_copies(&self, slot: Slot, count: usize) -> Vec<Prepare> {
         let Some(Prepare::Copy { from, .. }) = self.restoration(slot) else { return Vec::new() };
         let copies = self.copies.iter().find(|(of, _)| *of == slot).map_or(&[][..], |(_, copies)| copies);
@@ -296,7 +297,7 @@ impl Store {
     /// Frees all copies.
     pub fn free_copies(&mut self, device: &mut dyn Device) {
         for id in self.copies.drain(..).flat_map(|(_, copies)| copies) {
-            // A failed free leaks memory, which the next allocation reports.
+            // Frees a buffer. A failed free leaks memory, which the next allocation reports.
             let _ = device.free(id);
         }
     }
@@ -309,7 +310,7 @@ impl Store {
         self.write_content(device, &plan, id).map(drop)
     }
 
-    /// Buffers that no launch may change and that are not restored before each.
+    /// Returns the buffers that no launch may change and that are not restored before each.
     pub fn shared_inputs(&self) -> Vec<Slot> {
         let shared = |b: &Buffer| b.plan.access == Access::In && !b.is_symbol();
         (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some_and(shared)).collect()
@@ -327,7 +328,7 @@ impl Store {
     }
 }
 
-/// A failed free leaks memory, which the next allocation reports.
+/// Frees a buffer. A failed free leaks memory, which the next allocation reports.
 fn release(device: &mut dyn Device, buffer: &Buffer) {
     let pristine = buffer.contents.iter().filter_map(|content| content.pristine);
     for id in std::iter::once(buffer.id).chain(pristine) {
@@ -354,7 +355,7 @@ fn find_variable(
     )))
 }
 
-/// The fill of a buffer that has content before the launch.
+/// Returns the fill of a buffer that has content before the launch.
 fn content(plan: &BufferPlan) -> Option<&FillPlan> {
     plan.fill.as_ref().filter(|_| matches!(plan.access, Access::In | Access::InOut))
 }

@@ -43,7 +43,7 @@ pub struct End<'a> {
 }
 
 impl Call<'_> {
-    /// The type and elements of an input.
+    /// Returns the type and elements of an input.
     pub fn input(&self, name: &str) -> Result<(ElementType, &[u8]), String> {
         let known = self.inputs.iter().find(|(known, ..)| *known == name);
         let (_, element, bytes) = known.ok_or_else(|| format!("the case has no buffer `{name}`"))?;
@@ -88,7 +88,7 @@ pub fn finish(
         .map_err(|e| format!("cannot start `{}`: {e}", program.display()))?;
     let most = most_bytes();
     limit(&child, most);
-    // On a thread, since a child may stop reading. If it ends early, its error is reported below.
+    // A thread writes, since a child may stop reading. If it ends early, its error is reported below.
     let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
     std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
     let errors = child.stderr.take().map(|mut stderr| {
@@ -149,7 +149,7 @@ fn limit(child: &Child, most: u64) {
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
 }
 
-/// The last line of an error that is not blank.
+/// Returns the last line of an error that is not blank.
 pub fn last_line(errors: &str) -> &str {
     errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason")
 }

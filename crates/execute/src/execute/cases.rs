@@ -43,8 +43,8 @@ pub struct DeviceBody {
 }
 
 impl DeviceBody {
-    /// A body without work.
-    pub const fn on(slots: Vec<(String, Slot)>) -> Self {
+    /// Makes a body without work.
+    pub const fn without_work(slots: Vec<(String, Slot)>) -> Self {
         Self { slots, steps: Vec::new(), modules: Vec::new(), launches: Vec::new() }
     }
 
@@ -52,19 +52,19 @@ impl DeviceBody {
         self.slots.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
     }
 
-    /// The memory of a named buffer.
+    /// Returns the memory of a named buffer.
     pub fn buffer(&self, store: &Store, name: &str) -> Option<BufferId> {
         store.get(self.slot(name)?).map(|buffer| buffer.id)
     }
 }
 
 impl ReadyCase<'_> {
-    /// The work of the device.
+    /// Returns the work of the device.
     pub const fn device_body(&self) -> Option<&DeviceBody> {
         if let Body::Device(body) = &self.body { Some(body) } else { None }
     }
 
-    /// The steps that the device takes.
+    /// Returns the steps that the device takes.
     pub fn steps(&self) -> &[Step] {
         self.device_body().map_or(&[], |body| &body.steps)
     }
@@ -74,7 +74,7 @@ impl ReadyCase<'_> {
         self.device_body().map_or_else(Vec::new, |body| body.slots.iter().map(|(_, slot)| *slot).collect())
     }
 
-    /// The buffer that holds what a buffer of the manifest names after the last iteration of a loop.
+    /// Returns the buffer that holds what a buffer of the manifest names after the last iteration of a loop.
     pub fn slot_after(&self, bench: &Bench<'_>, name: &str) -> Option<Slot> {
         let steps = self.job.steps.as_ref();
         let meant = steps.map_or(name, |steps| steps.buffer_after(name, bench.device.iterations()));
@@ -109,17 +109,17 @@ impl<'b, 'a> Cases<'b, 'a> {
         self.iter().find(|case| case.place == place)
     }
 
-    /// The places of the cases.
+    /// Returns the places of the cases.
     pub fn places(&self) -> Vec<usize> {
         self.iter().map(|case| case.place).collect()
     }
 
-    /// The places of the cases that run on the device.
+    /// Returns the places of the cases that run on the device.
     pub fn on_device(&self) -> Vec<usize> {
         self.iter().filter(|case| case.device_body().is_some()).map(|case| case.place).collect()
     }
 
-    /// What work on a case returns; a failure of it is left to the caller, and a case that has ended fails.
+    /// Returns what work on a case returns; a failure of it is left to the caller, and a case that has ended fails.
     pub fn try_step<T>(
         &mut self,
         place: usize,
@@ -131,7 +131,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         }
     }
 
-    /// What work on a case returns; `None` if the case has ended, before or by it.
+    /// Returns what work on a case returns; `None` if the case has ended, before or by it.
     pub fn step<T>(
         &mut self,
         place: usize,
@@ -144,7 +144,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         self.attempt(place, result)
     }
 
-    /// The value of work for a case; `None` after ending the case if it failed.
+    /// Returns the value of work for a case; `None` after ending the case if it failed.
     pub fn attempt<T>(&mut self, place: usize, result: Result<T, Stop>) -> Result<Option<T>, Lost> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -180,7 +180,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         });
     }
 
-    /// Why a case that is out of `ready` may succeed alone; `None` if this outcome is final.
+    /// Returns why a case that is out of `ready` may succeed alone; `None` if this outcome is final.
     fn reason_to_defer(&self, job: &CaseJob, outcome: &Outcome) -> Option<Crowded> {
         if self.bench.is_alone {
             return None;

@@ -142,14 +142,14 @@ fn check_in_turn(cases: &mut Cases<'_, '_>, careful: bool) -> Result<Option<Vec<
     Ok((changed == Ok(None)).then_some(firsts))
 }
 
-/// The places of the cases in the order of their checks, first those that others are compared with.
+/// Returns the places of the cases in the order of their checks, first those that others are compared with.
 fn in_turn(cases: &Cases<'_, '_>) -> Vec<usize> {
     let mut order: Vec<&ReadyCase<'_>> = cases.iter().collect();
     order.sort_by_key(|case| cases.bench.checks_against(case.job).is_empty());
     order.into_iter().map(|case| case.place).collect()
 }
 
-/// What work on a case returns. The end of a case is a result of its check; a lost device ends the group.
+/// Returns what work on a case returns. The end of a case is a result of its check; a lost device ends the group.
 fn go_on<'a, T>(
     cases: &mut Cases<'_, 'a>,
     place: usize,
@@ -236,7 +236,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
     Ok(text)
 }
 
-/// Why the result of the case that this one is compared with cannot be used.
+/// Returns why the result of the case that this one is compared with cannot be used.
 fn unfit_reference(bench: &Bench<'_>, case: &ReadyCase<'_>, firsts: &[First]) -> Option<String> {
     case.job.checks.iter().find_map(|check| {
         let ExpectPlan::Variant(name) = &check.expect else { return None };
@@ -254,7 +254,7 @@ fn unfit_reference(bench: &Bench<'_>, case: &ReadyCase<'_>, firsts: &[First]) ->
 /// The longest text of kernels that is kept, bytes: as much as a GPU's buffer of `printf` holds by default.
 const MOST_PRINTED: usize = 1 << 20;
 
-/// The text that kernels printed, as an event.
+/// Returns the text that kernels printed, as an event.
 fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
     if text.len() >= MOST_PRINTED {
         text.truncate(text.floor_char_boundary(MOST_PRINTED));
@@ -263,7 +263,7 @@ fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
     (!text.is_empty()).then(|| Event::CasePrinted { case: job.case.clone(), text })
 }
 
-/// What the device reported of the first launch, as events.
+/// Returns what the device reported of the first launch, as events.
 fn reported(job: &CaseJob, CountReport { run, counters }: CountReport) -> Vec<Event> {
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();

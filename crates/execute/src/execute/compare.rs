@@ -25,7 +25,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// As an outcome reports it. `element` is the type of the compared array.
+    /// Returns the difference as an outcome reports it. `element` is the type of the compared array.
     pub fn mismatch(&self, what: String, element: Option<ElementType>) -> Mismatch {
         let error = (self.got.as_f64() - self.expected.as_f64()).abs();
         let exact = match (self.got, self.expected) {
@@ -137,7 +137,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The common case of a copy, at the speed of memory: equal bits are equal values, NaN among them.
+    /// Decides the common case of a copy, at the speed of memory: equal bits are equal values, NaN among them.
     fn same_bytes(&self, block: &Range<usize>) -> bool {
         match (self.actual, self.expected) {
             (Operand::Bytes { element: a, bytes: x }, Operand::Bytes { element: b, bytes: y }) if a == b => {
@@ -184,7 +184,7 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Within the absolute or the relative bound. Evaluates all of it: a branch would cost more.
+    /// Whether a number is within the absolute or the relative bound. Evaluates all of it: a branch would cost more.
     #[expect(clippy::needless_bitwise_bool, reason = "loops over it are vectorised")]
     fn is_near(&self, got: f64, expected: f64) -> bool {
         let difference = (got - expected).abs();
@@ -197,7 +197,7 @@ impl<'a> Judge<'a> {
         self.is_near(got, expected) || self.passes_closely(got, expected)
     }
 
-    /// What the common case leaves undecided: NaN, infinities and ULP bounds.
+    /// Decides what the common case leaves undecided: NaN, infinities and ULP bounds.
     fn passes_closely(&self, got: f64, expected: f64) -> bool {
         if expected.is_nan() {
             return got.is_nan();
@@ -233,7 +233,7 @@ fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Fou
     (got.iter().zip(wanted).position(|(got, wanted)| !passes(*got, *wanted)), wrong as u64)
 }
 
-/// The distance between neighbours of a float type at a finite `value` of it; 0 for integers.
+/// Returns the distance between neighbours of a float type at a finite `value` of it; 0 for integers.
 pub fn last_place(element: ElementType, value: f64) -> f64 {
     let (digits, least) = match element {
         ElementType::F16 => (11, -14),

@@ -25,8 +25,8 @@ const DRIVER: &str = include_str!("cpp_driver.hpp");
 /// Options of the compiler.
 const OPTIONS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
 
-/// What the result depends on besides the arguments: the driver, the sandbox, the source and what it includes; `None` if
-/// an include cannot be followed.
+/// Returns what the result depends on besides the arguments: the driver, the sandbox, the source and what it includes;
+/// `None` if an include cannot be followed.
 pub fn identity(source: &Path) -> io::Result<Option<String>> {
     Ok(cpp::digest(source)?.map(|digest| {
         let confined = sandbox::is_enforced();
@@ -51,7 +51,7 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     ended.map_err(|errors| Failed::Reason(last_line(&errors).to_owned()))
 }
 
-/// The text of the program, and its arguments after the output.
+/// Returns the text of the program, and its arguments after the output.
 fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
     let source = std::path::absolute(&call.plan.path).map_err(|e| format!("{}: {e}", call.plan.path.display()))?;
     let (mut given, mut arguments) = (Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
     Ok((text, arguments))
 }
 
-/// The type of the elements in C++, and their bytes. There are no 16-bit floats in C++17: these become `float`.
+/// Returns the type of the elements in C++, and their bytes. There are no 16-bit floats in C++17: these become `float`.
 fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
     let widened = |to_f32: fn([u8; 2]) -> f32| {
         bytes.as_chunks::<2>().0.iter().flat_map(|pair| to_f32(*pair).to_le_bytes()).collect()
@@ -147,7 +147,7 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
     Ok(kept)
 }
 
-/// A new folder for the compiler in a folder of the cache.
+/// Makes a new folder for the compiler in a folder of the cache.
 fn unfinished(folder: &Path) -> io::Result<TempDir> {
     fs::create_dir_all(folder)?;
     tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder)

@@ -72,7 +72,7 @@ impl FunctionResult {
 }
 
 impl Drop for FunctionResult {
-    /// A function whose value is not wanted any more would disturb what is timed next.
+    /// Kills the functions whose values are not wanted any more: they would disturb what is timed next.
     fn drop(&mut self) {
         self.task.cancel();
     }
@@ -95,7 +95,7 @@ struct ReductionOfParts {
 }
 
 impl Expected {
-    /// The value of a reference over the buffers as they were before the launch.
+    /// Returns the value of a reference over the buffers as they were before the launch.
     pub fn reference(&mut self, store: &mut Store, job: &CaseJob, expression: &RefExpr) -> Result<Operand, Stop> {
         if let Some(value) = self.reduction_in_parts(store, job, expression)? {
             return Ok(value);
@@ -118,7 +118,8 @@ impl Expected {
         Ok(value)
     }
 
-    /// The value of a reduction of large inputs, made block by block; `None` where they are better made as a whole.
+    /// Returns the value of a reduction of large inputs, made block by block; `None` where they are better made as a
+    /// whole.
     fn reduction_in_parts(
         &mut self,
         store: &Store,
@@ -151,7 +152,7 @@ impl Expected {
         Ok(Some(value))
     }
 
-    /// Some elements of the value of a reference over the buffers as they were before the launch.
+    /// Returns some elements of the value of a reference over the buffers as they were before the launch.
     pub fn reference_at(
         store: &mut Store,
         job: &CaseJob,
@@ -164,7 +165,7 @@ impl Expected {
         })
     }
 
-    /// What a function makes of the buffers as they were before the launch.
+    /// Returns what a function makes of the buffers as they were before the launch.
     pub fn function(
         &mut self,
         store: &mut Store,
@@ -202,7 +203,7 @@ impl Expected {
         Ok(self.functions.len() - 1)
     }
 
-    /// The elements of a list.
+    /// Returns the elements of a list.
     pub fn list(values: &[Value], element: ElementType) -> Result<Operand, Stop> {
         let plan = BufferPlan {
             name: "expect".to_owned(),
@@ -219,7 +220,7 @@ impl Expected {
         Ok(Operand::Bytes { element, bytes: Arc::new(bytes) })
     }
 
-    /// The content of a golden file: `.npy`, or elements without a header if `raw`.
+    /// Returns the content of a golden file: `.npy`, or elements without a header if `raw`.
     pub fn golden(&mut self, path: &std::path::Path, element: ElementType, raw: bool) -> Result<Operand, Stop> {
         if let Some((.., value)) = self.goldens.iter().find(|(known, e, _)| known == path && *e == element) {
             return Ok(value.clone());
@@ -234,7 +235,7 @@ impl Expected {
         Ok(value)
     }
 
-    /// The content of a part of a file.
+    /// Returns the content of a part of a file.
     pub fn part(&mut self, part: &FilePart, element: ElementType) -> Result<Operand, Stop> {
         if let Some((.., value)) = self.parts.iter().find(|(known, e, _)| known == part && *e == element) {
             return Ok(value.clone());
@@ -244,7 +245,8 @@ impl Expected {
         Ok(value)
     }
 
-    /// The current content of a buffer. Its host memory is allocated once and reused while nothing else refers to it.
+    /// Returns the current content of a buffer. Its host memory is allocated once and reused while nothing else refers
+    /// to it.
     pub fn output(&mut self, device: &mut dyn Device, store: &Store, slot: Slot) -> Result<Operand, Stop> {
         let Some(buffer) = store.get(slot) else { return Err(Stop::unresolved("the buffer was freed")) };
         let place = self.outputs.iter().position(|(known, _)| *known == slot);
@@ -265,7 +267,7 @@ impl Expected {
         self.kept.push(Kept { place, set, expression, value });
     }
 
-    /// What the case at a place made of an expression, from a set of inputs.
+    /// Returns what the case at a place made of an expression, from a set of inputs.
     pub fn kept(&self, place: usize, set: usize, expression: &RefExpr) -> Option<Operand> {
         let is_kept = |kept: &&Kept| (kept.place, kept.set) == (place, set) && kept.expression == *expression;
         self.kept.iter().find(is_kept).map(|kept| kept.value.clone())
@@ -282,7 +284,7 @@ impl Expected {
     }
 }
 
-/// The plan of a buffer that a reference names.
+/// Returns the plan of a buffer that a reference names.
 fn plan_of<'j>(job: &'j CaseJob, name: &str) -> Result<&'j BufferPlan, Stop> {
     let plan = job.buffers.iter().find(|b| b.name == name);
     plan.ok_or_else(|| Stop::unresolved(format!("a reference names a buffer `{name}` that the case does not have")))

@@ -24,7 +24,7 @@ use crate::regular;
 /// Elements that one stream of the generator fills.
 pub const CHUNK: usize = 1 << 16;
 
-/// The first content of a buffer. A buffer without a fill has none.
+/// Returns the first content of a buffer. A buffer without a fill has none.
 ///
 /// Errors say which buffer cannot be filled and why.
 pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
@@ -44,7 +44,8 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The elements of a fill, those of a stretch in another order. Buffers under one seed have orders of their own.
+/// Returns the elements of a fill, those of a stretch in another order. Buffers under one seed have orders of their
+/// own.
 fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u64>) -> Result<Vec<u8>, String> {
     let first = fill(plan, content)?;
     let mut bytes = zeroed(plan).map_err(|problem| format!("buffer `{}`: {problem}", plan.name))?;
@@ -63,7 +64,7 @@ fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u6
     Ok(bytes)
 }
 
-/// One chunk of a buffer's first content, the last one perhaps shorter. A file has no chunks.
+/// Returns one chunk of a buffer's first content, the last one perhaps shorter. A file has no chunks.
 pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8>, String> {
     let elements = (plan.len as usize).saturating_sub(number * CHUNK).min(CHUNK);
     let mut bytes = vec![0; elements * plan.element.size()];
@@ -80,7 +81,7 @@ pub fn is_made_by_chunks(fill: &FillPlan) -> bool {
     }
 }
 
-/// The bytes of a file, which must be as long as the buffer.
+/// Returns the bytes of a file, which must be as long as the buffer.
 fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     let bytes = regular::read_up_to(path, u64::MAX).map_err(|e| format!("{}: cannot be read: {e}", path.display()))?;
     let wanted = plan.bytes().0;
@@ -89,7 +90,7 @@ fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     fits.then_some(bytes).ok_or_else(|| format!("{} holds {found} bytes, {wanted} are needed", path.display()))
 }
 
-/// The bytes of a part of a file.
+/// Returns the bytes of a part of a file.
 pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {
     let text = |problem: String| format!("{}: {problem}", part.path.display());
     let mut file = regular::open(&part.path).map_err(|e| text(format!("cannot be read: {e}")))?;
@@ -111,7 +112,7 @@ fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> R
         integer T => integers::<T>(bytes, first, fill, plan),
         float T => floats::<T>(bytes, first, fill, plan),
     );
-    made.map_err(|problem| problem.of(plan.element))
+    made.map_err(|problem| problem.describe(plan.element))
 }
 
 /// Makes the elements of a stretch anew, with another seed.
@@ -152,7 +153,7 @@ fn room(size: u64) -> Result<Vec<u8>, String> {
 
 /// A fill whose numbers do not fit the element type.
 pub enum Misfit {
-    /// This value is none of the type's.
+    /// The value is none of the type's.
     Value(Value),
     /// The lower end lies above the upper.
     Range(Value, Value),
@@ -161,7 +162,7 @@ pub enum Misfit {
 }
 
 impl Misfit {
-    fn of(&self, element: ElementType) -> String {
+    fn describe(&self, element: ElementType) -> String {
         match self {
             Self::Value(value) => format!("its fill has {value}, which is no {element}"),
             Self::Range(low, high) => format!("its fill is uniform on [{low}, {high}], which is empty"),
@@ -235,7 +236,7 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &
     Ok(())
 }
 
-/// The elements of a list, as far as the buffer has room.
+/// Writes the elements of a list, as far as the buffer has room.
 fn listed<T: Typed>(bytes: &mut [u8], first: usize, values: &[T]) {
     let values = values.get(first * CHUNK..).unwrap_or_default();
     bytes.chunks_exact_mut(T::SIZE).zip(values).for_each(|(element, value)| value.store(element));
@@ -260,7 +261,7 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
             let source = Source::new(*seed, name);
             write(bytes, first, |number| {
                 let mut rng = source.stream(number);
-                move |_| between::<T>(&mut rng, from, to)
+                move |_| uniform_between::<T>(&mut rng, from, to)
             });
         }
         FillPlan::Normal { mean, deviation, seed } => {
@@ -290,7 +291,7 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
     Ok(())
 }
 
-/// An integer that the type holds, as a lane.
+/// Returns an integer that the type holds, as a lane.
 pub fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
     let lane = any_integer(value)?;
     if (T::MIN..=T::MAX).contains(&i128::from(lane)) { Ok(lane) } else { Err(Misfit::Value(value.clone())) }
@@ -305,7 +306,7 @@ pub fn any_integer(value: &Value) -> Result<i64, Misfit> {
     }
 }
 
-/// A number within the type's range; it is rounded where it is used.
+/// Returns a number within the type's range; it is rounded where it is used.
 pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     let number = match value {
         Value::Int(value) => *value as f64,
@@ -316,7 +317,8 @@ pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     if overflows { Err(Misfit::Value(value.clone())) } else { Ok(number) }
 }
 
-/// Uniform on `0..span`, on all 64 bits for a span of 0. Multiplication with rejection (Lemire 2019): no bias.
+/// Draws a number uniformly from `0..span`, from all 64 bits for a span of 0. Multiplication with rejection (Lemire
+/// 2019): no bias.
 pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     if span == 0 {
         return rng.next_u64();
@@ -339,8 +341,8 @@ pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     }
 }
 
-/// Uniform on `[low, high)`: 53 random bits for f64, 32 for the narrower types.
-fn between<T: Float>(rng: &mut ChaCha8Rng, low: f64, high: f64) -> T {
+/// Draws a number uniformly from `[low, high)`: 53 random bits for f64, 32 for the narrower types.
+fn uniform_between<T: Float>(rng: &mut ChaCha8Rng, low: f64, high: f64) -> T {
     let u = if T::SIZE == 8 {
         (rng.next_u64() >> 11) as f64 * 2f64.powi(-53)
     } else {
@@ -352,7 +354,7 @@ fn between<T: Float>(rng: &mut ChaCha8Rng, low: f64, high: f64) -> T {
     if inside.wide() < low { T::nearest(low) } else { inside }
 }
 
-/// Normal by Box and Muller: two uniforms make two normals, so every chunk starts a pair.
+/// Draws normal numbers by the method of Box and Muller: two uniforms make two normals, so every chunk starts a pair.
 fn normal<T: Typed>(
     bytes: &mut [u8],
     first: usize,
@@ -379,7 +381,7 @@ fn normal<T: Typed>(
 }
 
 fn pair_of_normals(rng: &mut ChaCha8Rng) -> (f64, f64) {
-    // On (0, 1], so that its logarithm is finite.
+    // The number is in (0, 1], so that its logarithm is finite.
     let radial = ((rng.next_u64() >> 11) + 1) as f64 * 2f64.powi(-53);
     let angle = TAU * ((rng.next_u64() >> 11) as f64 * 2f64.powi(-53));
     let radius = (-2.0 * libm::log(radial)).sqrt();

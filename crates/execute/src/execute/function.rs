@@ -23,7 +23,7 @@ use crate::regular;
 /// than to work out again.
 const WORTH_KEEPING: f64 = 50e6;
 
-/// The function whose value a check expects.
+/// Returns the function whose value a check expects.
 pub const fn called(expect: &ExpectPlan) -> Option<(&FunctionPlan, Language)> {
     match expect {
         ExpectPlan::Python(plan) => Some((plan, Language::Python)),
@@ -55,7 +55,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task whose child is killed after `limit`; `keep` says whether its value is kept in the cache.
+    /// Returns a task whose child is killed after `limit`; `keep` says whether its value is kept in the cache.
     pub fn new(
         (plan, language): (FunctionPlan, Language),
         inputs: Vec<Input>,
@@ -107,7 +107,7 @@ impl Drop for Permit {
     }
 }
 
-/// The array that the function returns. Errors name the function.
+/// Returns the array that the function returns. Errors name the function.
 pub fn call(task: &Task) -> Result<Operand, String> {
     let Task { plan, language, inputs, element, limit, keep, cancelled } = task;
     let _permit = Permit::wait();
@@ -150,12 +150,12 @@ pub fn call(task: &Task) -> Result<Operand, String> {
     made.map_err(named)
 }
 
-/// The folder of the cache for results.
+/// Returns the folder of the cache for results.
 fn folder() -> Option<PathBuf> {
     Some(cache_folder().ok()?.join("references"))
 }
 
-/// The name of the cached result of a call.
+/// Returns the name of the cached result of a call.
 fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<String> {
     let mut parts = vec![code.to_owned(), plan.function.clone()];
     parts.push(serde_json::to_string(&plan.arguments).ok()?);
@@ -163,7 +163,7 @@ fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<Stri
     Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
 }
 
-/// The result in a file: f64, i64 or u64. The inner error is one of the function.
+/// Reads the result in a file: f64, i64 or u64. The inner error is one of the function.
 fn result(file: &Path, element: ElementType) -> Result<Result<Operand, String>, String> {
     let header = npy::Header::read(file).map_err(|e| format!("its result cannot be read: {e}"))?;
     let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));

@@ -20,7 +20,7 @@ pub trait HostBody: Send {
     /// Runs it once; how long it took.
     fn run(&mut self) -> Duration;
 
-    /// The result of the last run.
+    /// Returns the result of the last run.
     fn result(&self) -> Operand;
 }
 
@@ -92,7 +92,7 @@ fn unpack_floats<T: Float>(operand: &Operand) -> Vec<T> {
     })
 }
 
-/// Every element, written piece by piece on all cores.
+/// Returns every element, written piece by piece on all cores.
 fn unpack<T: Typed>(operand: &Operand, write: impl Fn(Lanes, &mut [T]) + Sync) -> Vec<T> {
     let mut out = zeros(operand.len().unwrap_or(0));
     parallel::chunks(&mut out, PIECE, &|number, out| {
@@ -158,10 +158,10 @@ fn multiply<T: Integer>(a: T, b: T) -> T {
     T::from_lane(a.lane().wrapping_mul(b.lane()))
 }
 
-/// From the inputs to the number.
+/// A loop that reduces the inputs to a number.
 type Reduce<T, A> = fn(&[Vec<T>]) -> A;
 
-/// From the inputs and the sizes to the output.
+/// A loop that fills the output from the inputs and the sizes.
 type Fill<T> = fn(&[Vec<T>], &[usize], &mut [T]);
 
 fn integer_reduction<T: Integer>(reduction: Reduction) -> Reduce<T, T> {
@@ -177,7 +177,7 @@ fn integer_reduction<T: Integer>(reduction: Reduction) -> Reduce<T, T> {
     }
 }
 
-/// `None` for the functions of bits, which floats do not have.
+/// Returns the loop of a reduction; `None` for the functions of bits, which floats do not have.
 fn float_reduction<T: Float>(reduction: Reduction) -> Option<Reduce<T, f64>> {
     Some(match reduction {
         Reduction::Sum => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide()),
@@ -286,7 +286,7 @@ fn slice<T: Copy>(x: &[Vec<T>], sizes: &[usize], out: &mut [T]) {
     out.copy_from_slice(&x[0][sizes[0]..sizes[1]]);
 }
 
-/// Every element is the sum of its surroundings times the filter; the image is 0 outside.
+/// Convolves: every element is the sum of its surroundings times the filter; the image is 0 outside.
 fn convolution<T: Copy, A: Copy>(
     x: &[Vec<T>],
     sizes: &[usize],
@@ -317,7 +317,7 @@ fn element_by_element<T: Copy>(x: &[Vec<T>], out: &mut [T], join: impl Fn(T, T) 
     }
 }
 
-/// The product as it is defined: each element a row times a column.
+/// Multiplies as the product is defined: each element a row times a column.
 fn rows_by_columns<T: Copy, A: Copy>(
     x: &[Vec<T>],
     sizes: &[usize],

@@ -58,7 +58,7 @@ impl Store {
         self.has_other_sets() && self.get(slot).is_some_and(|buffer| is_varied(&buffer.plan))
     }
 
-    /// Why no content of these buffers differs between the sets; `None` if one does, or none has content.
+    /// Returns why no content of these buffers differs between the sets; `None` if one does, or none has content.
     pub fn fixed(&self, slots: &[Slot]) -> Option<Fixed> {
         let mut filled =
             slots.iter().filter_map(|slot| self.get(*slot)).filter(|buffer| buffer.has_content()).peekable();
@@ -76,7 +76,7 @@ impl Store {
         self.sets.count > 1
     }
 
-    /// Bytes that so many sets of a buffer take besides what there is.
+    /// Returns the bytes that so many sets of a buffer take besides what there is.
     fn needed(&self, slot: Slot, count: usize) -> u64 {
         let Some(buffer) = self.get(slot) else { return 0 };
         let is_missing = |set: &usize| buffer.contents.get(*set).is_none_or(|content| content.pristine.is_none());

@@ -10,7 +10,7 @@ use crate::model::{Access, ElementType, Mismatch, Phase};
 /// Bytes of an input that are compared at a time.
 const LOOK: usize = 64 << 20;
 
-/// A write outside of the case's buffers, or into an input that is a variable of its module.
+/// Returns a write outside of the case's buffers, or into an input that is a variable of its module.
 pub fn find_trespass(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Option<Mismatch>, Stop> {
     let Some(body) = case.device_body() else { return Ok(None) };
     for (name, slot) in &body.slots {
@@ -47,7 +47,7 @@ pub fn restore_inputs(bench: &mut Bench<'_>) -> Result<(), Stop> {
     bench.store.shared_inputs().into_iter().try_for_each(|slot| bench.store.restore(bench.device, slot))
 }
 
-/// How an input differs from its first content.
+/// Returns how an input differs from its first content.
 fn find_change(bench: &mut Bench<'_>, slot: Slot) -> Result<Option<Difference>, Stop> {
     let phase = bench.spend(Phase::Transfer);
     let difference = compare_with_first(bench, slot);
@@ -80,7 +80,7 @@ fn changed_text(name: &str, difference: &Difference, element: ElementType) -> Mi
     difference.mismatch(format!("input `{name}` was changed"), Some(element))
 }
 
-/// The first byte of a guard zone, counted away from the buffer from 0, that has lost its pattern.
+/// Returns the first byte of a guard zone, counted away from the buffer from 0, that has lost its pattern.
 fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8>) -> Option<Mismatch> {
     let of = zone.len() as u64;
     let mut broken = zone.enumerate().filter(|(_, byte)| **byte != GUARD_PATTERN);

@@ -20,7 +20,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// What is wrong.
+    /// Returns what is wrong.
     pub fn mismatch(self) -> Option<Mismatch> {
         if let Verdict::Mismatch(mismatch) = self.verdict { Some(mismatch) } else { None }
     }
@@ -62,19 +62,20 @@ pub fn judge_results(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Judg
     Ok(Judgement { verdict, notes })
 }
 
-/// The error over the checks that request it; `None` if none does, or all compare integers.
+/// Returns the error over the checks that request it; `None` if none does, or all compare integers.
 pub fn result_error(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Option<ResultError>, Stop> {
     let mut errors: Option<Errors> = None;
     for check in own_checks(case).into_iter().filter(|check| check.error) {
         let Some(Sides { actual, expected, .. }) = read_sides(bench, case, check)? else { continue };
-        if let Some(found) = Errors::of(&actual, &expected) {
+        if let Some(found) = Errors::measure(&actual, &expected) {
             errors = Some(errors.map_or(found, |known| known.join(found)));
         }
     }
     Ok(errors.map(Errors::result))
 }
 
-/// A host function has one result: it is checked by the check that expects the same expression, or else by the first.
+/// Returns the checks of a case. A host function has one result: it is checked by the check that expects the same
+/// expression, or else by the first.
 fn own_checks<'a>(case: &ReadyCase<'a>) -> Vec<&'a CheckPlan> {
     let job = case.job;
     if !matches!(case.body, Body::Host(_)) {

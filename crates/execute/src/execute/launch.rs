@@ -1,4 +1,4 @@
-//! From the plan of a launch to the launch itself: loads code, queries occupancy, checks limits.
+//! Makes a launch of the plan of a launch: loads code, queries occupancy, checks limits.
 //!
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
@@ -43,8 +43,8 @@ impl Variable {
 }
 
 impl Modules {
-    /// The module of compiled code, loaded on first use.
-    pub fn of(&mut self, device: &mut dyn Device, code: &Compiled) -> Result<ModuleId, Stop> {
+    /// Returns the module of compiled code, loaded on first use.
+    pub fn load(&mut self, device: &mut dyn Device, code: &Compiled) -> Result<ModuleId, Stop> {
         if let Some(loaded) = self.loaded.iter().find(|loaded| loaded.key == code.key) {
             return Ok(loaded.module);
         }
@@ -74,7 +74,7 @@ impl Modules {
         Ok(())
     }
 
-    /// The variables of a module; none under a profiler, which measures one launch.
+    /// Returns the variables of a module; none under a profiler, which measures one launch.
     pub fn variables(&self, module: ModuleId) -> &[Variable] {
         self.loaded.iter().find(|loaded| loaded.module == module).map_or(&[], |loaded| &loaded.variables)
     }
@@ -110,7 +110,7 @@ pub fn resolve(
     buffer: &dyn Fn(&str) -> Option<BufferId>,
 ) -> Result<(Launch, LaunchRecord), Stop> {
     let code = compiled(plan)?;
-    let module = modules.of(device, code)?;
+    let module = modules.load(device, code)?;
     let kernel = device.kernel(module, plan.mangled())?;
     let known = code.resources.get(&plan.kernel).copied().unwrap_or_default();
     let resources = merged(device.resources(kernel)?, known);

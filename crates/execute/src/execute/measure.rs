@@ -110,7 +110,7 @@ fn measure_device(cases: &mut Cases<'_, '_>) -> Result<Vec<Track>, Halt> {
     Ok(tracks)
 }
 
-/// Every regime that a case of the group asks for, in their order.
+/// Returns every regime that a case of the group asks for, in their order.
 fn regimes(cases: &Cases<'_, '_>) -> Vec<Regime> {
     let jobs = &cases.bench.job.cases;
     let mut regimes: Vec<Regime> = jobs.iter().flat_map(|job| job.measure.regimes.clone()).collect();

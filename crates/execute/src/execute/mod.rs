@@ -79,11 +79,11 @@ pub fn run_group(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(E
     run_group_beside_others(device, job, &HostLock::default(), emit)
 }
 
-/// As [`run_group`], on a host that other workers use, too.
+/// Runs a group as [`run_group`] does, on a host that other workers use, too.
 ///
 /// # Errors
 ///
-/// As [`run_group`].
+/// Those of [`run_group`].
 pub fn run_group_beside_others(
     device: &mut dyn Device,
     job: &GroupJob,

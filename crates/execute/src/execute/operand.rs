@@ -45,8 +45,8 @@ impl Number {
         }
     }
 
-    /// A constant of the manifest; `None` for what is not a number.
-    pub fn of(value: &Value) -> Option<Self> {
+    /// Returns a constant of the manifest; `None` for what is not a number.
+    pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Int(value) => Some(Self::Int(i128::from(*value))),
             Value::Float(value) => Some(Self::Float(*value)),
@@ -56,7 +56,7 @@ impl Number {
 }
 
 impl fmt::Display for Number {
-    /// The shortest text that reads back as the same number.
+    /// Returns the shortest text that reads back as the same number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(value) => write!(f, "{value}"),
@@ -110,7 +110,7 @@ impl Operand {
         }
     }
 
-    /// Elements; `None` for a number.
+    /// Returns the number of elements; `None` for a number.
     pub fn len(&self) -> Option<usize> {
         match self {
             Self::Bytes { element, bytes } => Some(bytes.len() / element.size()),
@@ -129,8 +129,8 @@ impl Operand {
         }
     }
 
-    /// The elements of `range`, which must lie inside the array and should be no longer than a [`PIECE`]; a number
-    /// is repeated.
+    /// Returns the elements of `range`, which must lie inside the array and should be no longer than a [`PIECE`]; a
+    /// number is repeated.
     pub fn lanes(&self, range: Range<usize>) -> Lanes {
         if self.is_float() {
             let mut lanes = vec![0.0; range.len()];
@@ -215,7 +215,7 @@ impl Operand {
         }
     }
 
-    /// The array of some elements; a number stays what it is. An index past the end is an error.
+    /// Returns the array of some elements; a number stays what it is. An index past the end is an error.
     pub fn select(&self, elements: &[usize]) -> Result<Self, String> {
         if let (Some(len), Some(last)) = (self.len(), elements.iter().max())
             && *last >= len
@@ -246,7 +246,7 @@ impl Operand {
         })
     }
 
-    /// The element at `index`; a number is every element.
+    /// Returns the element at `index`; a number is every element.
     pub fn number(&self, index: usize) -> Number {
         if let Self::Scalar { value, .. } = self {
             return *value;
@@ -268,7 +268,7 @@ fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
         Elementwise::Multiply => pairs.for_each(|(x, y)| *x *= y),
         Elementwise::Divide => pairs.for_each(|(x, y)| *x /= y),
         Elementwise::Negate => pairs.for_each(|(x, _)| *x = -*x),
-        // As the functions of CUDA: NaN is ignored.
+        // NaN is ignored, as the functions of CUDA do.
         Elementwise::Min => pairs.for_each(|(x, y)| *x = x.min(*y)),
         Elementwise::Max => pairs.for_each(|(x, y)| *x = x.max(*y)),
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = x.abs()),
@@ -303,12 +303,12 @@ fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i6
     );
 }
 
-/// The value of a lane of the type.
+/// Returns the value of a lane of the type.
 pub fn whole(element: Option<ElementType>, lane: i64) -> i128 {
     if element == Some(ElementType::U64) { i128::from(lane as u64) } else { i128::from(lane) }
 }
 
-/// A lane as the integer type holds it, after arithmetic that may have left its range. Floats have no lanes.
+/// Returns a lane as the integer type holds it, after arithmetic that may have left its range. Floats have no lanes.
 pub fn wrapped(element: ElementType, lane: i64) -> i64 {
     by_type!(element, integer T => T::from_lane(lane).lane(), float _T => lane)
 }

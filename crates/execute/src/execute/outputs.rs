@@ -42,7 +42,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
     atomic::write(path, bytes).map_err(|error| Stop::unresolved(error.to_string()))
 }
 
-/// The file of a value. What is wider than its type stays so; a number is an array of one element.
+/// Returns the file of a value. What is wider than its type stays so; a number is an array of one element.
 fn file_of(value: &Operand) -> Vec<u8> {
     if let Operand::Bytes { element, bytes } = value {
         return npy::file(*element, bytes);

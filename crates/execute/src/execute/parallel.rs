@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-/// What `work` makes of each `block` of `0..len`, in order; the last one may be shorter.
+/// Returns what `work` makes of each `block` of `0..len`, in order; the last one may be shorter.
 pub fn blocks<R: Send>(len: usize, block: usize, work: &(dyn Fn(Range<usize>) -> R + Sync)) -> Vec<R> {
     (0..len.div_ceil(block)).into_par_iter().map(|i| work(i * block..len.min((i + 1) * block))).collect()
 }

@@ -22,7 +22,7 @@ use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
 /// Elements that one task looks at.
 const BLOCK: usize = 1 << 12;
 
-/// Both sides of a check.
+/// The two sides of a check.
 pub struct Sides {
     pub actual: Operand,
     pub expected: Operand,
@@ -33,13 +33,13 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// How much is compared; `None` if it is everything.
+    /// Returns how much is compared; `None` if it is everything.
     pub fn note(&self, check: &CheckPlan) -> Option<Note> {
         let elements = self.elements.as_ref()?.len() as u64;
         Some(Note::Judged { check: check.text.clone(), elements, of: self.of })
     }
 
-    /// What is wrong; `None` if everything is right. Elements that are known to be unwritten are wrong.
+    /// Returns what is wrong; `None` if everything is right. Elements that are known to be unwritten are wrong.
     pub fn mismatch(&self, check: &CheckPlan, unwritten: Option<&Unwritten>) -> Result<Option<Mismatch>, Stop> {
         let Self { actual, expected, elements, .. } = self;
         let missing = match unwritten.map(|found| (found, found.compared())) {
@@ -73,7 +73,7 @@ fn is_poison(actual: &Operand, difference: &Difference) -> bool {
     has(Poison::Checked) || has(Poison::Timed)
 }
 
-/// What a check compares; `None` if it expects what the case itself computes.
+/// Returns what a check compares; `None` if it expects what the case itself computes.
 pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Sides>, Stop> {
     if !case.is_partial {
         let Some(expected) = expectation(bench, case, check)? else { return Ok(None) };
@@ -97,7 +97,7 @@ pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
     Ok(Some(Sides { actual: actual.select(&elements)?, expected, elements: Some(elements), of }))
 }
 
-/// The checked array, and its elements that are not as before the launch.
+/// Returns the checked array, and its elements that are not as before the launch.
 fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<(Operand, Vec<usize>), Stop> {
     let cannot = || Stop::unresolved(format!("check `{}`: a sample of blocks gives no such value", check.text));
     let (name, from) = part_of(&check.actual).ok_or_else(cannot)?;
@@ -119,7 +119,7 @@ fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) 
     Ok((actual, elements))
 }
 
-/// The elements of a range that are in none of some others, counted from its start.
+/// Returns the elements of a range that are in none of some others, counted from its start.
 fn written(unwritten: &[Range<usize>], range: &Range<usize>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut next = range.start;
@@ -130,7 +130,7 @@ fn written(unwritten: &[Range<usize>], range: &Range<usize>) -> Vec<usize> {
     found
 }
 
-/// The elements whose bytes differ.
+/// Returns the elements whose bytes differ.
 fn differing(now: &[u8], before: &[u8], element: ElementType) -> Vec<usize> {
     let size = element.size();
     let len = now.len().min(before.len()) / size;

@@ -41,7 +41,7 @@ fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
         BodyPlan::Cpu(expression) => prepare_function(bench, job, expression),
         BodyPlan::Memcpy(pairs) => {
             let slots = bind_buffers(bench, job, &names_of_copies(pairs), &[])?;
-            let mut body = DeviceBody::on(slots);
+            let mut body = DeviceBody::without_work(slots);
             for (from, to) in pairs {
                 body.steps.push(resolve_copy(bench, &body, from, to)?);
             }
@@ -49,7 +49,7 @@ fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
         }
         BodyPlan::Host(call) => {
             let slots = bind_buffers(bench, job, &buffers_of(&call.args), &[])?;
-            let mut body = DeviceBody::on(slots);
+            let mut body = DeviceBody::without_work(slots);
             body.steps.push(resolve_call(bench, &body, call)?);
             Ok(Body::Device(body))
         }
@@ -63,7 +63,7 @@ fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
             let kept = launches.iter().filter_map(|launch| launch.persist.as_ref());
             named.extend(kept.map(|persist| persist.buffer.as_str()));
             let slots = bind_buffers(bench, job, &named, launches)?;
-            add_launches(bench, DeviceBody::on(slots), launches, job.steps.as_ref()).map(Body::Device)
+            add_launches(bench, DeviceBody::without_work(slots), launches, job.steps.as_ref()).map(Body::Device)
         }
     }
 }
@@ -77,7 +77,7 @@ fn add_launches(
 ) -> Result<DeviceBody, Stop> {
     let mut records = Vec::new();
     for plan in launches {
-        let module = bench.modules.of(bench.device, launch::compiled(plan)?)?;
+        let module = bench.modules.load(bench.device, launch::compiled(plan)?)?;
         if !body.modules.contains(&module) {
             body.modules.push(module);
         }
@@ -99,7 +99,7 @@ fn add_launches(
     Ok(body)
 }
 
-/// The most launches from kernels that a case of the group asks for.
+/// Returns the most launches from kernels that a case of the group asks for.
 fn pending_launches(bench: &Bench<'_>) -> Option<u32> {
     let launches = bench.job.cases.iter().filter_map(|job| match &job.body {
         BodyPlan::Launches(launches) => Some(launches),
@@ -108,7 +108,7 @@ fn pending_launches(bench: &Bench<'_>) -> Option<u32> {
     launches.flatten().filter_map(|launch| launch.settings.pending_launches).max().map(|most| most as u32)
 }
 
-/// Arguments of the function that are functions themselves are worked out here and are not timed.
+/// Works out the arguments that are functions themselves, which is not timed.
 fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) -> Result<Body, Stop> {
     let RefExpr::Call { function, buffers, integers } = expression else {
         return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
@@ -144,7 +144,7 @@ fn bind_buffers(
     Ok(slots)
 }
 
-/// The module and the mangled name of a buffer that is a variable.
+/// Returns the module and the mangled name of a buffer that is a variable.
 fn find_variable(
     bench: &mut Bench<'_>,
     plan: &BufferPlan,
@@ -156,7 +156,7 @@ fn find_variable(
         return Err(Stop::unresolved(message));
     };
     let code = launch::compiled(launch)?;
-    let module = bench.modules.of(bench.device, code)?;
+    let module = bench.modules.load(bench.device, code)?;
     let mangled = code.symbols.get(&symbol.name).unwrap_or(&symbol.name);
     Ok(Some((module, mangled.clone())))
 }
@@ -168,7 +168,7 @@ fn resolve_call(bench: &mut Bench<'_>, body: &DeviceBody, plan: &HostPlan) -> Re
     let store = &bench.store;
     let buffer = |name: &str| body.buffer(store, name);
     let args = plan.args.iter().map(|arg| launch::argument(arg, &buffer)).collect::<Result<Vec<_>, Stop>>()?;
-    let module = bench.modules.of(bench.device, code)?;
+    let module = bench.modules.load(bench.device, code)?;
     let functions = bench.device.host_functions().ok_or_else(|| {
         Stop::launch_error(format!("`{function}` is a function of the host, and this device runs kernels only"))
     })?;

@@ -13,11 +13,12 @@ use crate::regular;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     Once,
-    /// By a profiler, which replays a launch an unknown number of times. It restores memory, not printed text.
+    /// The text is of a launch in a profiler, which replays it an unknown number of times. It restores memory, not
+    /// printed text.
     Replayed,
 }
 
-/// How the text of one launch differs from the expected lines; `None` if it does not.
+/// Returns how the text of one launch differs from the expected lines; `None` if it does not.
 ///
 /// # Errors
 ///
@@ -61,7 +62,7 @@ fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Mad
     })
 }
 
-/// How often each line occurs.
+/// Returns how often each line occurs.
 fn multiset<'l>(lines: impl Iterator<Item = &'l str>) -> BTreeMap<&'l str, usize> {
     let mut counts = BTreeMap::new();
     lines.for_each(|line| *counts.entry(line).or_default() += 1);

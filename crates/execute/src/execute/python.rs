@@ -23,7 +23,7 @@ const DRIVER: &str = include_str!("python_driver.py");
 /// installation that this was made from, and those of packages.
 const WHERE: &str = "import json, sys; print(json.dumps([sys.executable, [sys.prefix, sys.base_prefix, *sys.path]]))";
 
-/// What the result depends on besides the arguments: the driver, the sandbox and the script.
+/// Returns what the result depends on besides the arguments: the driver, the sandbox and the script.
 pub fn identity(script: &Path) -> io::Result<String> {
     let confined = sandbox::is_enforced();
     Ok(format!("{}\n{confined}\n{}", sha256_hex(DRIVER.as_bytes()), sha256_hex(&regular::read(script)?)))
@@ -77,7 +77,7 @@ struct Interpreter {
 }
 
 impl Interpreter {
-    /// The one that references use. It is asked once, before anything of a manifest runs in it.
+    /// Returns the interpreter that references use. It is asked once, before anything of a manifest runs in it.
     fn of_this_machine() -> Result<&'static Self, String> {
         static KNOWN: OnceLock<Result<Interpreter, String>> = OnceLock::new();
         KNOWN.get_or_init(|| Self::ask(&programs::python())).as_ref().map_err(Clone::clone)
@@ -99,7 +99,7 @@ impl Interpreter {
     }
 }
 
-/// A file for numpy, which has no bf16: these become f32.
+/// Returns a file for numpy, which has no bf16: these become f32.
 fn array(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     if element != ElementType::Bf16 {
         return npy::file(element, bytes);

@@ -129,7 +129,7 @@ fn judge_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     judge_result(cases, place, &name_last_sample(track)).map(drop)
 }
 
-/// Which sample the last one of a track is, for a message.
+/// Returns which sample the last one of a track is, for a message.
 fn name_last_sample(track: &Track) -> String {
     format!(", in timed sample {} ({})", track.rounds.len(), track.regime)
 }

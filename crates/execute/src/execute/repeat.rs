@@ -35,7 +35,8 @@ const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
 /// Where a result is wrong, by the set of inputs of the launch.
 const PLACES: [&str; MIXED + 1] = [", in a second launch", ", on a second set of inputs", ", on a third set of inputs"];
 
-/// Warp instructions that a run executed. Counts of a sample of blocks stand for all blocks, of which it ran a part.
+/// Returns the warp instructions that a run executed. Counts of a sample of blocks stand for all blocks, of which it
+/// ran a part.
 pub fn count_instructions(report: &CountReport) -> Option<f64> {
     let share = report.run.notes.iter().find_map(|note| match note {
         Note::Sampled { ran, of } => Some(*ran as f64 / *of as f64),
@@ -116,7 +117,7 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
     } else {
         bench.store.prepare(&slots, Poison::Timed)
     };
-    // Not a step of the first check: what this launch prints was printed before, and it has the time of a launch.
+    // This is no step of the first check: what this launch prints was printed before, and it has the time of a launch.
     bench.announce(job, Activity::Rechecking, job.measure.timeout);
     let done = bench.device.run(&Batch::once(prepare, case.steps().to_vec())).map_err(Stop::from);
     done.map_err(|stop| on_set(set, stop))?;

@@ -22,7 +22,7 @@ use super::watch::Watch;
 use crate::backend::Series;
 use crate::model::{Activity, MeasurePlan, Regime};
 
-/// The samples of every case of the device that asks for a regime.
+/// Measures every case of the device that asks for a regime.
 pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Halt> {
     let mut tracks = warm_up_all(cases, regime)?;
     if regime == Regime::Cold {
@@ -139,7 +139,7 @@ fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize)
     Ok(())
 }
 
-/// The tracks of a case take no more samples.
+/// Ends the tracks of a case, which take no more samples.
 fn end(tracks: &mut [Track], place: usize) {
     tracks.iter_mut().filter(|track| track.place == place).for_each(|track| track.done = true);
 }
@@ -153,7 +153,7 @@ fn is_enough(tracks: &mut [Track], own: usize, baseline: Option<usize>, plan: &M
     }
 }
 
-/// Fisher and Yates.
+/// Shuffles by the method of Fisher and Yates.
 fn shuffle(order: &mut [usize], rng: &mut ChaCha8Rng) {
     for last in (1..order.len()).rev() {
         order.swap(last, below(rng, last as u64 + 1) as usize);

@@ -37,12 +37,12 @@ const MOST_SETS: usize = 32;
 /// The sets take half of the memory that is free at most.
 const SHARE_OF_FREE: u64 = 2;
 
-/// The work of a case as it is timed, to be run `repeat` times.
+/// Returns the work of a case as it is timed, to be run `repeat` times.
 pub fn timed_run(bench: &Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch {
     Batch { repeat, ..Batch::once(preparation(bench, case, Poison::Timed), case.steps().to_vec()) }
 }
 
-/// The sets of buffers for the samples of a regime, still with one run per sample.
+/// Returns the sets of buffers for the samples of a regime, still with one run per sample.
 pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) -> Result<Series, Stop> {
     let slots = case.slots();
     let wanted = sets_wanted(bench, &slots, regime);
@@ -85,7 +85,7 @@ fn is_copied(bench: &Bench<'_>, slot: Slot, regime: Regime) -> bool {
     bench.store.get(slot).is_some_and(|buffer| !buffer.is_symbol() && fits(buffer.plan.access))
 }
 
-/// The buffers of another set beside those of the first.
+/// Returns the buffers of another set beside those of the first.
 fn copy_set(bench: &mut Bench<'_>, slots: &[Slot], nth: usize) -> Result<Vec<(BufferId, BufferId)>, DeviceError> {
     let mut pairs = Vec::new();
     for slot in slots {
@@ -95,7 +95,7 @@ fn copy_set(bench: &mut Bench<'_>, slots: &[Slot], nth: usize) -> Result<Vec<(Bu
     Ok(pairs)
 }
 
-/// How many runs make a sample, now that one run is known to take `nanoseconds`.
+/// Decides how many runs make a sample, now that one run is known to take `nanoseconds`.
 pub fn lengthen(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, series: &mut Series, nanoseconds: f64) {
     let consumes = consumes(bench, &case.slots());
     let sets = 1 + series.others.len();
@@ -127,7 +127,7 @@ pub fn lengthen(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, ser
     (series.launches, series.lead) = (launches.max(1) as u32, lead as u32);
 }
 
-/// One sample of a case.
+/// Returns the batch that takes one sample of a case.
 pub fn timed_batch(bench: &Bench<'_>, case: &ReadyCase<'_>, regime: Regime, series: &Series) -> TimedBatch {
     let Batch { mut prepare, steps, .. } = timed_run(bench, case, 1);
     let slots = case.slots();
@@ -143,7 +143,7 @@ pub fn timed_batch(bench: &Bench<'_>, case: &ReadyCase<'_>, regime: Regime, seri
     TimedBatch { prepare, steps, regime, series, samples: 1 }
 }
 
-/// Bytes of the buffers that a run works on.
+/// Returns the bytes of the buffers that a run works on.
 pub fn working_set(bench: &Bench<'_>, case: &ReadyCase<'_>) -> u64 {
     case.slots().into_iter().filter_map(|slot| bench.store.get(slot)).map(|buffer| buffer.plan.bytes().0).sum()
 }
@@ -186,7 +186,7 @@ pub fn take_sample(bench: &mut Bench<'_>, case: &ReadyCase<'_>, batch: &TimedBat
     find_sound(times)
 }
 
-/// The one sample of a timed batch. A time that is not a number of nanoseconds is none.
+/// Returns the one sample of a timed batch. A time that is not a number of nanoseconds is none.
 fn find_sound(samples: Vec<Timing>) -> Result<Timing, Stop> {
     let sample = samples.into_iter().next();
     let sample = sample.ok_or_else(|| Stop::launch_error("the device timed nothing"))?;

@@ -12,7 +12,7 @@ pub const OTHER: usize = 1;
 /// The first set but for a stretch of each buffer, in which it has the elements of the other.
 pub const MIXED: usize = 2;
 
-/// Which set the inputs of a group hold.
+/// The set that the inputs of a group hold.
 #[derive(Debug)]
 pub struct Sets {
     pub current: usize,
@@ -33,7 +33,7 @@ impl Default for Sets {
 }
 
 impl Sets {
-    /// The plan of a buffer's content in a set.
+    /// Returns the plan of a buffer's content in a set.
     pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
         let mut plan = plan.clone();
         let stretch = if set == MIXED { self.stretch(plan.len) } else { 0..plan.len };
@@ -50,7 +50,7 @@ impl Sets {
         plan
     }
 
-    /// Where the third set has the elements of the second: a half to a sixteenth of them, anywhere.
+    /// Returns where the third set has the elements of the second: a half to a sixteenth of them, anywhere.
     fn stretch(&self, len: u64) -> Range<u64> {
         let part = (len >> (1 + (self.place >> 1) % 4)).max(len.min(1));
         let begin = (u128::from(self.place) * u128::from(len - part + 1)) >> 64;
@@ -58,7 +58,7 @@ impl Sets {
     }
 }
 
-/// A number that is different in every process and for every caller, and never zero.
+/// Returns a number that is different in every process and for every caller, and never zero.
 pub fn secret() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }

@@ -12,7 +12,7 @@ impl Source {
         Self(Sha256::new().chain_update(seed.to_le_bytes()).chain_update(name.as_bytes()).finalize().into())
     }
 
-    /// The key, little-endian.
+    /// Returns the key, little-endian.
     pub fn words(&self) -> [u64; 4] {
         let mut words = [0; 4];
         for (word, bytes) in words.iter_mut().zip(self.0.chunks_exact(8)) {

@@ -1,4 +1,4 @@
-//! From the plan of steps to the steps of a device: every name is a piece of memory, every condition is parsed.
+//! Makes steps of a device of the plan of steps: every name is a piece of memory, every condition is parsed.
 
 use super::stop::Stop;
 use crate::backend::{BufferId, Condition, Iteration, Loop, Read, Step};

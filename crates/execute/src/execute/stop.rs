@@ -21,7 +21,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// An expression of the manifest has no value for this case.
+    /// Stops since an expression of the manifest has no value for this case.
     pub fn unresolved(message: impl Into<String>) -> Self {
         Self::Case(Outcome::Unresolved { message: message.into() })
     }

@@ -12,7 +12,7 @@ use crate::model::{Sparse, Structure};
 struct Bits(u64);
 
 impl Bits {
-    fn of(key: u64, index: u64) -> Self {
+    fn new(key: u64, index: u64) -> Self {
         Self(mixed(key ^ mixed(index.wrapping_add(0x9e37_79b9_7f4a_7c15))))
     }
 
@@ -21,12 +21,12 @@ impl Bits {
         mixed(self.0)
     }
 
-    /// Uniform on [0, 1).
+    /// Draws a number uniformly from [0, 1).
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 * 2f64.powi(-53)
     }
 
-    /// Uniform on `0..span`; the bias is below 2^-32 for the spans of indices.
+    /// Draws a number uniformly from `0..span`; the bias is below 2^-32 for the spans of indices.
     fn below(&mut self, span: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(span.max(1))) >> 64) as u64
     }
@@ -48,8 +48,8 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The elements of a buffer of `len` elements with this seed. A sparse matrix has the key of its seed alone, so that
-    /// its two buffers agree.
+    /// Returns the elements of a buffer of `len` elements with this seed. A sparse matrix has the key of its seed
+    /// alone, so that its two buffers agree.
     pub fn new(structure: &'a Structure, seed: u64, name: &str, len: u64) -> Self {
         let name = if matches!(structure, Structure::CsrRows(_) | Structure::CsrColumns(_)) { "" } else { name };
         let zipf = match structure {
@@ -59,38 +59,38 @@ impl<'a> Elements<'a> {
         Self { structure, key: Source::new(seed, name).words()[0], len, zipf }
     }
 
-    /// A whole number; for `Sorted`, the part of the way from the lower to the upper bound is [`Self::way`].
+    /// Returns a whole number; for `Sorted`, the part of the way from the lower to the upper bound is [`Self::way`].
     pub fn integer(&self, index: u64) -> u64 {
         match self.structure {
             Structure::Sorted { .. } => 0,
             Structure::Permutation => permuted(index, self.len, self.key),
             Structure::OneHot(classes) => {
                 let classes = (*classes).max(1);
-                u64::from(Bits::of(self.key, index / classes).below(classes) == index % classes)
+                u64::from(Bits::new(self.key, index / classes).below(classes) == index % classes)
             }
             Structure::Identity(columns) => u64::from(is_diagonal(index, *columns)),
             Structure::Dominant(columns) if is_diagonal(index, *columns) => *columns,
             // -1, 0 or 1.
-            Structure::Dominant(_) => Bits::of(self.key, index).below(3).wrapping_sub(1),
-            Structure::Zipf { .. } => self.zipf.as_ref().map_or(0, |zipf| zipf.rank(Bits::of(self.key, index))),
+            Structure::Dominant(_) => Bits::new(self.key, index).below(3).wrapping_sub(1),
+            Structure::Zipf { .. } => self.zipf.as_ref().map_or(0, |zipf| zipf.rank(Bits::new(self.key, index))),
             Structure::CsrRows(matrix) => row_begin(matrix, self.key, index),
             Structure::CsrColumns(matrix) => column(matrix, self.key, index),
         }
     }
 
-    /// A float: beside the diagonal of a dominant matrix in [-1, 1), else a whole number.
+    /// Returns a float: beside the diagonal of a dominant matrix in [-1, 1), else a whole number.
     pub fn float(&self, index: u64) -> f64 {
         match self.structure {
             Structure::Dominant(columns) if !is_diagonal(index, *columns) => {
-                2.0 * Bits::of(self.key, index).unit() - 1.0
+                2.0 * Bits::new(self.key, index).unit() - 1.0
             }
             _ => self.integer(index) as f64,
         }
     }
 
-    /// How far a sorted element is from the lower to the upper bound, in [0, 1).
+    /// Returns how far a sorted element is from the lower to the upper bound, in [0, 1).
     pub fn way(&self, index: u64) -> f64 {
-        (index as f64 + Bits::of(self.key, index).unit()) / self.len.max(1) as f64
+        (index as f64 + Bits::new(self.key, index).unit()) / self.len.max(1) as f64
     }
 }
 
@@ -99,8 +99,8 @@ fn is_diagonal(index: u64, columns: u64) -> bool {
     index / columns.max(1) == index % columns.max(1)
 }
 
-/// The place of an index in a random order of `0..len`: a Feistel network on the next power of four, walked until it is
-/// within the length.
+/// Returns the place of an index in a random order of `0..len`: a Feistel network on the next power of four, walked
+/// until it is within the length.
 pub fn permuted(index: u64, len: u64, key: u64) -> u64 {
     let half = (64 - len.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;
@@ -108,7 +108,7 @@ pub fn permuted(index: u64, len: u64, key: u64) -> u64 {
     loop {
         let (mut left, mut right) = (at >> half, at & mask);
         for round in 0..4 {
-            (left, right) = (right, left ^ (Bits::of(key ^ round, right).0 & mask));
+            (left, right) = (right, left ^ (Bits::new(key ^ round, right).0 & mask));
         }
         at = left << half | right;
         if at < len {
@@ -117,8 +117,8 @@ pub fn permuted(index: u64, len: u64, key: u64) -> u64 {
     }
 }
 
-/// Where a row begins: at its share of the nonzeros, moved by at most half of the mean length of a row, so that rows
-/// have different lengths and none has more nonzeros than columns.
+/// Returns where a row begins: at its share of the nonzeros, moved by at most half of the mean length of a row, so that
+/// rows have different lengths and none has more nonzeros than columns.
 fn row_begin(matrix: &Sparse, key: u64, row: u64) -> u64 {
     let Sparse { rows, columns, nonzeros } = *matrix;
     let even = |row: u64| (u128::from(row) * u128::from(nonzeros) / u128::from(rows.max(1))) as u64;
@@ -127,11 +127,12 @@ fn row_begin(matrix: &Sparse, key: u64, row: u64) -> u64 {
     }
     let mean = nonzeros / rows;
     let slack = mean.min(columns.saturating_sub(mean + 1));
-    // From -slack / 2 to slack / 2: the begins of two neighbours never cross, and rows never overflow.
-    (even(row) + Bits::of(key, row).below(slack + 1)).saturating_sub(slack / 2).min(nonzeros)
+    // The shift is from -slack / 2 to slack / 2: the begins of two neighbours never cross, and rows never overflow.
+    (even(row) + Bits::new(key, row).below(slack + 1)).saturating_sub(slack / 2).min(nonzeros)
 }
 
-/// The column of a nonzero: its row's columns are divided evenly among its nonzeros, each is somewhere in its part.
+/// Returns the column of a nonzero: its row's columns are divided evenly among its nonzeros, each is somewhere in its
+/// part.
 fn column(matrix: &Sparse, key: u64, place: u64) -> u64 {
     let (mut low, mut high) = (0, matrix.rows);
     while low + 1 < high {
@@ -141,7 +142,7 @@ fn column(matrix: &Sparse, key: u64, place: u64) -> u64 {
     let (begin, end) = (row_begin(matrix, key, low), row_begin(matrix, key, low + 1));
     let (part, parts) = (place - begin, (end - begin).max(1));
     let bound = |part: u64| (u128::from(part) * u128::from(matrix.columns) / u128::from(parts)) as u64;
-    bound(part) + Bits::of(!key, place).below(bound(part + 1) - bound(part))
+    bound(part) + Bits::new(!key, place).below(bound(part + 1) - bound(part))
 }
 
 /// Draws ranks by rejection-inversion (Hörmann and Derflinger 1996).
@@ -163,7 +164,7 @@ impl Zipf {
         zipf
     }
 
-    /// A rank from 0.
+    /// Returns a rank from 0.
     fn rank(&self, mut bits: Bits) -> u64 {
         loop {
             let u = self.last + bits.unit() * (self.first - self.last);
@@ -179,7 +180,7 @@ impl Zipf {
         libm::exp(-self.exponent * libm::log(x))
     }
 
-    /// The integral of the density, which is a logarithm for the exponent 1.
+    /// Returns the integral of the density, which is a logarithm for the exponent 1.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         let y = (1.0 - self.exponent) * log;

@@ -23,7 +23,7 @@ impl Throttling {
         self.reasons.dedup();
     }
 
-    /// A note for the case; `None` if the device was not throttled.
+    /// Returns a note for the case; `None` if the device was not throttled.
     pub fn note(&self, regime: Regime, discarded: usize) -> Option<Note> {
         let (reasons, discarded, kept) = (self.reasons.clone(), discarded as u64, self.kept as u64);
         (!reasons.is_empty()).then_some(Note::Throttled { regime, reasons, discarded, kept })

@@ -20,10 +20,10 @@ const JUDGED_FROM: usize = 60;
 /// A track is given up if it would need this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
 
-/// For its ratio a track takes up to this many times the samples that its own median needed.
+/// The most samples that a track takes for its ratio, as a multiple of what its own median needed.
 const PATIENCE: usize = 4;
 
-/// Which variant a track belongs to.
+/// The variant that a track belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Variant,
@@ -45,7 +45,7 @@ pub struct Track {
     /// Samples that do not count, since the device was throttled.
     pub discarded: Vec<Round>,
     pub throttling: Throttling,
-    /// Which of the samples are checked.
+    /// The samples that are checked.
     pub audit: Audit,
     pub looks: Vec<Look>,
     /// Nanoseconds: the sum of the samples, or the time to take them if that is more.
@@ -140,7 +140,7 @@ impl Track {
         self.done = false;
     }
 
-    /// The time of the samples so far.
+    /// Returns the time of the samples so far.
     pub const fn seconds(&self) -> f64 {
         self.spent / 1e9
     }
@@ -164,7 +164,7 @@ impl Track {
         self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
     }
 
-    /// The half-width that was reached: of too few samples, that of their whole range; a single one has none.
+    /// Returns the half-width that was reached: of too few samples, that of their whole range; a single one has none.
     pub fn reached(&self) -> f64 {
         let samples = self.samples();
         let range = || median_interval(&samples, CONFIDENCE).filter(|_| samples.len() > 1);
@@ -172,7 +172,7 @@ impl Track {
         self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
     }
 
-    /// What is odd about the samples and wider than the precision.
+    /// Returns what is odd about the samples and wider than the precision.
     pub fn oddities(&self, precision: f64) -> Vec<Note> {
         let (samples, regime) = (self.samples(), self.regime);
         let mut found: Vec<Note> = self.throttling.note(regime, self.discarded.len()).into_iter().collect();
@@ -194,8 +194,8 @@ impl Track {
     }
 }
 
-/// Half the width of the interval of the ratio of two tracks over the rounds that both have, as a fraction; infinite
-/// where these are too few for one.
+/// Returns half the width of the interval of the ratio of two tracks over the rounds that both have, as a fraction;
+/// infinite where these are too few for one.
 fn ratio_half_width(base: &[Round], this: &[Round]) -> f64 {
     let mut base = base.iter().peekable();
     let mut logs = Vec::with_capacity(this.len());

@@ -9,10 +9,10 @@ use half::{bf16, f16};
 pub trait Typed: Copy + Send + Sync + 'static {
     const SIZE: usize;
 
-    /// From exactly [`Self::SIZE`] bytes.
+    /// Reads a value from exactly [`Self::SIZE`] bytes.
     fn load(bytes: &[u8]) -> Self;
 
-    /// To exactly [`Self::SIZE`] bytes.
+    /// Writes the value to exactly [`Self::SIZE`] bytes.
     fn store(self, bytes: &mut [u8]);
 }
 
@@ -23,10 +23,10 @@ pub trait Integer: Typed + Ord {
 
     fn lane(self) -> i64;
 
-    /// The low bits of a lane: how results of arithmetic on lanes wrap as the type does.
+    /// Returns the low bits of a lane: how results of arithmetic on lanes wrap as the type does.
     fn from_lane(lane: i64) -> Self;
 
-    /// The nearest value of the type; NaN becomes 0.
+    /// Returns the nearest value of the type; NaN becomes 0.
     fn nearest(value: f64) -> Self;
 }
 
@@ -37,7 +37,7 @@ pub trait Float: Typed {
     /// Rounds to nearest, ties to even.
     fn nearest(value: f64) -> Self;
 
-    /// The largest value below a finite one.
+    /// Returns the largest value below a finite one.
     fn below(self) -> Self;
 }
 
@@ -112,7 +112,7 @@ macro_rules! float {
     )*};
 }
 
-/// Without branches or calls, so that loops over it are vectorised: the bits are placed as those of an f32 whose
+/// Widens without branches or calls, so that loops over it are vectorised: the bits are placed as those of an f32 whose
 /// exponent is 112 too small, which a multiplication puts right, for subnormals too.
 #[inline]
 fn widen_f16(value: f16) -> f64 {

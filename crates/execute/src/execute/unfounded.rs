@@ -62,7 +62,8 @@ pub fn find_unfounded(
     Ok(None)
 }
 
-/// What others are compared with, what is computed for this case's checks and, if nothing else shows it, its outputs.
+/// Returns what others are compared with, what is computed for this case's checks and, if nothing else shows it, its
+/// outputs.
 fn grounds(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Result<Vec<(String, Operand)>, Stop> {
     let set = bench.store.sets.current;
     let mut grounds = Vec::new();

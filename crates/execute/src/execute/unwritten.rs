@@ -23,12 +23,12 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
-    /// How many elements.
+    /// Returns how many elements were not written.
     pub fn count(&self) -> u64 {
         self.elements.iter().map(|range| range.len() as u64).sum()
     }
 
-    /// The elements among those that are compared; `None` if the check compares what it computes from them.
+    /// Returns the elements among those that are compared; `None` if the check compares what it computes from them.
     pub fn compared(&self) -> Option<Vec<Range<usize>>> {
         let start = self.read.start;
         self.is_compared.then(|| self.elements.iter().map(|range| range.start - start..range.end - start).collect())
@@ -40,7 +40,7 @@ impl Unwritten {
         self.is_compared && self.elements.iter().any(|range| range.contains(&index))
     }
 
-    /// The mismatch of a check that computes something from them.
+    /// Returns the mismatch of a check that computes something from them.
     pub fn mismatch(&self, check: &CheckPlan) -> Mismatch {
         Mismatch {
             what: format!("{}: elements of `{}`", check.text, self.buffer),
@@ -54,8 +54,8 @@ impl Unwritten {
     }
 }
 
-/// What a check of a case reads of a buffer that no launch has written, of the first such buffer; `None` if there is
-/// nothing of the kind, or the device does not know.
+/// Returns what a check of a case reads of a buffer that no launch has written, of the first such buffer; `None` if
+/// there is nothing of the kind, or the device does not know.
 pub fn find_unwritten(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Unwritten>, Stop> {
     let mut read = Vec::new();
     collect(&check.actual, &mut read);
@@ -69,7 +69,8 @@ pub fn find_unwritten(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
     Ok(None)
 }
 
-/// The elements of a stretch of a buffer of a case that no launch has written; `None` if the device does not know.
+/// Returns the elements of a stretch of a buffer of a case that no launch has written; `None` if the device does not
+/// know.
 pub fn find_unwritten_among(
     bench: &Bench<'_>,
     case: &ReadyCase<'_>,
@@ -86,7 +87,7 @@ pub fn find_unwritten_among(
     }))
 }
 
-/// The elements of a range of which a byte is among these.
+/// Returns the elements of a range of which a byte is among these.
 fn elements_of(bytes: &[Range<u64>], element: ElementType, among: &Range<usize>) -> Vec<Range<usize>> {
     let size = element.size();
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -106,7 +107,7 @@ fn elements_of(bytes: &[Range<u64>], element: ElementType, among: &Range<usize>)
     found
 }
 
-/// The buffer of which an expression is a stretch, and where that begins.
+/// Returns the buffer of which an expression is a stretch, and where that begins.
 pub fn part_of(expression: &RefExpr) -> Option<(&str, Range<usize>)> {
     match expression {
         RefExpr::Buffer(name) => Some((name, 0..usize::MAX)),
@@ -121,7 +122,7 @@ pub fn part_of(expression: &RefExpr) -> Option<(&str, Range<usize>)> {
     }
 }
 
-/// The stretches of buffers that an expression reads.
+/// Collects the stretches of buffers that an expression reads.
 fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<(&'e str, Range<usize>)>) {
     match (part_of(expression), expression) {
         (Some(part), _) => found.push(part),

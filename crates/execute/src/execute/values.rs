@@ -10,7 +10,7 @@ use super::stop::Stop;
 use super::unwritten::part_of;
 use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Phase};
 
-/// The result of a case.
+/// Returns the result of a case.
 pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Operand, Stop> {
     match &case.body {
         Body::Host(body) => return Ok(body.result()),
@@ -23,7 +23,7 @@ pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPla
     value
 }
 
-/// The current content of a buffer; an input has its first content, since a case that changes it fails anyway.
+/// Returns the current content of a buffer; an input has its first content, since a case that changes it fails anyway.
 fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> Result<Operand, Stop> {
     let slot = case.slot_after(bench, name);
     let Some((slot, plan)) = slot.and_then(|slot| Some((slot, bench.store.get(slot)?.plan.clone()))) else {
@@ -35,7 +35,7 @@ fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> Resul
     bench.expected.output(bench.device, &bench.store, slot)
 }
 
-/// What a check expects; `None` if that is the case itself.
+/// Returns what a check expects; `None` if that is the case itself.
 pub fn expectation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Operand>, Stop> {
     let job = case.job;
     if let ExpectPlan::Reference(expression) = &check.expect {
@@ -72,7 +72,7 @@ pub fn begin_functions(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
     }
 }
 
-/// The type of what a check compares, where that is a buffer or a part of one.
+/// Returns the type of what a check compares, where that is a buffer or a part of one.
 fn element_of(case: &ReadyCase<'_>, check: &CheckPlan) -> Option<ElementType> {
     let (name, _) = part_of(&check.actual)?;
     case.job.buffers.iter().find(|buffer| buffer.name == name).map(|buffer| buffer.element)

@@ -14,8 +14,8 @@ use crate::backend::{BufferId, Device, ModuleId, Prepare};
 /// Bytes that are compared at a time.
 const PIECE: usize = 1 << 20;
 
-/// Operations that bring the memory of a case into its state before a launch: its buffers, and the variables of its
-/// modules that the manifest does not name and launches write.
+/// Returns the operations that bring the memory of a case into its state before a launch: its buffers, and the
+/// variables of its modules that the manifest does not name and launches write.
 pub fn preparation(bench: &Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
     let mut prepare = bench.store.prepare(&case.slots(), poison);
     let restored = |(_, variable): (ModuleId, &Variable)| {
@@ -25,7 +25,7 @@ pub fn preparation(bench: &Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> V
     prepare
 }
 
-/// The variables of a case's modules that the manifest does not name.
+/// Returns the variables of a case's modules that the manifest does not name.
 pub fn undeclared_variables<'v>(bench: &'v Bench<'_>, case: &ReadyCase<'_>) -> Vec<(ModuleId, &'v Variable)> {
     let slots = case.slots();
     let modules = case.device_body().map_or(&[][..], |body| &body.modules);

@@ -18,8 +18,8 @@ struct Sums {
     greatest: (f64, f64),
 }
 
-/// Why a result with wrong elements is wrong as a whole, for the message; `None` if the tolerance allows it. The second
-/// number is how many of them were never written: these have no error that a norm could judge.
+/// Returns why a result with wrong elements is wrong as a whole, for the message; `None` if the tolerance allows it.
+/// The second number is how many of them were never written: these have no error that a norm could judge.
 pub fn refusal(
     actual: &Operand,
     expected: &Operand,
@@ -53,7 +53,7 @@ pub fn refusal(
     Some(why.join("; "))
 }
 
-/// An error as a fraction of what is expected; not a number is infinite.
+/// Returns an error as a fraction of what is expected; not a number is infinite.
 fn relative(error: f64, expected: f64) -> f64 {
     if error == 0.0 {
         return 0.0;
@@ -80,7 +80,7 @@ fn sums(actual: &Operand, expected: &Operand, len: usize) -> Sums {
     parts.into_iter().fold(Sums::default(), Sums::join)
 }
 
-/// The absolute error of an element. One that is not finite must be what is expected, in the element's type.
+/// Returns the absolute error of an element. One that is not finite must be what is expected, in the element's type.
 fn error(got: f64, wanted: f64, element: ElementType) -> f64 {
     let rounded = by_type!(element, integer _T => wanted, float T => T::nearest(wanted).wide());
     let overflows = got.is_infinite() && rounded.is_infinite();
@@ -123,7 +123,7 @@ mod tests {
         Operand::Bytes { element: ElementType::F32, bytes: bytes.into() }
     }
 
-    /// Why values are wrong; `None` if they pass.
+    /// Returns why values are wrong; `None` if they pass.
     fn judged(got: &[f32], wanted: &[f32], tolerance: WholeTolerance) -> Option<String> {
         let (got, wanted) = (floats(got), floats(wanted));
         let difference = compare(&got, &wanted, &EXACT, &[]).ok().flatten()?;

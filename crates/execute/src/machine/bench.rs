@@ -63,9 +63,9 @@ impl<'a> Bench<'a> {
         self.sample(&launch, shape, repeat).map(|sample| sample.read)
     }
 
-    /// Samples of several launches, interleaved: each round has one of each, in a random order. A launch's position in
-    /// the driver's queue affects its time, so a fixed order would give each launch its own error, different in every
-    /// process.
+    /// Takes samples of several launches, interleaved: each round has one of each, in a random order. A launch's
+    /// position in the driver's queue affects its time, so a fixed order would give each launch its own error,
+    /// different in every process.
     pub fn in_rounds(&mut self, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<Readings>, DeviceError> {
         let launches = shapes.iter().map(|shape| self.launch(shape)).collect::<Result<Vec<_>, _>>()?;
         for launch in &launches {

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::machine::survey;
 
-    fn by(reference_clock: Option<&str>, points: &[(&str, f64, Option<f64>)]) -> Survey {
+    fn surveyed(reference_clock: Option<&str>, points: &[(&str, f64, Option<f64>)]) -> Survey {
         let point = |&(label, read, reference): &(&str, f64, Option<f64>)| CalibrationPoint {
             label: label.to_owned(),
             read,
@@ -187,9 +187,9 @@ mod tests {
     /// Three kernels on an H100 took 2240, 2330 and 2150 ns longer by events than by the reference clock.
     #[test]
     fn the_constant_is_the_median_difference_and_its_uncertainty_the_widest_left() {
-        let own = by(None, &[("a", 3170.0, None), ("b", 5790.0, None), ("c", 18_050.0, None)]);
+        let own = surveyed(None, &[("a", 3170.0, None), ("b", 5790.0, None), ("c", 18_050.0, None)]);
         let traced =
-            by(Some("W"), &[("a", 3300.0, Some(930.0)), ("b", 6000.0, Some(3460.0)), ("c", 1.0, Some(15_900.0))]);
+            surveyed(Some("W"), &[("a", 3300.0, Some(930.0)), ("b", 6000.0, Some(3460.0)), ("c", 1.0, Some(15_900.0))]);
         let found = fitted(&[own], &[traced]);
         assert_eq!((found.constant, found.uncertainty, found.kernels), (2240.0, 90.0, 3));
         assert_eq!((found.reference_clock.as_str(), found.empty), ("W", 1300.0));
@@ -208,9 +208,9 @@ mod tests {
     #[test]
     fn each_process_subtracts_its_own_constant() {
         let own = [(3200.0, 5190.0), (3240.0, 5230.0), (3400.0, 5360.0)]
-            .map(|(a, b)| by(None, &[("a", a, None), ("b", b, None)]));
-        let traced =
-            [1000.0, 1010.0, 900.0].map(|time| by(Some("W"), &[("a", 3300.0, Some(time)), ("b", 1.0, Some(3000.0))]));
+            .map(|(a, b)| surveyed(None, &[("a", a, None), ("b", b, None)]));
+        let traced = [1000.0, 1010.0, 900.0]
+            .map(|time| surveyed(Some("W"), &[("a", 3300.0, Some(time)), ("b", 1.0, Some(3000.0))]));
         let found = fitted(&own, &traced);
         assert_eq!((found.constant, found.uncertainty, found.kernels), (2235.0, 20.0, 2));
         let reference = reference_times(&traced).unwrap();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn without_a_reference_clock_the_clock_is_uncalibrated_with_the_reading_of_an_empty_interval() {
-        let own = by(None, &[("a", 3170.0, None)]);
+        let own = surveyed(None, &[("a", 3170.0, None)]);
         let clock = calibrate(&[own], Err("CUPTI is not found".to_owned()));
         assert_eq!(clock, Clock::Uncalibrated { why: "CUPTI is not found".to_owned(), empty: 1300.0 });
     }
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn a_reference_clock_that_timed_something_else_is_rejected() {
         let why = |points: &[(&str, f64, Option<f64>)]| {
-            let own = by(None, &[("a", 3000.0, None), ("b", 6000.0, None), ("c", 9000.0, None)]);
-            match reference_times(&[by(Some("W"), points)]).map(|reference| calibrate(&[own], Ok(&reference))) {
+            let own = surveyed(None, &[("a", 3000.0, None), ("b", 6000.0, None), ("c", 9000.0, None)]);
+            match reference_times(&[surveyed(Some("W"), points)]).map(|reference| calibrate(&[own], Ok(&reference))) {
                 Err(why) | Ok(Clock::Uncalibrated { why, .. }) => why,
                 Ok(Clock::Calibrated(found)) => panic!("{found:?}"),
             }

@@ -95,12 +95,12 @@ pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spre
     }
     let constant =
         |survey: &Survey| reference.and_then(|reference| clock::constant(survey, reference)).unwrap_or_default();
-    let nanoseconds = between(own, |survey| {
+    let nanoseconds = deviation_between(own, |survey| {
         let constant = constant(survey);
         survey.short.iter().map(|point| (point.label.as_str(), point.read - constant, point.error)).collect()
     })?;
     // The deviation of logarithms is that of ratios.
-    let relative = between(own, |survey| {
+    let relative = deviation_between(own, |survey| {
         survey.long.iter().map(|point| (point.label.as_str(), point.read.ln(), point.error / point.read)).collect()
     })?;
     Some(Spread { nanoseconds, relative, processes: own.len() as u32 })
@@ -108,7 +108,7 @@ pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spre
 
 /// Returns the upper limit of the deviation between processes, without that of their samples. `values` gives the
 /// kernels of a process, each with its value and standard error.
-fn between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f64, f64)>) -> Option<f64> {
+fn deviation_between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f64, f64)>) -> Option<f64> {
     let mut kernels: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut squares = Vec::new();
     for (label, value, error) in own.iter().flat_map(values) {

@@ -88,7 +88,8 @@ impl Store {
         &self.folder
     }
 
-    /// Both names come from the driver and may hold any character, so the file's name is a hash.
+    /// Returns the file of a device. Its name is a hash, since both names come from the driver and may hold any
+    /// character.
     fn file(&self, device: &str, driver: &str) -> PathBuf {
         let name = sha256_hex(format!("{device}\n{driver}").as_bytes());
         self.folder.join(format!("{}.json", &name[..16]))

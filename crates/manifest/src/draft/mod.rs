@@ -147,7 +147,7 @@ fn example(parameter: &TemplateParameter) -> &'static str {
     if is_type { "float" } else { "4" }
 }
 
-/// Kernels that do not take as many parameters as the first.
+/// Finds the kernels that do not take as many parameters as the first.
 fn differing_counts(request: &Request, faults: &mut Vec<String>) {
     let Some((first, others)) = request.kernels.split_first() else { return };
     let count = |wanted: &Wanted| wanted.signature.parameters.len();

@@ -83,7 +83,7 @@ impl Draft {
         out.line(checks.collect::<Vec<_>>().join("\n").trim_end());
     }
 
-    /// The least work, if every element were touched once: a comment, since no signature tells.
+    /// Writes the least work, if every element were touched once: a comment, since no signature tells.
     fn work(&self, out: &mut Writer) {
         let size = |place: &DraftParameter| match &place.what {
             What::Buffer { len, .. } => Some(format!("{} * ({len})", place.element.size())),
@@ -161,7 +161,7 @@ impl Writer {
         }
     }
 
-    /// An empty line and, if there are comments, one.
+    /// Writes an empty line and, if there are comments, one.
     fn gap(&mut self, comment: &str) {
         self.line("");
         self.comment(comment);

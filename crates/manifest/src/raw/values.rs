@@ -320,7 +320,7 @@ schema!(Literal, "Literal", {
     "type": ["string", "number", "boolean"]
 });
 
-/// To the schema these are plain strings.
+/// Lets the schema describe these types as plain strings.
 macro_rules! plain_string {
     ($($type:ty),*) => {$(
         impl JsonSchema for $type {

@@ -95,7 +95,7 @@ fn made(ctx: &mut Context, name: &str, raw: &At<RawAxis>, table: &RawAxisTable) 
 
 /// Returns the extent of the array in a file along a dimension.
 fn extent(ctx: &mut Context, file: &At<String>, dimension: u64) -> Option<(Value, Span)> {
-    let path = ctx.files.beside(&file.value);
+    let path = ctx.files.path_beside(&file.value);
     if !ctx.is_inside(&path, &file.span) {
         return None;
     }

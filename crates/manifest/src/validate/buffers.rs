@@ -218,7 +218,7 @@ const BESIDE: &str = "the path is relative to the manifest's folder";
 /// Returns a file without a format. Reports one that cannot be read; a name with placeholders is looked up by the plan.
 pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     if name.names().is_empty() {
-        let path = ctx.files.beside(name.text());
+        let path = ctx.files.path_beside(name.text());
         if ctx.is_inside(&path, &name.span)
             && let Err(error) = regular::open(&path)
         {
@@ -232,7 +232,7 @@ pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
 /// Returns an `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
 pub fn npy_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     let spec = FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() };
-    let path = ctx.files.beside(name.text());
+    let path = ctx.files.path_beside(name.text());
     if !name.names().is_empty() || !ctx.is_inside(&path, &name.span) {
         return spec;
     }

@@ -54,7 +54,7 @@ fn names(ctx: &mut Context, that: &ClaimText, result: &Measured, measure: &Measu
     }
 }
 
-/// A rate needs work.
+/// Checks that a rate has work.
 fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifest, declared: &Declared) {
     let needs_bytes = matches!(result.function, ClaimFunction::Bandwidth | ClaimFunction::FractionOfPeak);
     let is_stated = raw.work.is_some() || declared.variants.iter().any(|variant| variant.has_own_work);
@@ -65,7 +65,7 @@ fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifes
     }
 }
 
-/// A condition on groups: it may name the shared axes that are not compared.
+/// Checks a condition on groups: it may name the shared axes that are not compared.
 fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declared: &Declared) {
     let known = declared.axes.iter().map(|axis| axis.name.clone()).filter(|name| !compare.contains(name)).collect();
     if let Some(name) = condition.names().iter().find(|name| compare.contains(name)) {

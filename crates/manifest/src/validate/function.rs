@@ -60,7 +60,7 @@ pub fn function(
         ctx.fault(fault.hint(format!("write the file and the function, as in \"{}\"", language.example())));
         return None;
     };
-    let path = ctx.files.beside(file);
+    let path = ctx.files.path_beside(file);
     if !ctx.is_inside(&path, span) {
         return None;
     }

@@ -84,7 +84,7 @@ pub fn layers(declared: &Declared) -> Vec<&[LetBinding]> {
     std::iter::once(nothing).chain(declared.on.values().map(|on| on.lets.as_slice())).collect()
 }
 
-/// A shared binding may use names that only some variants have, but not names that no variant has.
+/// Checks a shared binding, which may use names that only some variants have, but not names that no variant has.
 fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     for name in binding.value.names() {
         let has = |scope: &&Names| scope.known.contains(name) || scope.broken.contains_key(name);

@@ -5,7 +5,7 @@ use crate::model::{Access, Allocation, Diagnostic, Regime, Vary};
 use crate::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::read::At;
 
-/// Memory that every run allocates has no content before the run and cannot be checked after it.
+/// Checks memory that every run allocates: it has no content before the run and cannot be checked after it.
 pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Allocation {
     let Some(given) = fields.allocate.as_ref().filter(|given| given.value != Allocation::Once) else {
         return Allocation::Once;
@@ -53,7 +53,7 @@ const fn is_fixed(table: &RawFillTable) -> bool {
     table.iota.is_some() || table.npy.is_some() || table.raw.is_some() || table.safetensors.is_some()
 }
 
-/// Poison is for memory that keeps something between launches and has no content of its own.
+/// Checks that poison is for memory that keeps something between launches and has no content of its own.
 pub fn poisoned(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> bool {
     let Some(given) = fields.poison.as_ref().filter(|given| given.value) else { return false };
     let is_fresh = fields.allocate.as_ref().is_some_and(|given| given.value != Allocation::Once);

@@ -114,14 +114,14 @@ impl std::fmt::LowerHex for HexDigest<'_> {
     }
 }
 
-/// The file is read when a run begins: a base that is only compared needs none.
+/// Checks the template's path. The file is read when a run begins: a base that is only compared needs none.
 fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
     let At { value: path, span } = raw.template.as_ref()?;
     if Path::new(path).is_absolute() {
         let fault = Diagnostic::at(span.clone(), "an absolute path is not the same on another machine");
         ctx.fault(fault.hint("name the template relative to the manifest's folder"));
     }
-    let path = ctx.files.beside(path);
+    let path = ctx.files.path_beside(path);
     ctx.is_inside(&path, span);
     Some((path, span.clone()))
 }

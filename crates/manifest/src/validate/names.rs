@@ -53,7 +53,7 @@ impl Taken {
     }
 
     /// Removes names of one kind, which a variant may define again.
-    pub fn without(&self, kind: Kind, names: impl Fn(&str) -> bool) -> Self {
+    pub fn remove(&self, kind: Kind, names: impl Fn(&str) -> bool) -> Self {
         let kept = self.0.iter().filter(|(name, (other, _))| *other != kind || !names(name));
         Self(kept.map(|(name, entry)| (name.clone(), entry.clone())).collect())
     }

@@ -65,7 +65,7 @@ fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
 fn look_for(ctx: &mut Context, name: &Template, axes: &[Axis], variant: &DeclaredVariant) {
     ctx.known(name, &[&variant.names]);
     for (_, text) in written(name, axes, Style::Names).unwrap_or_default() {
-        let path = ctx.files.beside(&text);
+        let path = ctx.files.path_beside(&text);
         if !ctx.is_inside(&path, &name.span) {
             return;
         }

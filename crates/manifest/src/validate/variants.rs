@@ -44,7 +44,7 @@ fn take_all<T>(ctx: &mut Context, taken: &mut Taken, kind: Kind, raw: Option<&Na
     }
 }
 
-/// Axes, device attributes, and the bindings that have a value.
+/// Collects the axes, device attributes, and the bindings that have a value.
 fn names(
     variant: Option<String>,
     declared: &Declared,
@@ -110,7 +110,7 @@ fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &De
     let own = |named: &[String], name: &str| named.iter().any(|own| own == name);
     let own_lets = keys(fields.r#let.as_ref());
     let own_buffers = keys(fields.buffers.as_ref());
-    let mut taken = taken.without(Kind::Let, |n| own(&own_lets, n)).without(Kind::Buffer, |n| own(&own_buffers, n));
+    let mut taken = taken.remove(Kind::Let, |n| own(&own_lets, n)).remove(Kind::Buffer, |n| own(&own_buffers, n));
     take_all(ctx, &mut taken, Kind::Axis, fields.axes.as_ref());
     take_all(ctx, &mut taken, Kind::Let, fields.r#let.as_ref());
     take_all(ctx, &mut taken, Kind::Buffer, fields.buffers.as_ref());

@@ -13,7 +13,7 @@ pub struct FunctionSpec {
     pub function: String,
     /// The function's parameters: names of buffers, axes and bindings.
     pub parameters: Vec<FunctionParameter>,
-    /// As the manifest writes it.
+    /// The call as the manifest writes it.
     pub text: String,
 }
 

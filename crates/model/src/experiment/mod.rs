@@ -278,7 +278,7 @@ impl LaunchSpec {
 pub enum GridSpec {
     /// The manifest gives one to three dimensions.
     Dims(Vec<Expression>),
-    /// There are as many blocks as are resident on the whole device at once.
+    /// The grid has as many blocks as are resident on the whole device at once.
     Occupancy,
 }
 
@@ -341,7 +341,7 @@ pub struct CompileSpec {
 }
 
 impl Manifest {
-    /// The shared axes as `backend` runs them.
+    /// Returns the shared axes as `backend` runs them.
     pub fn axes_on(&self, backend: BackendKind) -> Vec<Axis> {
         let replaced = self.on.get(&backend).map(|o| o.axes.as_slice()).unwrap_or_default();
         self.axes.iter().map(|axis| replaced.iter().find(|r| r.name == axis.name).unwrap_or(axis).clone()).collect()

@@ -45,7 +45,7 @@ pub struct LoopSpec {
 pub enum Times {
     /// The loop runs as often as the expression says.
     Fixed(Expression),
-    /// Until a condition holds after an iteration, which is an error if it does not within `at_most` iterations.
+    /// The loop ends when a condition holds after an iteration. It is an error if none of `at_most` iterations ends it.
     Until {
         /// May name buffers, for their first elements.
         condition: Expression,

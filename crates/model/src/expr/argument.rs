@@ -33,7 +33,7 @@ pub enum Argument {
 
 /// Splits an argument. Errors point into `text`.
 pub fn parse(text: &str) -> Result<Argument, ExprError> {
-    let trimmed = within(text, 0..text.len());
+    let trimmed = trim(text, 0..text.len());
     if trimmed.is_empty() {
         return Err(ExprError::new("the argument is empty").hint("name a buffer, or write a number as `u32(n)`"));
     }
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
         return Ok(Argument::Buffer(whole.to_owned()));
     }
     if let Some(plus) = whole.find('+').filter(|plus| is_name(whole[..*plus].trim_end())) {
-        let offset_at = within(text, trimmed.start + plus + 1..trimmed.end);
+        let offset_at = trim(text, trimmed.start + plus + 1..trimmed.end);
         if offset_at.is_empty() {
             return Err(ExprError::new(format!("`{whole}` has no offset")).hint("write `input + 4`").at(trimmed));
         }
@@ -60,8 +60,8 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
     if !whole.ends_with(')') {
         return Err(ExprError::new(format!("`{whole}` does not end with `)`")).hint(wanted).at(trimmed));
     }
-    let element_at = within(text, trimmed.start..trimmed.start + open);
-    let value_at = within(text, trimmed.start + open + 1..trimmed.end - 1);
+    let element_at = trim(text, trimmed.start..trimmed.start + open);
+    let value_at = trim(text, trimmed.start + open + 1..trimmed.end - 1);
     if element_at.is_empty() || value_at.is_empty() {
         let missing = if element_at.is_empty() { "type" } else { "value" };
         return Err(ExprError::new(format!("`{whole}` has no {missing}")).hint(wanted).at(trimmed));
@@ -73,7 +73,7 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
 }
 
 /// Returns `range` without the blanks at both ends.
-fn within(text: &str, range: Range<usize>) -> Range<usize> {
+fn trim(text: &str, range: Range<usize>) -> Range<usize> {
     let part = &text[range.clone()];
     let start = range.start + part.len() - part.trim_start().len();
     start..start + part.trim().len()

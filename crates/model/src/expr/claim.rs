@@ -34,7 +34,7 @@ pub enum Relation {
     Greater,
     /// The left side is greater or equal: `>=`.
     GreaterEqual,
-    /// Both sides are equal: `==`.
+    /// The two sides are equal: `==`.
     Equal,
     /// The sides differ: `!=`.
     NotEqual,

@@ -45,7 +45,7 @@ pub const MAX_DEPTH: usize = 64;
 
 /// A text that can be parsed.
 pub trait Parsed: Sized {
-    /// Errors point into `text`.
+    /// Parses an expression. Errors point into `text`.
     fn parse(text: &str) -> Result<Self, ExprError>;
 
     /// Returns the text as it is written.

@@ -41,9 +41,9 @@ pub enum Kind<F = Function> {
     Not(Box<Node<F>>),
     /// An operator between two operands.
     Binary(Operator, Box<[Node<F>; 2]>),
-    /// Left to right, until one is false.
+    /// The parts are evaluated left to right, until one is false.
     And(Vec<Node<F>>),
-    /// Left to right, until one is true.
+    /// The parts are evaluated left to right, until one is true.
     Or(Vec<Node<F>>),
     /// The value is looked for in a list: `value in [a, b]`.
     In(Box<Node<F>>, Vec<Node<F>>),
@@ -104,7 +104,7 @@ impl Operator {
         symbol.parse().ok()
     }
 
-    /// As it is written.
+    /// Returns the operator as it is written.
     pub fn symbol(self) -> &'static str {
         self.into()
     }

@@ -77,8 +77,8 @@ pub fn parse(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
     parse_with(text, at, false)
 }
 
-/// As [`parse`]; a name or a call may have an index behind it, `x[i]` or `x[from..to]`, which is read as the function
-/// `slice` of it.
+/// Parses as [`parse`] does; a name or a call may have an index behind it, `x[i]` or `x[from..to]`, which is read as
+/// the function `slice` of it.
 pub fn parse_indexed(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
     parse_with(text, at, true)
 }
@@ -121,7 +121,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn is(&self, symbol: &str) -> bool {
+    fn begins_with(&self, symbol: &str) -> bool {
         matches!(self.token, Token::Symbol(found) if found == symbol)
     }
 
@@ -174,7 +174,7 @@ impl<'t> Parser<'t> {
 
     /// Parses the list after `in`.
     fn membership(&mut self, value: Syntax<'t>, start: usize) -> Result<Syntax<'t>, ExprError> {
-        if !self.is("[") {
+        if !self.begins_with("[") {
             let message = "`in` needs a list on its right, as in `block in [128, 256]`";
             return Err(ExprError::new(message).at(self.at.clone()));
         }
@@ -192,12 +192,12 @@ impl<'t> Parser<'t> {
         let open = self.at.clone();
         self.advance()?;
         let (mut items, mut height) = (Vec::new(), 0);
-        while !self.is(close) {
+        while !self.begins_with(close) {
             items.push(self.expression(binding::LEAST)?);
             height = height.max(self.height);
-            if self.is(",") {
+            if self.begins_with(",") {
                 self.advance()?;
-            } else if !self.is(close) {
+            } else if !self.begins_with(close) {
                 return Err(self.unclosed(open));
             }
         }
@@ -245,7 +245,7 @@ impl<'t> Parser<'t> {
         let open = self.at.clone();
         self.advance()?;
         let inner = self.nested(|parser| parser.expression(binding::LEAST))?;
-        if !self.is(")") {
+        if !self.begins_with(")") {
             return Err(self.unclosed(open));
         }
         self.advance()?;
@@ -277,13 +277,13 @@ impl<'t> Parser<'t> {
 
     /// Parses what is behind an operand: an index of it, if there may be one.
     fn index(&mut self, of: Syntax<'t>) -> Result<Syntax<'t>, ExprError> {
-        if !self.indexed || !self.is("[") {
+        if !self.indexed || !self.begins_with("[") {
             return Ok(of);
         }
         let open = self.at.clone();
         self.advance()?;
         let from = self.nested(|parser| parser.expression(binding::LEAST))?;
-        let to = if self.is("..") {
+        let to = if self.begins_with("..") {
             self.advance()?;
             self.nested(|parser| parser.expression(binding::LEAST))?
         } else {
@@ -291,7 +291,7 @@ impl<'t> Parser<'t> {
             let one = Node { kind: one, span: span.clone() };
             Node { kind: Kind::Binary(Operator::Add, Box::new([from.clone(), one])), span }
         };
-        if !self.is("]") {
+        if !self.begins_with("]") {
             return Err(self.unclosed(open));
         }
         self.advance()?;
@@ -307,7 +307,7 @@ impl<'t> Parser<'t> {
             return Err(error);
         }
         self.advance()?;
-        if self.is("(") {
+        if self.begins_with("(") {
             let arguments = self.nested(|parser| parser.list(")"))?;
             self.height += 1;
             let span = at.start..self.before;

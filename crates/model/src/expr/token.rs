@@ -169,7 +169,7 @@ fn escape(take: &mut impl FnMut() -> Option<char>) -> Option<char> {
     char::from_u32(code)
 }
 
-/// Length of the string at the start of `text`, quotes included; all of the text where it is not closed.
+/// Returns the length of the string at the start of `text`, quotes included; all of the text where it is not closed.
 pub fn quoted_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

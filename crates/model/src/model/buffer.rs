@@ -20,12 +20,13 @@ pub enum Access {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Allocation {
-    /// Before the first run and after the last.
+    /// The memory is allocated before the first run and freed after the last.
     #[default]
     Once,
-    /// In every run, by `cuMemAlloc` and `cuMemFree`.
+    /// Every run allocates and frees the memory, by `cuMemAlloc` and `cuMemFree`.
     EachRun,
-    /// In every run, by `cuMemAllocAsync` and `cuMemFreeAsync` in the stream of the launches, from the device's pool.
+    /// Every run allocates and frees the memory, by `cuMemAllocAsync` and `cuMemFreeAsync` in the stream of the
+    /// launches, from the device's pool.
     EachRunAsync,
 }
 

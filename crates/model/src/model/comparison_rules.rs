@@ -33,7 +33,7 @@ pub struct Acceptance {
     pub reason: String,
     /// The commit that makes it slower, or the last one before it.
     pub commit: String,
-    /// By how much it may be slower, or count more, as a fraction.
+    /// The fraction by which it may be slower, or count more.
     #[serde(with = "super::real")]
     pub by: f64,
 }

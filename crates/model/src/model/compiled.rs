@@ -134,7 +134,7 @@ impl SourceForm {
 /// The libraries that a shared library of host functions is linked with, besides the CUDA runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Plugin {
-    /// As the linker names them: `cublas`.
+    /// The libraries as the linker names them: `cublas`.
     pub libraries: Vec<String>,
 }
 

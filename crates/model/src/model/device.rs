@@ -110,7 +110,8 @@ impl DeviceInfo {
         (self.capabilities.has_clock && peak > 0.0).then_some(peak)
     }
 
-    /// Data-sheet peak of f32 arithmetic, operations per second: SMs × lanes × 2 (fused multiply-add) × clock.
+    /// Returns the data-sheet peak of f32 arithmetic, operations per second: SMs × lanes × 2 (fused multiply-add) ×
+    /// clock.
     pub fn peak_flops(&self) -> Option<f64> {
         let lanes = f64::from(self.sm_count) * f64::from(self.cores_per_sm?);
         let peak = lanes * 2.0 * f64::from(self.sm_clock_khz) * 1e3;
@@ -122,7 +123,7 @@ impl DeviceInfo {
         format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
     }
 
-    /// The device attributes that expressions may name, with their values.
+    /// Returns the device attributes that expressions may name, with their values.
     pub fn attributes(&self) -> BTreeMap<&'static str, i64> {
         BTreeMap::from([
             ("sm_count", i64::from(self.sm_count)),

@@ -10,7 +10,7 @@ pub type Span = Range<usize>;
 /// The manifest's path and text, kept for diagnostics and for the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
-    /// As the user gave it.
+    /// The file's path as the user gave it.
     pub path: PathBuf,
     /// The whole content of the file.
     pub text: String,
@@ -27,7 +27,7 @@ pub struct Diagnostic {
     pub label: Option<String>,
     /// What to do.
     pub hint: Option<String>,
-    /// Other places that have to do with the error, each with its label.
+    /// The other places that have to do with the error, each with its label.
     pub related: Vec<(Span, String)>,
 }
 
@@ -76,7 +76,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Errors of one manifest.
+    /// Makes the errors of one manifest.
     pub fn new(source: Arc<SourceText>, items: Vec<Diagnostic>) -> Self {
         Self { source, items, omitted: 0 }
     }

@@ -26,7 +26,7 @@ impl Dim3 {
         [self.x, self.y, self.z].map(u64::from)
     }
 
-    /// Product of the three; fits 64 bits for every grid that a device allows.
+    /// Returns the product of the three, which fits 64 bits for every grid that a device allows.
     pub const fn count(self) -> u64 {
         self.x as u64 * self.y as u64 * self.z as u64
     }

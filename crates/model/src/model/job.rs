@@ -97,7 +97,7 @@ pub struct CaseJob {
 }
 
 impl CaseJob {
-    /// Device memory of the case's buffers, without guard zones and restore copies.
+    /// Returns the device memory of the case's buffers, without guard zones and restore copies.
     pub fn buffer_bytes(&self) -> Bytes {
         Bytes(self.buffers.iter().map(BufferPlan::bytes).map(|b| b.0).fold(0, u64::saturating_add))
     }
@@ -130,7 +130,7 @@ pub struct BufferPlan {
 }
 
 impl BufferPlan {
-    /// Size; saturates, so that a length that overflows is refused as out of memory.
+    /// Returns the size, which saturates, so that a length that overflows is refused as out of memory.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.len.saturating_mul(self.element.size() as u64))
     }
@@ -226,7 +226,7 @@ pub enum GridPlan {
     /// The number is as written; it has 64 bits, so that a grid above the device's limit is reported and does not
     /// overflow.
     Fixed([u64; 3]),
-    /// There are as many blocks as are resident on the whole device at once.
+    /// The grid has as many blocks as are resident on the whole device at once.
     Occupancy,
     /// Expressions that name `occupancy_block`, with the other names that they may use.
     AfterBlock {
@@ -282,7 +282,7 @@ impl ArgPlan {
 /// A comparison of a result with its expected value, numbers evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckPlan {
-    /// As the manifest writes it, for messages.
+    /// The text that the manifest writes, for messages.
     pub text: String,
     /// What the launches computed.
     pub actual: RefExpr,
@@ -401,7 +401,7 @@ impl Tolerance {
         Self { abs: 0.0, rel, ulp: 0 }
     }
 
-    /// False for a negative, infinite or NaN part, with which everything or nothing would pass.
+    /// Whether the tolerance has no negative, infinite or NaN part, with which everything or nothing would pass.
     pub fn is_sound(&self) -> bool {
         [self.abs, self.rel].iter().all(|part| part.is_finite() && *part >= 0.0)
     }

@@ -105,7 +105,7 @@ pub enum ThrottleReason {
     PowerCap,
     /// The hardware slowed down, for any reason.
     HardwareSlowdown,
-    /// Another GPU of its group is slower.
+    /// The GPU waits for a slower one of its group.
     SyncBoost,
     /// The driver limits the temperature.
     Temperature,
@@ -190,13 +190,13 @@ pub struct ReferenceTimes {
 pub struct CalibrationPoint {
     /// The grid, the block and the length of the kernel: `132×256, 1000 cycles`.
     pub label: String,
-    /// As the device's own clock reads it.
+    /// The time that the device's own clock reads.
     #[serde(with = "super::real")]
     pub read: f64,
     /// The standard error of the time, from the samples of the process.
     #[serde(with = "super::real")]
     pub error: f64,
-    /// As the reference clock reads it, if there is one.
+    /// The time that the reference clock reads, if there is one.
     #[serde(default, with = "super::real")]
     pub reference: Option<f64>,
 }

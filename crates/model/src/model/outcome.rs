@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Verdict {
     /// Every element is within its tolerance, and no memory was changed that must not be.
     Pass,
-    /// At least one element is wrong.
+    /// The result has at least one wrong element.
     Mismatch(Mismatch),
     /// Nothing was compared.
     Unchecked(Unchecked),
@@ -105,7 +105,7 @@ pub enum Outcome {
     },
     /// The driver refused or aborted the launch.
     LaunchError {
-        /// As the driver words it, with the call.
+        /// The message in the driver's words, with the call.
         message: String,
     },
     /// An expression of the manifest has no value at this point: `division by zero in ceil_div(n, block) where …`.

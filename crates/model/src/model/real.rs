@@ -72,10 +72,10 @@ pub trait Numbers: Sized {
     /// The type that has a [`Real`] for each number.
     type Json: Serialize + DeserializeOwned;
 
-    /// As it is written.
+    /// Converts the value to what is written.
     fn to_json(&self) -> Self::Json;
 
-    /// As it was before it was written.
+    /// Converts what was written back to the value.
     fn from_json(json: Self::Json) -> Self;
 }
 

@@ -76,7 +76,7 @@ pub struct RunHeader {
     /// Whether each variant is a step after the one before it, which is the manifest's default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub steps: bool,
-    /// As the user named it, for the command line that the report shows.
+    /// The manifest's path as the user named it, for the command line that the report shows.
     pub manifest_path: String,
     /// The manifest as it was run.
     pub manifest_text: String,
@@ -115,7 +115,7 @@ pub struct RunHeader {
 /// A template of the user. Records hold its text, so that they make the report wherever they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageTemplate {
-    /// As messages name it.
+    /// The path that messages name.
     pub path: String,
     /// The content of the template.
     pub text: String,
@@ -298,7 +298,7 @@ pub struct SmClock {
 pub struct NoiseFloor {
     /// The regime that was compared.
     pub regime: Regime,
-    /// As a fraction: a ratio of 1 ± this much is noise.
+    /// The width as a fraction: a ratio of 1 ± this much is noise.
     #[serde(with = "super::real")]
     pub width: f64,
     /// Groups with an A/A control.

@@ -117,7 +117,7 @@ macro_rules! define {
         }
 
         impl<N> Default for $name<N> {
-            /// No number, and every switch off.
+            /// Gives no number, and turns every switch off.
             fn default() -> Self {
                 Self { $( $key: Default::default(), )* }
             }
@@ -140,7 +140,7 @@ macro_rules! define {
                 self.given().filter_map(|(setting, number)| Some((setting, number?)))
             }
 
-            /// The same settings with each number converted.
+            /// Returns the same settings with each number converted.
             ///
             /// # Errors
             ///
@@ -164,7 +164,7 @@ launch_settings!(define LaunchSettings);
 compile_settings!(define CompileSettings);
 
 impl LaunchSettings {
-    /// Dynamic shared memory, in bytes per block.
+    /// Returns the dynamic shared memory, in bytes per block.
     pub fn shared_bytes(&self) -> u64 {
         self.shared.unwrap_or(0).max(0) as u64
     }

@@ -22,7 +22,7 @@ impl WholeTolerance {
         *self == Self::default()
     }
 
-    /// False for a part that is negative, infinite or NaN, or a fraction above 1.
+    /// Whether no part is negative, infinite or NaN, or a fraction above 1.
     pub fn is_sound(&self) -> bool {
         let parts = [self.fraction, self.norm, self.max_norm];
         parts.iter().all(|part| part.is_finite() && *part >= 0.0) && self.fraction <= 1.0

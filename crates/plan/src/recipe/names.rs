@@ -307,7 +307,8 @@ pub fn in_scope(name: &str, recipe: &Recipe, axes: &Axes, own: &OwnAxes) -> bool
         || DeviceInfo::ATTRIBUTE_NAMES.contains(&name)
 }
 
-/// Errors of a filter: names that no variant knows, names that no single variant has together, or an unknown device.
+/// Finds the errors of a filter: names that no variant knows, names that no single variant has together, or an unknown
+/// device.
 pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_known: bool) -> Vec<Diagnostic> {
     let text = rule.program.text();
     let usable: Vec<&Needs> = rule.needs.iter().flatten().collect();

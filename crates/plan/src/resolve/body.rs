@@ -188,7 +188,7 @@ impl CaseEvaluator<'_> {
         Ok(GridPlan::AfterBlock { dims: dims.iter().map(|dim| dim.text().to_owned()).collect(), scope })
     }
 
-    /// One to three dimensions; missing ones are 1.
+    /// Returns one to three dimensions; missing ones are 1.
     fn extent(&self, dims: &[Expression], place: &str) -> Worked<[u64; 3]> {
         let mut extent = [1; 3];
         for (value, dim) in extent.iter_mut().zip(dims) {

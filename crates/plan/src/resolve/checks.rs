@@ -114,7 +114,7 @@ fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementTyp
     }
 }
 
-/// Elements of a reference expression that gives an array; `None` if it gives a number.
+/// Returns the elements of a reference expression that gives an array; `None` if it gives a number.
 fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
     let (function, operands, integers) = match expression {
         RefExpr::Call { function, buffers, integers } => (function, buffers, integers),

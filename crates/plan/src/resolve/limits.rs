@@ -23,7 +23,8 @@ pub fn foreign(device: &DeviceInfo, launches: &[LaunchPlan]) -> Option<String> {
     launches.iter().find_map(|launch| limits::architecture(device, launch.unit.architecture()?).err())
 }
 
-/// The choice of an occupancy query and the resources of the kernel itself are checked when the kernel is loaded.
+/// Checks what is known of a launch. The choice of an occupancy query and the resources of the kernel itself are
+/// checked when the kernel is loaded.
 fn judge(device: &DeviceInfo, launch: &LaunchPlan) -> Result<(), String> {
     let kernel = KernelResources::default();
     if let BlockPlan::Fixed(dims) = &launch.block {

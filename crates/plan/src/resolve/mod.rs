@@ -177,12 +177,12 @@ impl CaseWork<'_> {
             measure,
         };
         match plan.device() {
-            Some(device) => within(device, &job).map_or(Ok(job), |outcome| Err(NoJob::Settled(outcome))),
+            Some(device) => find_exceeded_limit(device, &job).map_or(Ok(job), |outcome| Err(NoJob::Settled(outcome))),
             None => Ok(job),
         }
     }
 
-    /// Without a device, expressions that name its attributes are not evaluated.
+    /// Decides what can be known. Without a device, expressions that name its attributes are not evaluated.
     fn decide(&self, recipe: &Recipe) -> Worked<()> {
         let rules =
             self.plan.rules.iter().filter_map(|rule| rule.needs[self.plan.variant_of(self.cell.ordinal).spec].as_ref());
@@ -273,7 +273,7 @@ fn bindings(recipe: &Recipe, error: &ExprError) -> NoJob {
 }
 
 /// Returns the first limit of the device that a job exceeds, then its memory.
-fn within(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
+fn find_exceeded_limit(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
     if let BodyPlan::Launches(launches) = &job.body {
         if let Some(why) = limits::machine_code(device, launches).or_else(|| limits::foreign(device, launches)) {
             return Some(Outcome::Excluded { why });

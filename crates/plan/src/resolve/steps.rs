@@ -69,7 +69,11 @@ impl CaseEvaluator<'_> {
                 return match &inner.times {
                     Times::Fixed(times) => self.fixed(inner, times, written, steps),
                     Times::Until { condition, at_most } => {
-                        steps.push(StepPlan::Loop(Box::new(self.until(inner, (condition, at_most), written)?)));
+                        steps.push(StepPlan::Loop(Box::new(self.resolve_until(
+                            inner,
+                            (condition, at_most),
+                            written,
+                        )?)));
                         Ok(())
                     }
                 };
@@ -128,7 +132,7 @@ impl CaseEvaluator<'_> {
     }
 
     /// Returns a loop with a condition: as many iterations as differ from each other.
-    fn until(
+    fn resolve_until(
         &self,
         spec: &LoopSpec,
         (condition, at_most): (&Expression, &Expression),

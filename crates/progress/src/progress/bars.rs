@@ -103,7 +103,7 @@ fn bar_template(name: &str, color: bool) -> String {
 /// What runs now, below the bar.
 const CURRENT: &str = "          {wide_msg}";
 
-/// The default bar replaces a template that does not parse; the test below finds such a template.
+/// Makes a style of a template. The default bar replaces one that does not parse; the test below finds such a template.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

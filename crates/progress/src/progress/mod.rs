@@ -55,12 +55,12 @@ impl Progress {
             Style::Bars if io::stderr().is_terminal() => {
                 Self { tally: Tally::new(), display: Display::Bars(Bars::new(color)) }
             }
-            other => Self::to(other, Box::new(io::stderr())),
+            other => Self::write_to(other, Box::new(io::stderr())),
         }
     }
 
     /// Returns a display without bars that writes to `out`.
-    fn to(style: Style, out: Box<dyn Write + Send>) -> Self {
+    fn write_to(style: Style, out: Box<dyn Write + Send>) -> Self {
         let sink = Sink(out);
         let display = match style {
             Style::Bars | Style::Lines => Display::Lines(Lines::new(sink)),

@@ -73,7 +73,7 @@ impl Tally {
         }
     }
 
-    /// Time for the rest at the speed so far; `None` before anything is done.
+    /// Returns the time for the rest at the speed so far; `None` before anything is done.
     pub(super) fn left(&self) -> Option<Duration> {
         let (begun, before) = self.begun?;
         let done = (self.settled - before) as f64 + self.checked.len() as f64 / 2.0;

@@ -23,7 +23,7 @@ impl Write for Paper {
 
 fn shown(style: Style, events: &[Event], cases: u64) -> Vec<String> {
     let paper = Paper::default();
-    let mut progress = Progress::to(style, Box::new(paper.clone()));
+    let mut progress = Progress::write_to(style, Box::new(paper.clone()));
     progress.tally.cases = cases;
     for event in events {
         progress.observe(event);

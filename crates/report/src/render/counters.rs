@@ -118,7 +118,7 @@ fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Op
     };
     let of = baseline.and_then(|baseline| self::value(baseline, name)).filter(|of| *of > 0.0);
     Some(match of {
-        // Not for the baseline itself, nor if both are equal.
+        // Neither the baseline itself nor an equal value has a ratio.
         Some(of) if (of - value).abs() > 0.0 => format!("{shown} ({}×)", format::rough(value / of)),
         _ => shown,
     })

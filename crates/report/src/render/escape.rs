@@ -79,7 +79,7 @@ pub fn table_code(text: &str) -> String {
     if text.contains("\\|") { entities(text) } else { code(text).replace('|', "\\|") }
 }
 
-/// Inline code whose punctuation Markdown cannot take for its own.
+/// Writes inline code whose punctuation Markdown cannot take for its own.
 fn entities(text: &str) -> String {
     let mut escaped = String::from("<code>");
     for c in visible(text).chars() {
@@ -103,7 +103,7 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Markdown of the manifest's author, as it is.
+/// Returns Markdown of the manifest's author, as it is.
 pub fn lines(text: &str) -> String {
     visible_lines(text).into_owned()
 }

@@ -144,12 +144,12 @@ fn grid(fidelity: &Fidelity, title: &'static str, theme: CounterTheme) -> Option
 fn mark(compared: &Compared) -> String {
     match compared.agreement {
         Agreement::Equal => "=".to_owned(),
-        Agreement::Close => format!("≈ {}", over(compared)),
-        Agreement::Different => format!("≠ {}", over(compared)),
+        Agreement::Close => format!("≈ {}", excess(compared)),
+        Agreement::Different => format!("≠ {}", excess(compared)),
     }
 }
 
-fn over(compared: &Compared) -> String {
+fn excess(compared: &Compared) -> String {
     let worst = &compared.worst;
     if worst.simulated > 0.0 {
         format!("{}×", format::ratio_of_counts(worst.hardware / worst.simulated))
@@ -186,7 +186,7 @@ fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
             Cell::plain(names(&members)),
             Cell::plain(format::count(worst.worst.simulated)),
             Cell::plain(format::count(worst.worst.hardware)),
-            Cell::plain(at(worst)),
+            Cell::plain(name_worst_case(worst)),
             Cell::plain(words.join("; ")).strong_if(because.is_empty()),
         ]);
     }
@@ -200,7 +200,7 @@ fn names(members: &[&Compared]) -> String {
     format!("{}{rest}", named.join(", "))
 }
 
-fn at(compared: &Compared) -> String {
+fn name_worst_case(compared: &Compared) -> String {
     let case = &compared.worst.case;
     let axes = units::axes_text(&case.key.axes);
     if axes.is_empty() { compared.variant.clone() } else { format!("{}, {axes}", compared.variant) }

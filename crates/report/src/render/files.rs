@@ -31,7 +31,7 @@ const LONGEST_QUOTE: usize = 120;
 /// Returns every file of a report, by its path within the folder, in the order of writing: the records come first,
 /// since the others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
-    let templates = Templates::with(records.header.template.as_ref())?;
+    let templates = Templates::load(records.header.template.as_ref())?;
     // The page takes one core as long as the tables take the others.
     let (page, tables) = rayon::join(
         || page::page(records, &templates),

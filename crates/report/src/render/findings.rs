@@ -160,7 +160,7 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
         Cell::plain(format!(" {}: ", superlative(group.basis, !best.tied.is_empty()))),
     ];
     finding.push(Cell::plain(achievement(records, group, record)));
-    finding.extend(against(records, group, record));
+    finding.extend(compare_with_baseline(records, group, record));
     finding.extend(tied(records, best));
     finding
 }
@@ -192,7 +192,7 @@ pub fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResul
 }
 
 /// Returns how much better than the baseline.
-fn against(records: &Records, group: &GroupSummary, record: &CaseRecord) -> Finding {
+fn compare_with_baseline(records: &Records, group: &GroupSummary, record: &CaseRecord) -> Finding {
     let end = || vec![Cell::plain(".")];
     let Some(result) = &record.result else { return end() };
     let gained = result.against_baseline.as_ref().and_then(|ratio| analyse::gain(records, group, record, ratio));

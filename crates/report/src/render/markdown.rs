@@ -81,7 +81,7 @@ impl Templates {
     }
 
     /// Returns the templates with the user's template for `report.md`.
-    pub fn with(template: Option<&PageTemplate>) -> Result<Self, RenderError> {
+    pub fn load(template: Option<&PageTemplate>) -> Result<Self, RenderError> {
         let mut templates = Self::new()?;
         if let Some(PageTemplate { path, text }) = template {
             templates.tera.add_raw_template(OF_USER, text).map_err(|error| of_user(path, &error))?;
@@ -150,7 +150,8 @@ fn of_user(path: &str, error: &tera::Error) -> RenderError {
     RenderError::OfUser { place, message }
 }
 
-/// Place and message of an error that is already drawn: `error: …`, then ` --> name:line:column` and the line.
+/// Returns the place and message of an error that is already drawn: `error: …`, then ` --> name:line:column` and the
+/// line.
 fn drawn(path: &str, text: &str) -> (String, String) {
     let mut places = text.lines().filter_map(|line| line.trim_start().strip_prefix("--> ")?.strip_prefix(OF_USER));
     let message = text.lines().next().unwrap_or_default();
@@ -166,7 +167,7 @@ mod tests {
 
     fn fault(text: &str) -> String {
         let template = PageTemplate { path: "my.md.tera".to_owned(), text: text.to_owned() };
-        let made = Templates::with(Some(&template)).and_then(|templates| templates.report(&Report::default()));
+        let made = Templates::load(Some(&template)).and_then(|templates| templates.report(&Report::default()));
         made.map_or_else(|error| error.to_string(), |page| panic!("{page}"))
     }
 
@@ -186,13 +187,13 @@ mod tests {
         let text = "{{ view_version }}: {{ title | md }}{% for s in sections %}{{ <table t={s.table} /> }}{% endfor %}";
         let template = PageTemplate { path: "my.md.tera".to_owned(), text: text.to_owned() };
         let report = Report { title: "a*b".to_owned(), ..Report::default() };
-        assert_eq!(Templates::with(Some(&template)).unwrap().report(&report).unwrap(), "1: a\\*b");
+        assert_eq!(Templates::load(Some(&template)).unwrap().report(&report).unwrap(), "1: a\\*b");
     }
 
     #[test]
     fn a_template_of_the_user_may_have_the_name_of_a_shipped_one() {
         let template = PageTemplate { path: CHART.to_owned(), text: "{{ title | md }}".to_owned() };
-        let templates = Templates::with(Some(&template)).unwrap();
+        let templates = Templates::load(Some(&template)).unwrap();
         let report = Report { title: "a < b & c".to_owned(), ..Report::default() };
         assert_eq!(templates.report(&report).unwrap(), escape::markdown("a < b & c"));
         assert!(templates.chart(&Drawing::default()).unwrap().starts_with("<svg"));

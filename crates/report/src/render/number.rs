@@ -43,7 +43,8 @@ pub fn percent_with_half(point: f64, half: f64) -> String {
     format!("{} ± {}", at_place(point, place), at_place(if half > 0.0 { shown } else { 0.0 }, place))
 }
 
-/// A half-width below the last digit is rounded up, so that the shown interval is not narrower than the real one.
+/// Writes a number with its half-width, which is rounded up below the last digit, so that the shown interval is not
+/// narrower than the real one.
 fn with_half(point: f64, half: f64, most: i32) -> String {
     let place = last_place(point, half, most);
     let shown = if half < 10_f64.powi(place) && half > 0.0 { 10_f64.powi(place) } else { half };

@@ -15,7 +15,7 @@ use crate::model::{Records, Regime, RegimeResult, Value};
 /// More tied contenders are counted and not named.
 const MOST_TIED: usize = 2;
 
-/// Axes of the groups that have one value throughout; all of them if there is only one group.
+/// Returns the axes of the groups that have one value throughout; all of them if there is only one group.
 pub fn constant_axes(records: &Records, summary: &Summary) -> Vec<(String, Value)> {
     let Some(first) = summary.groups.first() else { return Vec::new() };
     let everywhere = |axis: &&(String, Value)| summary.groups.iter().all(|g| g.key.0.contains(axis));

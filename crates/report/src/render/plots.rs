@@ -53,7 +53,7 @@ pub fn plots(records: &Records, summary: &Summary) -> (Vec<Plot>, usize) {
         Some(axis) if contenders(records) <= MOST_LINES => sweeps(records, summary, &axis),
         _ => landscapes(records, summary),
     };
-    // Stable: equals stay in the manifest's order.
+    // The sort is stable: equals stay in the manifest's order.
     plots.sort_by(|a, b| b.rank.size.total_cmp(&a.rank.size).then(b.rank.spread.total_cmp(&a.rank.spread)));
     name_files(&mut plots);
     let more = plots.len().saturating_sub(MOST_PLOTS);
@@ -134,7 +134,7 @@ enum Measure {
 }
 
 impl Measure {
-    /// Over sizes: the rate at which every case does its work, if all state it.
+    /// Chooses the measure over sizes: the rate at which every case does its work, if all state it.
     fn choose(records: &Records, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
         if results.iter().all(|(record, _)| is_arithmetic(records, record)) {
             Self::Arithmetic
@@ -145,7 +145,7 @@ impl Measure {
         }
     }
 
-    /// Within a group: what its cases are ranked by.
+    /// Returns the measure within a group: what its cases are ranked by.
     fn of_group(records: &Records, group: &GroupSummary) -> Self {
         match group.basis {
             Basis::Arithmetic => Self::Arithmetic,

@@ -151,7 +151,7 @@ fn title(records: &Records, has_times: bool) -> String {
 /// Whether some grid has no chart.
 fn has_unmapped_grids(records: &Records, summary: &Summary, plots: &[Plot]) -> bool {
     let maps = plots.iter().filter(|plot| matches!(plot.chart, Chart::Map(_))).count();
-    // As many as there are charts decide it.
+    // The charts that are drawn decide it, as many as there are.
     let grids = summary.groups.iter().take(maps + 1).map(|group| grids(records, group).len()).sum::<usize>();
     maps < grids
 }

@@ -109,7 +109,7 @@ impl Cell {
         Self { text: text.into(), is_code: true, ..Self::default() }
     }
 
-    /// Empty where there is nothing to say.
+    /// Makes a cell, which is empty where there is nothing to say.
     pub fn maybe(text: Option<String>) -> Self {
         Self::plain(text.unwrap_or_default())
     }
@@ -257,7 +257,7 @@ mod tests {
         let mut t = table(&[["a", "3084", ""], ["b", "0", ""], ["c", "3084", ""]]);
         assert!(t.fold().is_empty());
         assert_eq!(t.rows[1], [Cell::plain("b"), Cell::plain("0")]);
-        // Nor one that most rows lack.
+        // A column that most rows lack is left out, too.
         let mut t = table(&[["a", "3084", ""], ["b", "", ""], ["c", "", ""]]);
         assert!(t.fold().is_empty());
         // Rows that cannot have one are not exceptions.

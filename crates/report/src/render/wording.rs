@@ -269,7 +269,7 @@ fn mismatch_text(mismatch: &Mismatch) -> String {
     format!("{what}: element {index} is {got}, expected {expected}{error}{count}")
 }
 
-/// Plain if that is short, otherwise with an exponent.
+/// Writes a number plainly if that is short, otherwise with an exponent.
 fn shortest(value: f64) -> String {
     if value == 0.0 || (1e-4..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
 }

@@ -287,7 +287,7 @@ fn decide(left: Range, relation: Relation, right: Range) -> ClaimState {
     }
 }
 
-/// Both are one number, and the same one.
+/// Whether both ranges are one number, and the same one.
 fn is_same(left: Range, right: Range) -> bool {
     left.is_exact() && right.is_exact() && left.low >= right.low && left.low <= right.low
 }

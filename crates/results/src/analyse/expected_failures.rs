@@ -41,7 +41,7 @@ impl ExpectedFailures {
         (is_told && 2 * to_fail >= expected_failures.of).then_some(expected_failures)
     }
 
-    /// Cases that ended as the manifest says.
+    /// Returns how many cases ended as the manifest says.
     pub fn as_expected(&self) -> usize {
         self.failed.values().sum::<usize>() + self.right
     }

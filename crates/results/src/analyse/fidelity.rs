@@ -13,7 +13,7 @@ use crate::model::{Case, CaseKey, CaseRecord, CounterInfo, Counters, Outcome, Re
 /// Counts that differ by no more than this fraction of the larger one are close.
 pub const CLOSE: f64 = 0.01;
 
-/// Both sides form ratios of whole numbers; rounding may leave this difference between equal ones.
+/// The largest difference that rounding may leave between equal ratios of whole numbers.
 const ROUNDING: f64 = 1e-9;
 
 /// Why a count differs, as written in the file of causes. An absent field matches everything.

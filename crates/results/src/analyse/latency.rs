@@ -24,7 +24,7 @@ pub struct ArithmeticInFlight {
 }
 
 impl ArithmeticInFlight {
-    /// Latency in cycles times lanes; `None` if either is unknown.
+    /// Computes the latency in cycles times lanes; `None` if either is unknown.
     pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let (cycles, source) = match info.compute_capability.0 {
             3 => (9, "Kepler, microbenchmarks by Jia et al. 2018"),
@@ -49,7 +49,7 @@ pub struct MemoryInFlight {
 }
 
 impl MemoryInFlight {
-    /// `None` if the driver reports no clocks.
+    /// Computes the latency of memory; `None` if the driver reports no clocks.
     pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let clock = f64::from(info.sm_clock_khz) * 1e3;
         let sms = f64::from(info.sm_count);
@@ -62,7 +62,7 @@ impl MemoryInFlight {
     }
 }
 
-/// Warps that have `bytes` in flight, with `floats` per thread.
+/// Returns how many warps have `bytes` in flight, with `floats` per thread.
 pub fn warps_for(bytes: f64, floats: f64) -> u32 {
     (bytes / (BYTES_PER_WARP * floats)).ceil() as u32
 }

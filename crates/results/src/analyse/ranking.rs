@@ -91,7 +91,7 @@ impl<'r> Timed<'r> {
         Some(Self { index, record, result, cost: result.time.point / work, work })
     }
 
-    /// The logarithms by which the time may be lower and higher.
+    /// Returns the logarithms by which the time may be lower and higher.
     fn errors(&self) -> (f64, f64) {
         let time = &self.result.time;
         ((time.point / time.low).ln(), (time.high / time.point).ln())

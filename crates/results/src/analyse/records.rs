@@ -88,7 +88,8 @@ fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
     (Records { header, environment, cases: records }, formed)
 }
 
-/// A case that is faster than the device can do its work counts as not measured: its timed launch did something else.
+/// Suspects a case that is faster than the device can do its work, which counts as not measured: its timed launch did
+/// something else.
 fn suspect(settled: &mut Settled, environment: &Environment) {
     if !matches!(settled.outcome, Some(Outcome::Measured | Outcome::Unstable { .. })) {
         return;
@@ -284,7 +285,7 @@ fn against_baseline(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, base.copied(), side, group)
 }
 
-/// Relative to the nearest variant before it that ran on the same clock: a `cpu` variant is not a step.
+/// Compares a row with the nearest variant before it that ran on the same clock: a `cpu` variant is not a step.
 fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
     let header = known.header;
     if !header.has_steps() {

@@ -21,7 +21,7 @@ pub enum Bound {
     Arithmetic,
 }
 
-/// Operations per byte, by the least work of the job; `None` if the manifest does not state both.
+/// Returns the operations per byte, by the least work of the job; `None` if the manifest does not state both.
 pub fn intensity(work: &WorkAmount) -> Option<f64> {
     let bytes = work.bytes.filter(|bytes| *bytes > 0)? as f64;
     work.flops.filter(|flops| *flops > 0.0).map(|flops| flops / bytes)

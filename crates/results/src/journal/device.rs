@@ -33,7 +33,7 @@ fn device_of_report(dir: &Path) -> Option<String> {
     Some(serde_json::from_slice::<Environment>(&text).ok()?.device.name)
 }
 
-/// A journal begins with the start of a run, which describes the machine.
+/// Returns the device that the first line of a journal describes, the start of a run.
 fn device_of_journal(dir: &Path) -> Option<String> {
     let file = regular::open(&dir.join(JOURNAL_FILE)).ok()?;
     let mut first = Vec::new();

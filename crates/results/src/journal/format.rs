@@ -45,7 +45,7 @@ pub enum JournalError {
         /// The reason that the system gives.
         source: io::Error,
     },
-    /// Another run is writing to the folder.
+    /// The folder is locked by another run, which writes to it.
     #[error("{} is in use by {holder}: wait for it, or name another folder with --out", dir.display())]
     Held {
         /// The folder that the other run uses.

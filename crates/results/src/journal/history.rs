@@ -401,7 +401,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// A group that starts again drops what its unsettled cases did in the worker that died.
+    /// Starts a group. One that starts again drops what its unsettled cases did in the worker that died.
     fn start(&mut self, key: &Arc<GroupKey>) -> &mut GroupHistory<L> {
         self.enter_run();
         self.starts += 1;
@@ -454,7 +454,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// A line is lost: it may have been of any group that was running, or the start of another one.
+    /// Notes that a line is lost: it may have been of any group that was running, or the start of another one.
     fn miss_line(&mut self) {
         self.is_damaged = true;
         self.groups.values_mut().for_each(|group| group.is_sound = false);

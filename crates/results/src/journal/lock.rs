@@ -25,8 +25,8 @@ pub struct FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Closing the file is not enough: a process that another thread is just starting has it open until its program
-    /// runs.
+    /// Unlocks the file. Closing it is not enough: a process that another thread is just starting has it open until its
+    /// program runs.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
@@ -72,7 +72,7 @@ impl FolderLock {
 mod tests {
     use super::*;
 
-    /// As a process has that is started meanwhile.
+    /// A process that is started meanwhile has the file open, too.
     #[test]
     fn a_lock_ends_when_it_is_dropped_even_if_its_file_is_open_elsewhere() {
         let dir = tempfile::tempdir().unwrap();

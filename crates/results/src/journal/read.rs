@@ -28,7 +28,7 @@ impl Contents {
         self.lines.each.iter().flatten()
     }
 
-    /// Lines that do not parse, have another checksum, or are not where they were written.
+    /// Returns the lines that do not parse, have another checksum, or are not where they were written.
     pub fn damaged(&self) -> impl Iterator<Item = &Damaged> {
         self.lines.each.iter().filter_map(|line| line.as_ref().err())
     }

@@ -120,7 +120,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
         let parsed = sealed::<CaseLine>(line).and_then(|line| line.record(&records.header, &columns));
         parsed.map_err(|message| corrupt(i, message))
     };
-    // In the order of the lines, so that the first that is damaged is reported.
+    // The lines are checked in their order, so that the first that is damaged is reported.
     let cases: Vec<Result<CaseRecord, JournalError>> = lines.par_iter().enumerate().skip(1).map(case).collect();
     records.cases = cases.into_iter().collect::<Result<_, _>>()?;
     let place = |record: &CaseRecord| (record.case.ordinal, record.result.as_ref().map(|result| result.regime));

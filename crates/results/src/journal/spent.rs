@@ -16,8 +16,9 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Compiling while groups ran, which is in no phase: the phase counts only the time that the run waited.
-    pub fn beside(&self) -> f64 {
+    /// Returns the time of compiling while groups ran, which is in no phase: the phase counts only the time that the
+    /// run waited.
+    pub fn seconds_beside(&self) -> f64 {
         (self.compiling - self.phases.get(&Phase::Compile).copied().unwrap_or_default()).max(0.0)
     }
 
@@ -44,8 +45,8 @@ mod tests {
     fn compiling_counts_as_far_as_a_run_waited_for_it() {
         let phases = [(Phase::Compile, 1.5), (Phase::Measure, 6.0)].into();
         let spent = Spent { phases, compiling: 5.0, wall: Some(8.0) };
-        assert_eq!((spent.beside(), spent.idle()), (3.5, Some(0.5)));
+        assert_eq!((spent.seconds_beside(), spent.idle()), (3.5, Some(0.5)));
         let waited = Spent { phases: [(Phase::Compile, 1.1)].into(), compiling: 1.0, wall: None };
-        assert!(waited.beside().abs() < 1e-12, "{}", waited.beside());
+        assert!(waited.seconds_beside().abs() < 1e-12, "{}", waited.seconds_beside());
     }
 }

@@ -81,7 +81,7 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     below.iter().try_for_each(|dir| find(dir, found))
 }
 
-/// A file named as a journal is one; every other file holds records.
+/// Returns what a file holds: a journal if it is named so, else records.
 fn of_file(file: &Path) -> Result<Stored, ReadError> {
     let is_journal = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("journal."));
     let (records, warnings) = if is_journal { journal::read_journal(file)? } else { (read_records(file)?, Vec::new()) };

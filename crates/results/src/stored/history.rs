@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// `REV..REV` as git reads it, where each side may be missing, or a `REV` up to which to look.
+    /// Parses `REV..REV` as git reads it, where each side may be missing, or a `REV` up to which to look.
     pub fn parse(text: &str) -> Self {
         let (since, until) = text.split_once("..").unwrap_or(("", text));
         let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());

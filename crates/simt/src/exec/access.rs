@@ -83,7 +83,7 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
 #[inline(never)]
 pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
     let memory = cx.launch.memory;
-    for k in (0..LANES).filter(|&k| cx.on(k)) {
+    for k in (0..LANES).filter(|&k| cx.is_active(k)) {
         let address = a.0[k];
         if !cx.cached.holds(address, address, 1) && memory.extent(address).is_none() {
             a.0[k] = memory.constant(address as u32).unwrap_or(address);
@@ -102,7 +102,7 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     let mut mismatch = 0;
     for k in 0..LANES {
         let apart = a.0[k] ^ start.wrapping_add((k as u64) << shift);
-        mismatch |= if cx.on(k) { apart } else { 0 };
+        mismatch |= if cx.is_active(k) { apart } else { 0 };
     }
     if mismatch == 0 && a.0[last] >= a.0[first] {
         return Survey { lo: a.0[first], hi: a.0[last], low_bits: a.0[first], contiguous: true };
@@ -110,7 +110,7 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     let (mut lo, mut hi, mut low_bits) = (u64::MAX, 0, 0);
     for k in 0..LANES {
         // Inactive lanes repeat the first one, which changes nothing.
-        let x = if cx.on(k) { a.0[k] } else { a.0[first] };
+        let x = if cx.is_active(k) { a.0[k] } else { a.0[first] };
         lo = if x < lo { x } else { lo };
         hi = if x > hi { x } else { hi };
         low_bits |= x;
@@ -276,7 +276,7 @@ fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: Stri
     stopped
 }
 
-/// Preparations of an access: commit order between blocks, polling.
+/// Prepares an access: commit order between blocks, polling.
 #[inline(always)]
 pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     if i.has(Access::ORDERED) {

@@ -24,7 +24,7 @@ pub fn short_nan(x: f64) -> f32 {
     f32::from_bits((bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x003f_ffff)
 }
 
-/// Subnormals become zero of their sign.
+/// Replaces a subnormal number by the zero of its sign.
 #[inline(always)]
 pub fn ftz(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -55,13 +55,13 @@ pub fn sat64(x: f64) -> f64 {
     }
 }
 
-/// Minimum that prefers numbers to NaN and −0 to +0.
+/// Returns the minimum, which prefers numbers to NaN and −0 to +0.
 #[inline(always)]
 pub fn min32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { canon(a) } else { b }
 }
 
-/// Maximum that prefers numbers to NaN and +0 to −0.
+/// Returns the maximum, which prefers numbers to NaN and +0 to −0.
 #[inline(always)]
 pub fn max32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { canon(a) } else { b }
@@ -143,7 +143,7 @@ fn step_out(x: f32, negative: bool) -> f32 {
     f32::from_bits(x.to_bits() + 1)
 }
 
-/// Zero results of sums of opposite signs are −0 when rounding down.
+/// Gives a zero its sign: zero results of sums of opposite signs are −0 when rounding down.
 #[inline(always)]
 fn zero_sign(result: f32, sum: f64, exact_zero: bool, both_negative: bool, direction: Direction) -> f32 {
     if exact_zero && sum == 0.0 && !both_negative && direction == Direction::Down { -0.0 } else { result }
@@ -157,7 +157,7 @@ pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
     zero_sign(narrow(sum, direction), sum, cancels, false, direction)
 }
 
-/// `a × b`, rounded in a direction; the product of two singles is exact in a double.
+/// Returns `a × b`, rounded in a direction; the product of two singles is exact in a double.
 pub fn mul_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(f64::from(a) * f64::from(b), direction)
 }
@@ -170,12 +170,12 @@ pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     zero_sign(narrow(sum, direction), sum, cancels, false, direction)
 }
 
-/// `a × b + c` of narrow floats, as a double that rounds to them correctly.
+/// Returns `a × b + c` of narrow floats, as a double that rounds to them correctly.
 pub fn fma_odd(a: f32, b: f32, c: f32) -> f64 {
     exact_sum(f64::from(a) * f64::from(b), f64::from(c))
 }
 
-/// `a ÷ b`, rounded in a direction: the sign of the remainder says on which side the quotient was rounded.
+/// Returns `a ÷ b`, rounded in a direction: the sign of the remainder says on which side the quotient was rounded.
 pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let q = x / y;

@@ -12,7 +12,7 @@ pub const SUB: u32 = 1;
 pub const MAD_LOW: u32 = 2;
 pub const MAD_HIGH: u32 = 3;
 
-/// `a op b (op c) ± carry` in double width; returns the value and the carry.
+/// Returns `a op b (op c) ± carry` in double width; returns the value and the carry.
 #[inline(always)]
 fn chain(operation: u32, flags: Carry, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128, bool) {
     let ones = (1_u128 << width) - 1;
@@ -74,7 +74,7 @@ pub const PRED_OR: u32 = 1;
 pub const PRED_XOR: u32 = 2;
 pub const PRED_NOT: u32 = 3;
 
-/// Slot 0 takes the logic of slots 1 and 2.
+/// Executes the logic of predicates: slot 0 takes that of slots 1 and 2.
 pub unsafe fn predicates(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: all three are predicates; the loader says where a branch is next.
     unsafe {

@@ -38,7 +38,7 @@ pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> O
     }
     let mut differ = 0;
     for k in 0..LANES {
-        differ |= if cx.on(k) { masks.0[k] ^ first } else { 0 };
+        differ |= if cx.is_active(k) { masks.0[k] ^ first } else { 0 };
     }
     if differ == 0 { None } else { Some(each_group(cx, i, &masks, part)) }
 }

@@ -59,7 +59,7 @@ pub enum Commits {
     All,
     /// None: the block waits before its next one.
     None,
-    /// This number, then the block waits.
+    /// The block runs so many visible effects and then waits.
     UpTo(u32),
 }
 
@@ -160,8 +160,8 @@ impl Context<'_> {
         unsafe { *self.at::<Row<T>>(slot) }
     }
 
-    /// Lane 0 of a source row, read so that the compiler does not know that it is a lane of the row. If it did, it
-    /// would treat the other 31 lanes piece by piece instead of as vectors.
+    /// Returns lane 0 of a source row, read so that the compiler does not know that it is a lane of the row. If it did,
+    /// it would treat the other 31 lanes piece by piece instead of as vectors.
     ///
     /// # Safety
     /// The slot holds a row of `T`s' width.
@@ -225,7 +225,7 @@ impl Context<'_> {
 
     /// Whether a lane is active.
     #[inline(always)]
-    pub const fn on(&self, lane: usize) -> bool {
+    pub const fn is_active(&self, lane: usize) -> bool {
         self.mask & (1 << lane) != 0
     }
 
@@ -374,7 +374,7 @@ impl Context<'_> {
         rank_of(self.block_index, self.launch.cluster)
     }
 
-    /// Lanes that have not exited.
+    /// Returns the lanes that have not exited.
     pub const fn alive(&self) -> u32 {
         self.warp.existing & !self.warp.exited
     }

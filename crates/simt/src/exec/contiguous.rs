@@ -92,14 +92,14 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     let start = lowest.wrapping_sub(u64::from(cx.mask.trailing_zeros() & 31) * bytes);
     for k in 0..LANES {
         let beside = start.wrapping_add(k as u64 * bytes);
-        mismatch |= if cx.on(k) { a.0[k] ^ beside } else { 0 };
+        mismatch |= if cx.is_active(k) { a.0[k] ^ beside } else { 0 };
         let at = a.0[k].wrapping_add(offset);
         let sector = (at >> 5).wrapping_sub(anchor);
         let outside = at.wrapping_sub(known.start) > room;
         let unaligned = at & (bytes - 1);
-        bad |= if cx.on(k) { unaligned | u64::from(outside) } else { 0 };
-        far |= if cx.on(k) { sector >> 6 } else { 0 };
-        seen |= if cx.on(k) { 1 << (sector & 63) } else { 0 };
+        bad |= if cx.is_active(k) { unaligned | u64::from(outside) } else { 0 };
+        far |= if cx.is_active(k) { sector >> 6 } else { 0 };
+        seen |= if cx.is_active(k) { 1 << (sector & 63) } else { 0 };
     }
     if bad | far != 0 {
         return None;
@@ -143,7 +143,7 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     let a: Row<u64> = unsafe { cx.row(slot) };
     let mut mismatch = 0;
     for k in 0..LANES {
-        mismatch |= if cx.on(k) { a.0[k] ^ start.wrapping_add(k as u64 * 4) } else { 0 };
+        mismatch |= if cx.is_active(k) { a.0[k] ^ start.wrapping_add(k as u64 * 4) } else { 0 };
     }
     let (origin, at) = (start.wrapping_add(i.imm as u64), lowest.wrapping_add(i.imm as u64));
     let last = highest.wrapping_add(i.imm as u64);

@@ -12,8 +12,8 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Slot 0 is the shared address, slot 1 the global one, slot 2 the number of bytes to read if there may be fewer,
-/// followed by zeros; `imm` has the offsets, the upper half of `aux` the size.
+/// Starts a copy: slot 0 is the shared address, slot 1 the global one, slot 2 the number of bytes to read if there may
+/// be fewer, followed by zeros; `imm` has the offsets, the upper half of `aux` the size.
 pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let bytes = i.aux >> 16;
     let to_form = Ins {

@@ -10,7 +10,7 @@ use crate::program::row::{LANES, Row};
 pub enum Elements {
     /// The elements of all 32 lanes are contiguous from here on.
     All(*mut u8),
-    /// As `All`, but only those of the active lanes are valid.
+    /// The pointers of all lanes, of which those of the active lanes alone are valid.
     Active(*mut u8),
     /// All active lanes access this element.
     Same(*mut u8),

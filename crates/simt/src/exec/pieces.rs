@@ -43,7 +43,8 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u
         });
     }
     let words = Row(a.0.map(|at| at.wrapping_add(offset) >> 2));
-    let together = (0..LANES).fold(0, |apart, k| apart | if cx.on(k) { words.0[k] ^ words.0[first] } else { 0 }) == 0;
+    let together =
+        (0..LANES).fold(0, |apart, k| apart | if cx.is_active(k) { words.0[k] ^ words.0[first] } else { 0 }) == 0;
     if together && !store {
         // One lane represents all.
         let mask = u32::MAX >> (32 - bytes / 4) << (words.0[first] % 32);

@@ -88,7 +88,7 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     stopped
 }
 
-/// The block acquires the accesses of the others of its cluster.
+/// Lets the block acquire the accesses of the others of its cluster.
 pub fn acquire(cx: &mut Context<'_>) {
     if cx.launch.sanitize && !cx.peers.is_empty() {
         cx.shadow.acquire_from_cluster(&cx.launch.shadow);

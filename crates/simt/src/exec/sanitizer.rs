@@ -354,7 +354,7 @@ pub fn fence_bulk(cx: &mut Context<'_>) {
     }
 }
 
-/// A fence; `device` says that its scope is the device.
+/// Executes a fence; `device` says that its scope is the device.
 pub fn fence(cx: &mut Context<'_>, device: bool) {
     cx.shadow.barrier();
     if !cx.peers.is_empty() && cx.launch.sanitize {

@@ -56,7 +56,9 @@ unsafe fn body(
         _ => sources(&b, &c, |_, _, named, end| (named, named <= end)),
     };
     if cx.mask != u32::MAX {
-        let absent = (0..LANES).filter(|&k| cx.on(k) && !cx.on(from.0[k] as usize & 31)).fold(0, |m, k| m | 1 << k);
+        let absent = (0..LANES)
+            .filter(|&k| cx.is_active(k) && !cx.is_active(from.0[k] as usize & 31))
+            .fold(0, |m, k| m | 1 << k);
         if absent != 0 && cx.launch.sanitize && cx.launch.shadow.ignored().reports_class(Class::Shuffle) {
             let message = format!("a shuffle reads from a lane that is not active (mask {mask:#010x})");
             return cx.trap(i, TrapKind::Shuffle, absent, message);

@@ -38,7 +38,7 @@ impl HostIsa {
     }
 }
 
-/// Bit `k` of the result is lane `k`'s.
+/// Packs flags: bit `k` of the result is lane `k`'s.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -49,7 +49,7 @@ pub fn bits_avx512(flags: &Flags) -> u32 {
     u32::from(_mm512_movepi32_mask(low)) | u32::from(_mm512_movepi32_mask(high)) << 16
 }
 
-/// Bit `k` of the result is lane `k`'s.
+/// Packs flags: bit `k` of the result is lane `k`'s.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -64,7 +64,7 @@ pub fn bits_avx2(flags: &Flags) -> u32 {
     bits
 }
 
-/// Bit `k` of the result is lane `k`'s.
+/// Packs flags: bit `k` of the result is lane `k`'s.
 #[inline(always)]
 pub fn bits_base(flags: &Flags) -> u32 {
     let mut bits = 0;
@@ -74,7 +74,7 @@ pub fn bits_base(flags: &Flags) -> u32 {
     bits
 }
 
-/// Lane `k` of the result is lane `from[k]` of `a`.
+/// Permutes lanes: lane `k` of the result is lane `from[k]` of `a`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -92,8 +92,8 @@ pub fn permute_avx512(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
     out
 }
 
-/// Element `v` of each of 32 contiguous vectors of `N` elements from `from` on; `N` is 2 or 4, an element has four
-/// bytes.
+/// Reads element `v` of each of 32 contiguous vectors of `N` elements from `from` on; `N` is 2 or 4, an element has
+/// four bytes.
 ///
 /// # Safety
 /// The vectors can be read.
@@ -125,7 +125,8 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
         14 * n,
         15 * n,
     );
-    // From two adjacent registers; they have eight four-element vectors, so that the upper half is not used.
+    // The values come from two adjacent registers; they have eight four-element vectors, so that the upper half is not
+    // used.
     let places = _mm512_add_epi32(steps, _mm512_set1_epi32(v as i32));
     let mut row = Row([M::default(); LANES]);
     for half in 0..2 {
@@ -162,7 +163,7 @@ pub unsafe fn put_avx512<M: Lane>(to: *mut u8, elements: &Row<M>, mask: u32) {
     }
 }
 
-/// Lane `k` of the result is lane `from[k]` of `a`.
+/// Permutes lanes: lane `k` of the result is lane `from[k]` of `a`.
 #[inline(always)]
 pub fn permute_base(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
     let mut out = Row([0; LANES]);

@@ -181,7 +181,7 @@ pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     uncount(cx);
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);
     for k in 0..LANES {
-        if cx.on(k) {
+        if cx.is_active(k) {
             // SAFETY: slot 0 is a 64-bit frame row.
             unsafe { cx.set_lane(i.o[0], k, address) };
         }

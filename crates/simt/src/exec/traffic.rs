@@ -78,7 +78,7 @@ fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
     conflicts_of(cx.mask, a, bytes)
 }
 
-/// Bank conflicts for any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.
+/// Counts bank conflicts for any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.
 #[inline(never)]
 pub fn conflicts_of(mask: u32, a: &Row<u64>, bytes: u64) -> u64 {
     let words = (bytes / 4).max(1) as usize;

@@ -153,7 +153,7 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 enum Way {
     /// The copy is from global to shared memory; an mbarrier object counts its bytes.
     In,
-    /// Within the shared memory of a cluster; an mbarrier object counts its bytes.
+    /// The copy is within the shared memory of a cluster; an mbarrier object counts its bytes.
     Across,
     /// The copy is from shared to global memory, in a bulk group.
     Out,

@@ -55,7 +55,7 @@ fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
     }
 }
 
-/// As [`unsigned`] for signed numbers, rounded toward zero; 2³¹ is not a positive number here.
+/// Divides as [`unsigned`] does, for signed numbers, rounded toward zero; 2³¹ is not a positive number here.
 #[inline(always)]
 fn signed(x: i32, y: i32, shift: u32) -> i32 {
     match shift {

@@ -75,16 +75,16 @@ pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) ->
         };
     }
     // The canonical NaN is all ones without the sign bit.
-    fn with(x: u32, sign: u32) -> u32 {
+    fn keep_nan(x: u32, sign: u32) -> u32 {
         if x == 0x7fff { x } else { sign }
     }
     Ok(match (ty, flush, negates) {
         (F16 | F16x2, false, false) => each!(|x| canon_f16(x) & 0x7fff),
         (F16 | F16x2, true, false) => each!(|x| flush_f16(canon_f16(x)) & 0x7fff),
-        (F16 | F16x2, false, true) => each!(|x| with(canon_f16(x), canon_f16(x) ^ 0x8000)),
-        (F16 | F16x2, true, true) => each!(|x| with(canon_f16(x), flush_f16(canon_f16(x)) ^ 0x8000)),
+        (F16 | F16x2, false, true) => each!(|x| keep_nan(canon_f16(x), canon_f16(x) ^ 0x8000)),
+        (F16 | F16x2, true, true) => each!(|x| keep_nan(canon_f16(x), flush_f16(canon_f16(x)) ^ 0x8000)),
         (Bf16 | Bf16x2, false, false) => each!(|x| canon_bf16(x) & 0x7fff),
-        (Bf16 | Bf16x2, false, true) => each!(|x| with(canon_bf16(x), canon_bf16(x) ^ 0x8000)),
+        (Bf16 | Bf16x2, false, true) => each!(|x| keep_nan(canon_bf16(x), canon_bf16(x) ^ 0x8000)),
         (ty, ..) => return no_type(ty),
     })
 }
@@ -146,7 +146,7 @@ fn unit(x: f64) -> f64 {
     if x > 0.0 { x.min(1.0) } else { 0.0 }
 }
 
-/// Negative results become zero; NaN is kept.
+/// Replaces a negative result by zero; NaN is kept.
 #[inline(always)]
 fn relu(x: f64) -> f64 {
     if x <= 0.0 { 0.0 } else { x }
@@ -213,7 +213,7 @@ pub fn minmax(b: &Builder<'_, '_>, ty: ScalarType, largest: bool, how: Extreme) 
     Ok(if largest { pick!(max32) } else { pick!(min32) })
 }
 
-/// NaN where a source is NaN, otherwise `picked`.
+/// Returns NaN where a source is NaN, otherwise `picked`.
 #[inline(always)]
 pub fn or_nan(x: f32, y: f32, picked: f32) -> f32 {
     if x.is_nan() || y.is_nan() { f32::NAN } else { picked }

@@ -106,7 +106,8 @@ pub fn short(x: f64, mode: u32) -> u32 {
     bits
 }
 
-/// As [`short`] for a value converted from a double; NaN keeps its sign and the part of its payload that fits.
+/// Converts as [`short`] does, for a value converted from a double; NaN keeps its sign and the part of its payload that
+/// fits.
 fn short_of_double(x: f64, mode: u32) -> u32 {
     if !x.is_nan() || mode & (SATURATE | RELU) != 0 {
         return short(x, mode);
@@ -211,7 +212,7 @@ pub fn pair<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from:
     pack(b, f, (to, 16), from, mode(format, how)?)
 }
 
-/// One half or bfloat16 from a float; the handler reads a mode if the second part is true.
+/// Returns one half or bfloat16 from a float; the handler reads a mode if the second part is true.
 pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
     // Plain rounding to nearest is the common case and has its own handlers.
     let plain = how.round == "rn" && !how.saturate && how.short == 0;

@@ -76,7 +76,7 @@ pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         };
     }
     let run = if f.ins.opcode.starts_with("vshl") {
-        // Of the result of the shift, 34 bits are kept.
+        // The shift keeps 34 bits of its result.
         with!(|x: i64, by: i64| x << by << 30 >> 30)
     } else {
         with!(|x: i64, by: i64| x >> by)
@@ -256,7 +256,7 @@ fn clamp(v: i128, signed: bool, width: u32) -> i128 {
     if signed { v.clamp(-1 << (width - 1), (1 << (width - 1)) - 1) } else { v.clamp(0, (1 << width) - 1) }
 }
 
-/// The sum is exact; it and `c` are unsigned if both sources are and nothing is negated.
+/// Adds the product and `c`. The sum is exact; it and `c` are unsigned if both sources are and nothing is negated.
 fn fused(x: u32, y: u32, c: u32, mode: u32) -> u32 {
     let x = part(x, mode, SELECT_A, mode & SIGNED_A != 0);
     let y = part(y, mode, SELECT_B, mode & SIGNED_B != 0);

@@ -88,7 +88,7 @@ impl Graph {
         (0..n).map(|node| Some(idom[node]).filter(|&d| d < n)).collect()
     }
 
-    /// Reverse post-order of the reversed graph, from the virtual exit (index `nodes.len()`).
+    /// Returns the reverse post-order of the reversed graph, from the virtual exit (index `nodes.len()`).
     fn reverse_order(&self) -> Vec<usize> {
         let n = self.nodes.len();
         let mut previous = vec![Vec::new(); n + 1];

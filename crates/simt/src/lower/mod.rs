@@ -112,7 +112,7 @@ fn assemble<'a>(
     }
 }
 
-/// Blocks per cluster along each axis; zero where the launch would have to set them.
+/// Returns the blocks per cluster along each axis; zero where the launch would have to set them.
 fn cluster(entry: &Function<'_>) -> Option<[u32; 3]> {
     let directive = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
     match directive("reqnctapercluster") {

@@ -66,8 +66,8 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
     Placed { offsets, frame: spare + 256, reads_unwritten }
 }
 
-/// First and last instruction at which each register is live, an empty range for one that never is; and whether any is
-/// live at the entry.
+/// Returns the first and last instruction at which each register is live, an empty range for one that never is; and
+/// whether any is live at the entry.
 fn intervals(body: &Body, graph: &Graph) -> (Vec<(usize, usize)>, bool) {
     let words = body.classes.len().div_ceil(64);
     let nodes = graph.nodes.len();

@@ -72,7 +72,7 @@ pub enum Flow {
 /// What an instruction does with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Only the handler knows what it does.
+    /// The operands are known to the handler alone.
     Any,
     /// Copies operand 1 to operand 0 and has no other effect.
     Copy,
@@ -134,7 +134,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Registers that an instruction reads, its guard included.
+    /// Returns the registers that an instruction reads, its guard included.
     pub fn uses(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
         let operands = inst.o.iter().enumerate().filter_map(|(k, o)| match o {
             Opnd::Reg(r) if inst.defs >> k & 1 == 0 => Some(*r),
@@ -143,7 +143,7 @@ impl Body {
         operands.chain(inst.guard.map(|g| g.0))
     }
 
-    /// Registers that an instruction writes.
+    /// Returns the registers that an instruction writes.
     pub fn defs(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
         inst.o.iter().enumerate().filter_map(|(k, o)| match o {
             Opnd::Reg(r) if inst.defs >> k & 1 == 1 => Some(*r),

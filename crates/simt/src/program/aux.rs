@@ -27,9 +27,9 @@ bitflags! {
         const NARROW = 0x100;
         /// The offset is relative to the function's locals.
         const FRAME = 0x200;
-        /// There is no row: the offset is the address.
+        /// The access has no row: the offset is the address.
         const ABSOLUTE = 0x400;
-        /// Other blocks can see the effect, or the value comes from them: the access is in commit order.
+        /// The effect is visible to other blocks, or the value comes from them: the access is in commit order.
         const ORDERED = 0x800;
         /// The program may be waiting for another thread here.
         const POLL = 0x1000;

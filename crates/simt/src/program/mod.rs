@@ -25,7 +25,7 @@ pub struct Line {
     pub ptx: u32,
 }
 
-/// `file:line` of the source, if it is known, without the folders of the machine that compiled it.
+/// Returns `file:line` of the source, if it is known, without the folders of the machine that compiled it.
 pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
     let (_, path) = files.iter().find(|(index, _)| *index == line.file && line.source > 0)?;
     Some(format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source))

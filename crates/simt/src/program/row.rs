@@ -22,8 +22,8 @@ impl<T: Copy> Row<T> {
 
 /// A type of the values of lanes.
 pub trait Lane: Copy + Default + 'static {
-    /// `new` if `flag` is all ones, `self` if it is zero. LLVM turns a choice between two rows into one between two
-    /// addresses, lane by lane; it vectorises a choice between bits.
+    /// Returns `new` if `flag` is all ones, `self` if it is zero. LLVM turns a choice between two rows into one between
+    /// two addresses, lane by lane; it vectorises a choice between bits.
     #[must_use]
     fn blend(self, new: Self, flag: i32) -> Self;
 }

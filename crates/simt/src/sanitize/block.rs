@@ -215,7 +215,7 @@ impl BlockShadow {
         found.or_else(|| self.pass(r, (mask, tag), (false, true), &value, &silent))
     }
 
-    /// One pass over the lanes of a request, which checks or records them, or both.
+    /// Passes over the lanes of a request once, and checks or records them, or both.
     fn pass(
         &mut self,
         r: &Request<'_>,
@@ -345,14 +345,14 @@ impl BlockShadow {
         }
     }
 
-    /// The block writes a word through which it may signal another block.
+    /// Records that the block writes a word through which it may signal another block.
     pub fn signal(&self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
         if grid.is_tracking() && self.in_commit_order(fair) {
             offsets.for_each(|at| grid.signal(at));
         }
     }
 
-    /// The block has ended.
+    /// Records that the block has ended.
     pub fn end(&mut self, grid: &GridShadow) {
         self.leave_copies();
         if grid.is_tracking() {

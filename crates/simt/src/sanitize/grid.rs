@@ -37,7 +37,7 @@ pub struct BlockConflict {
 }
 
 impl BlockConflict {
-    /// The later block is the faulting one.
+    /// Describes a race, in which the later block is the faulting one.
     fn new(offset: u64, a: Act, b: Act) -> Self {
         let (there, here) = if a.block < b.block { (a, b) } else { (b, a) };
         Self { offset, here, there }
@@ -152,7 +152,7 @@ impl GridShadow {
         lock(&self.signals).get(&(offset / 4)).map_or(self.blocks, |t| t + 1)
     }
 
-    /// One in 2 to this power stretches of memory is tracked by now.
+    /// Returns `n` where one in 2ⁿ stretches of memory is tracked by now.
     pub fn sparse(&self) -> u32 {
         self.sparse.load(Ordering::Relaxed)
     }
@@ -239,7 +239,7 @@ impl GridShadow {
         all.into_iter().map(|(_, conflict)| conflict).collect()
     }
 
-    /// One in this number of stretches of memory was tracked; `None` if all were.
+    /// Returns `n` where one in `n` stretches of memory was tracked; `None` if all were.
     pub fn sampled(&self) -> Option<u64> {
         let sparse = self.sparse() + self.shards.iter().map(|s| lock(s).sparse).max().unwrap_or(0);
         (sparse > 0).then_some(1 << sparse)

@@ -137,7 +137,7 @@ impl Line {
         (compact.epoch, compact.full) = (epoch, true);
     }
 
-    /// Bytes of plain loads, plain stores and atomics since an epoch began, as far as known.
+    /// Returns the bytes of plain loads, plain stores and atomics since an epoch began, as far as known.
     pub fn since(&self, epoch: u32) -> (u128, u128, u128) {
         let compact = &self.compact;
         let compacted = compact.epoch >= epoch && !compact.full;
@@ -154,7 +154,7 @@ impl Line {
         )
     }
 
-    /// Bytes of plain loads and stores since the line was begun.
+    /// Returns the bytes of plain loads and stores since the line was begun.
     pub fn touched(&self) -> (u128, u128) {
         (self.loaded | bytes_of(self.compact.loads.ever), self.stored | bytes_of(self.compact.stores.ever))
     }

@@ -77,7 +77,7 @@ impl Entry {
         self.last.as_deref().unwrap_or(&self.first)
     }
 
-    /// Two accesses that conflict and are not ordered, if the entries have any, and the byte of the line.
+    /// Returns two accesses that conflict and are not ordered, if the entries have any, and the byte of the line.
     pub fn conflict(&self, other: &Self) -> Option<(usize, Act, Act)> {
         let both = self.bytes & other.bytes;
         if both == 0 || (self.op == other.op && self.op != Op::Store) {

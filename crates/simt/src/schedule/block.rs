@@ -425,7 +425,7 @@ impl Block {
     }
 }
 
-/// The dispatch loop: runs from `pc` until a handler stops the path.
+/// Runs from `pc` until a handler stops the path: the dispatch loop.
 fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
     while !pc.is_null() {
         // SAFETY: `pc` points into the code of a loaded function; the loader matched handlers and operands.

@@ -34,7 +34,7 @@ fn kernel(variables: &str, body: &str) -> String {
 #[track_caller]
 fn left(ptx: &str) -> Vec<i32> {
     let [with, without] = [true, false].map(|sanitize| {
-        let mut bench = Bench::with(ptx, Options { sanitize, ..Options::default() });
+        let mut bench = Bench::load(ptx, Options { sanitize, ..Options::default() });
         let out = bench.buffer(&[-1; 32]);
         bench.launch("test", [1, 1, 1], [32, 1, 1], &[Arg::Address(out)]).unwrap();
         bench.ints(out, 32)

@@ -18,10 +18,10 @@ pub enum Arg {
 
 impl Bench {
     pub fn new(ptx: &str) -> Self {
-        Self::with(ptx, Options::default())
+        Self::load(ptx, Options::default())
     }
 
-    pub fn with(ptx: &str, options: Options) -> Self {
+    pub fn load(ptx: &str, options: Options) -> Self {
         let mut machine = Machine::new(profiles().remove(0), options).unwrap();
         let module = machine.load(ptx).unwrap();
         Self { machine, module }

@@ -38,7 +38,7 @@ fn agrees(body: &str, block: impl Fn(i32, &mut i32) -> i32) {
     for sanitize in [true, false] {
         let mut benches = [1, THREADS].map(|threads| {
             let options = Options { sanitize, threads: Some(threads), ..Options::default() };
-            let mut bench = Bench::with(&kernel(body), options);
+            let mut bench = Bench::load(&kernel(body), options);
             let buffers = (bench.buffer(&[0]), bench.buffer(&[-1; BLOCKS as usize]));
             (bench, buffers)
         });

@@ -43,7 +43,7 @@ L:	st.global.u32 [%d1], %r5;
 ";
 
 fn bench() -> Bench {
-    Bench::with(PTX, Options { threads: Some(1), ..Options::default() })
+    Bench::load(PTX, Options { threads: Some(1), ..Options::default() })
 }
 
 #[test]

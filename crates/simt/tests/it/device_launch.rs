@@ -129,7 +129,7 @@ fn results_and_counts_are_the_same_for_any_number_of_host_threads() {
     spread(&mut expected, 3, 2, &mut launches);
     let mut counters = None;
     for threads in [1, 2, 4] {
-        let mut b = Bench::with(KERNELS, Options { threads: Some(threads), ..Options::default() });
+        let mut b = Bench::load(KERNELS, Options { threads: Some(threads), ..Options::default() });
         let sum = b.buffer(&[0]);
         let report = b.launch("spread", [3, 1, 1], [4, 1, 1], &[Arg::Address(sum), Arg::Int(2)]).unwrap();
         assert_eq!(f32::from_bits(b.ints(sum, 1)[0] as u32).to_bits(), expected.to_bits(), "{threads} threads");

@@ -29,7 +29,7 @@ fn kernel(directives: &str, body: &str) -> String {
 /// Launches blocks of so many threads with the sanitizer and without it; what each does and leaves.
 fn launched(ptx: &str, blocks: u32, threads: u32, n: i32) -> [(Result<LaunchReport, LaunchError>, Vec<i32>); 2] {
     [true, false].map(|sanitize| {
-        let mut bench = Bench::with(ptx, Options { sanitize, watchdog: 1_000_000, ..Options::default() });
+        let mut bench = Bench::load(ptx, Options { sanitize, watchdog: 1_000_000, ..Options::default() });
         let out = bench.buffer(&[-1; 64]);
         let done = bench.launch("test", [blocks, 1, 1], [threads, 1, 1], &[Arg::Address(out), Arg::Int(n)]);
         (done, bench.ints(out, 64))

@@ -15,7 +15,7 @@ fn caught(kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> 
 }
 
 fn caught_with(options: Options, kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
-    let mut b = Bench::with(FAULTS, options);
+    let mut b = Bench::load(FAULTS, options);
     let args = args(&mut b);
     match b.launch(kernel, [1, 1, 1], [threads, 1, 1], &args) {
         Err(LaunchError::Trap(trap)) => *trap,
@@ -180,7 +180,7 @@ $L_end:
 "#;
 
 fn spins(options: Options, deadline: Option<Duration>) -> Trap {
-    let mut bench = Bench::with(SPINS, options);
+    let mut bench = Bench::load(SPINS, options);
     bench.machine.set_deadline(deadline);
     match bench.launch("spins", [3, 1, 1], [128, 1, 1], &[]) {
         Err(LaunchError::Trap(trap)) => *trap,
@@ -230,7 +230,7 @@ $L_poll:
 #[test]
 fn blocks_that_wait_for_each_other_for_ever_are_ended_too() {
     for (watchdog, deadline) in [(100_000, None), (u64::MAX, Some(Duration::from_millis(100)))] {
-        let mut bench = Bench::with(POLLS, Options { watchdog, ..Options::default() });
+        let mut bench = Bench::load(POLLS, Options { watchdog, ..Options::default() });
         bench.machine.set_deadline(deadline);
         let flag = Arg::Address(bench.buffer(&[0]));
         let Err(LaunchError::Trap(trap)) = bench.launch("polls", [200, 1, 1], [32, 1, 1], &[flag]) else { panic!() };

@@ -109,7 +109,7 @@ fn float_atomics_happen_in_the_order_of_blocks_on_any_number_of_threads() {
         expected += 3.0;
     }
     for threads in [1, 2, 4] {
-        let mut b = Bench::with(FEATURES, Options { threads: Some(threads), ..Options::default() });
+        let mut b = Bench::load(FEATURES, Options { threads: Some(threads), ..Options::default() });
         let sum = b.buffer(&[0]);
         b.launch("float_sum", [200, 1, 1], [32, 1, 1], &[Arg::Address(sum)]).unwrap();
         assert_eq!(f32::from_bits(b.ints(sum, 1)[0] as u32).to_bits(), expected.to_bits(), "{threads} threads");
@@ -118,7 +118,7 @@ fn float_atomics_happen_in_the_order_of_blocks_on_any_number_of_threads() {
 
 #[test]
 fn tickets_are_drawn_in_the_order_of_blocks() {
-    let mut b = Bench::with(FEATURES, Options { threads: Some(4), ..Options::default() });
+    let mut b = Bench::load(FEATURES, Options { threads: Some(4), ..Options::default() });
     let (next, out) = (b.buffer(&[0]), b.buffer(&[-1; 300]));
     b.launch("tickets", [300, 1, 1], [64, 1, 1], &[Arg::Address(next), Arg::Address(out)]).unwrap();
     assert_eq!(b.ints(out, 300), (0..300).collect::<Vec<_>>());
@@ -126,7 +126,7 @@ fn tickets_are_drawn_in_the_order_of_blocks() {
 
 #[test]
 fn the_last_block_sees_what_all_others_left() {
-    let mut b = Bench::with(FEATURES, Options { threads: Some(4), ..Options::default() });
+    let mut b = Bench::load(FEATURES, Options { threads: Some(4), ..Options::default() });
     let values: Vec<i32> = (0..64 * 50).map(|i| i % 97).collect();
     let (data, partial) = (b.buffer(&values), b.buffer(&[0; 50]));
     let (done, sum) = (b.buffer(&[0]), b.buffer(&[0]));

@@ -9,7 +9,7 @@ const N: usize = 16384;
 
 /// Runs one kernel on 16384 ints; gives its counts and the sum of what it left.
 fn reduce(kernel: &str, per_block: usize, options: Options) -> (Counters, i64) {
-    let mut bench = Bench::with(LADDER, options);
+    let mut bench = Bench::load(LADDER, options);
     let values: Vec<i32> = (0..N as i32).map(|i| i % 251).collect();
     let blocks = N / per_block;
     let (data, sums) = (bench.buffer(&values), bench.buffer(&vec![0; blocks]));

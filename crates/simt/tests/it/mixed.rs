@@ -96,7 +96,7 @@ fn mixtures(end: usize) -> Vec<[usize; 32]> {
 
 /// Returns what the launch ends in, with and without the sanitizer, and the words of `out`.
 fn run(ptx: &str, kinds: &[usize; 32], sanitize: bool) -> (Result<LaunchReport, LaunchError>, Vec<i32>) {
-    let mut bench = Bench::with(ptx, Options { sanitize, ..Options::default() });
+    let mut bench = Bench::load(ptx, Options { sanitize, ..Options::default() });
     let words = |place: i32| (0..32).map(|k| 100 * place + k).collect::<Vec<_>>();
     let buffers = [words(0), words(1), kinds.map(|k| k as i32).to_vec(), vec![-1; 32]];
     let addresses = buffers.map(|values| bench.buffer(&values));

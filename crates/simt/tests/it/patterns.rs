@@ -77,7 +77,7 @@ const LANES: [u32; 6] = [u32::MAX, 0xaaaa_aaaa, 0xffff_0000, 0x0000_1fff, 0x8000
 
 /// Returns a machine, and a buffer whose words are all written but one.
 fn machine(load: &str, hole: u32, sanitize: bool) -> (Bench, u64) {
-    let mut bench = Bench::with(&KERNELS.replace("LOAD", load), Options { sanitize, ..Options::default() });
+    let mut bench = Bench::load(&KERNELS.replace("LOAD", load), Options { sanitize, ..Options::default() });
     let data = bench.machine.alloc(u64::from(WORDS) * 4).unwrap();
     let words: Vec<u8> = (0..WORDS).flat_map(u32::to_le_bytes).collect();
     let at = hole as usize * 4;

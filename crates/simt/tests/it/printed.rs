@@ -59,7 +59,7 @@ $L_end:
 /// Returns what a launch of ten blocks has printed when block n traps.
 fn printed(n: i32, waits: bool, cooperative: bool, workers: usize) -> String {
     let options = Options { threads: Some(workers), watchdog: 10_000_000, ..Options::default() };
-    let mut bench = Bench::with(PRINTS, options);
+    let mut bench = Bench::load(PRINTS, options);
     let word = bench.buffer(&[0]);
     let args = [Arg::Address(word), Arg::Int(n), Arg::Int(i32::from(waits))];
     match bench.launch_with("prints", ([10, 1, 1], [1, 1, 1], 0, cooperative), &args) {
@@ -85,7 +85,7 @@ fn a_grid_keeps_the_first_mebibyte_however_many_blocks_print() {
     (0..BLOCKS).for_each(|block| writeln!(whole, "block {block}").unwrap());
     assert!(whole.len() > 1 << 20);
     for workers in [1, 4] {
-        let mut bench = Bench::with(PRINTS, Options { threads: Some(workers), ..Options::default() });
+        let mut bench = Bench::load(PRINTS, Options { threads: Some(workers), ..Options::default() });
         let args = [Arg::Address(bench.buffer(&[0])), Arg::Int(-1), Arg::Int(0)];
         let printed = bench.launch("prints", [BLOCKS, 1, 1], [1, 1, 1], &args).unwrap().printed;
         assert!(printed == whole[..1 << 20], "{} bytes", printed.len());
@@ -117,7 +117,7 @@ fn processor_time() -> Duration {
 #[test]
 fn a_deadline_holds_though_every_instruction_takes_long() {
     let options = Options { watchdog: u64::MAX, threads: Some(1), ..Options::default() };
-    let mut bench = Bench::with(&prints_for_ever(), options);
+    let mut bench = Bench::load(&prints_for_ever(), options);
     let allowed = Duration::from_millis(100);
     let begun = processor_time();
     bench.machine.set_deadline(Some(allowed));

@@ -18,7 +18,7 @@ fn kernel(body: &str) -> String {
 }
 
 fn run(body: &str, sanitize: bool) -> (Vec<i32>, Counters) {
-    let mut bench = Bench::with(&kernel(body), Options { sanitize, ..Options::default() });
+    let mut bench = Bench::load(&kernel(body), Options { sanitize, ..Options::default() });
     let out = bench.buffer(&[-1; 32 * WARPS]);
     let report = bench.launch("test", [1, 1, 1], [32 * WARPS as u32, 1, 1], &[Arg::Address(out)]).unwrap();
     (bench.ints(out, 32 * WARPS), report.counters)
@@ -76,7 +76,7 @@ fn votes_at_a_barrier_are_those_of_the_round() {
 fn warps_that_wait_at_two_barriers_never_go_on() {
     let body = "bar.sync 0; setp.lt.u32 %p1, %w, 3; @%p1 bra A; bar.sync 1; bra E;\nA: bar.sync 2;\nE:";
     let reports = [true, false].map(|sanitize| {
-        let mut bench = Bench::with(&kernel(body), Options { sanitize, ..Options::default() });
+        let mut bench = Bench::load(&kernel(body), Options { sanitize, ..Options::default() });
         let out = bench.buffer(&[0; 32 * WARPS]);
         let (kind, text) = trap(bench.launch("test", [1, 1, 1], [32 * WARPS as u32, 1, 1], &[Arg::Address(out)]));
         assert_eq!(kind, TrapKind::Deadlock, "{text}");

@@ -18,7 +18,7 @@ fn run(shape: Shape, args: Args<'_>) -> Result<LaunchReport, LaunchError> {
     let Shape(kernel, blocks, threads, cooperative) = shape;
     let outcome = |workers: usize| {
         let options = Options { watchdog: 5_000_000, threads: Some(workers), ..Options::default() };
-        let mut bench = Bench::with(KERNELS, options);
+        let mut bench = Bench::load(KERNELS, options);
         let args = args(&mut bench);
         bench.launch_with(kernel, ([blocks, 1, 1], [threads, 1, 1], 0, cooperative), &args)
     };
@@ -271,7 +271,7 @@ fn left(
 ) -> (Vec<String>, Vec<Vec<i32>>) {
     let outcome = |workers| {
         let mut b =
-            Bench::with(KERNELS, Options { threads: Some(workers), watchdog: 50_000_000, ..Options::default() });
+            Bench::load(KERNELS, Options { threads: Some(workers), watchdog: 50_000_000, ..Options::default() });
         let buffers: Vec<u64> =
             counts.iter().map(|&n| b.buffer(&(0..n as i32).map(|i| i % 7).collect::<Vec<_>>())).collect();
         for &at in &buffers[1..] {
@@ -367,7 +367,7 @@ fn a_class_that_is_ignored_is_not_reported_and_the_others_are() {
     for (class, Shape(kernel, blocks, threads, cooperative), args) in cases {
         let launch = |ignored: Vec<FindingClass>| {
             let options = Options { ignored: Ignored::from_classes(ignored), threads: Some(1), ..Options::default() };
-            let mut bench = Bench::with(KERNELS, options);
+            let mut bench = Bench::load(KERNELS, options);
             let args = args(&mut bench);
             bench.launch_with(kernel, ([blocks, 1, 1], [threads, 1, 1], 0, cooperative), &args)
         };

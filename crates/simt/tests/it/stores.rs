@@ -35,7 +35,7 @@ fn kernel(body: &str) -> String {
 fn run(body: &str, blocks: u32, threads: u32) -> Result<LaunchReport, LaunchError> {
     let ptx = kernel(body);
     let outcome = |workers: usize| {
-        let mut bench = Bench::with(&ptx, Options { threads: Some(workers), ..Options::default() });
+        let mut bench = Bench::load(&ptx, Options { threads: Some(workers), ..Options::default() });
         let out = Arg::Address(bench.buffer(&[0; 512]));
         bench.launch("test", [blocks, 1, 1], [threads, 1, 1], &[out])
     };
@@ -155,7 +155,7 @@ fn lanes_that_store_equal_values_or_apart_or_by_atomics_are_not() {
         assert_eq!(notes(body, 1, 32), [""; 0], "{body}");
     }
     let quiet = Options { sanitize: false, ..Options::default() };
-    let mut bench = Bench::with(&kernel("st.global.u32 [%rd1], %r1;"), quiet);
+    let mut bench = Bench::load(&kernel("st.global.u32 [%rd1], %r1;"), quiet);
     let out = bench.buffer(&[0]);
     assert_eq!(bench.launch("test", [1, 1, 1], [32, 1, 1], &[Arg::Address(out)]).unwrap().notes, [""; 0]);
     // The last lane's, as documented.

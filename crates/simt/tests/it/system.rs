@@ -34,7 +34,7 @@ fn out(b: &mut Bench, count: usize) -> Vec<Arg> {
 #[test]
 fn clocks_move_with_the_instructions_and_the_same_way_every_time() {
     let moved = |steps: i32, threads: usize| {
-        let mut b = Bench::with(KERNELS, Options { threads: Some(threads), ..Options::default() });
+        let mut b = Bench::load(KERNELS, Options { threads: Some(threads), ..Options::default() });
         let (out, data) = (b.buffer(&[0; 6]), b.buffer(&[0; 32]));
         let args = [Arg::Address(out), Arg::Address(data), Arg::Int(steps)];
         let report = b.launch("clocks", ONE, [32, 1, 1], &args).unwrap();
@@ -76,7 +76,7 @@ fn what_is_printed_is_what_c_prints() {
 #[test]
 fn the_heap_ends_in_null_and_what_is_given_back_is_there_again() {
     // Room for 20 pieces: of three threads that want eight each, the last goes away with four.
-    let mut b = Bench::with(KERNELS, Options { heap: 20 * 1024 + 512, ..Options::default() });
+    let mut b = Bench::load(KERNELS, Options { heap: 20 * 1024 + 512, ..Options::default() });
     let data = b.buffer(&[0; 3]);
     for _ in 0..2 {
         b.launch("exhausts", ONE, [3, 1, 1], &[Arg::Address(data), Arg::Int(1024)]).unwrap();

@@ -166,7 +166,7 @@ fn removed(root: &Path, except: Option<&Path>) -> Result<(), Failure> {
             std::fs::remove_file(file)
                 .map_err(|error| Failure::environment(format!("cannot remove {}: {error}", file.display())))
         }),
-        // There are none.
+        // The experiment has none.
         Err(_) => Ok(()),
     }
 }

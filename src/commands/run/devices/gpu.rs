@@ -12,7 +12,7 @@ use crate::model::{DeviceId, DeviceInfo};
 /// A GPU that takes part, or a simulator.
 #[derive(Debug, Clone)]
 pub struct Gpu {
-    /// As the user names it.
+    /// The number by which the user names the GPU.
     pub number: u32,
     pub target: Target,
     pub info: DeviceInfo,

@@ -90,7 +90,7 @@ impl Code<'_> {
         let _ = writeln!(self.text, "{label}:");
     }
 
-    /// The expression has no value where this holds.
+    /// Notes that the expression has no value where this holds.
     fn fault_if(&mut self, holds: &str) {
         self.line(&format!("@{holds} bra no_value;"));
     }
@@ -221,7 +221,7 @@ impl Code<'_> {
         }
     }
 
-    /// Part after part, until one is `ends_at`.
+    /// Evaluates part after part, until one is `ends_at`.
     fn chain(&mut self, parts: &[Node], ends_at: bool) -> Result<Operand, String> {
         let (result, end) = (self.truth(!ends_at), self.label());
         let sign = if ends_at { "" } else { "!" };

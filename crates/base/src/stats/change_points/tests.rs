@@ -65,8 +65,8 @@ fn the_series_of_otava_change_where_otava_finds_it() {
     assert_eq!(places(&logarithms(&second)), [4]);
 }
 
-/// By the published formula, without weights: distances of 1 between the parts and of 0 within give E = 2, and Q is
-/// 2 · 2 / (2 + 2) times that. The Nile's greatest Q was computed by the plain sums over all pairs.
+/// The published formula, without weights, gives the values: distances of 1 between the parts and of 0 within give E =
+/// 2, and Q is 2 · 2 / (2 + 2) times that. The Nile's greatest Q was computed by the plain sums over all pairs.
 #[test]
 fn the_divergence_is_the_published_one() {
     let candidate = |values: &[f64]| {

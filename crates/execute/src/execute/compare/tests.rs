@@ -281,7 +281,7 @@ fn held(element: ElementType, value: f64) -> (f64, f64) {
     (size.copysign(value), place)
 }
 
-/// The rule in the words of the manual, for one element.
+/// Decides by the rule in the words of the manual, for one element.
 fn rule(element: ElementType, got: f64, expected: f64, tolerance: Tolerance) -> bool {
     if expected.is_nan() || got.is_nan() {
         return expected.is_nan() && got.is_nan();

@@ -20,7 +20,7 @@ fn refused(element: ElementType, content: &FillPlan) -> String {
     fill(&plan("x", element, 4), content).unwrap_err()
 }
 
-/// As f64, which holds every element that these tests make.
+/// Converts elements to f64, which holds every element that these tests make.
 fn numbers(element: ElementType, bytes: &[u8]) -> Vec<f64> {
     let parts = bytes.chunks_exact(element.size());
     by_type!(
@@ -30,7 +30,7 @@ fn numbers(element: ElementType, bytes: &[u8]) -> Vec<f64> {
     )
 }
 
-fn of(element: ElementType, len: usize, content: &FillPlan) -> Vec<f64> {
+fn filled(element: ElementType, len: usize, content: &FillPlan) -> Vec<f64> {
     numbers(element, &made("x", element, len, content))
 }
 
@@ -140,7 +140,7 @@ fn both_bounds_of_a_uniform_integer_are_hit_and_all_between_equally_often() {
     let len = 1 << 14;
     for element in ElementType::ALL.iter().copied().filter(|e| !e.is_float()) {
         let mut count = [0u32; 6];
-        for value in of(element, len, &uniform(3, 8, 4)) {
+        for value in filled(element, len, &uniform(3, 8, 4)) {
             count[value as usize - 3] += 1;
         }
         // A binomial of mean 2731 and deviation 48: six deviations.
@@ -151,7 +151,7 @@ fn both_bounds_of_a_uniform_integer_are_hit_and_all_between_equally_often() {
 #[test]
 fn the_whole_range_of_small_types_can_be_asked_for() {
     for (element, low, high) in [(ElementType::I8, -128, 127), (ElementType::U8, 0, 255)] {
-        let mut values = of(element, 1 << 14, &uniform(low, high, 2));
+        let mut values = filled(element, 1 << 14, &uniform(low, high, 2));
         values.sort_by(f64::total_cmp);
         values.dedup();
         assert_eq!(values.len() as i64, high - low + 1, "{element}");
@@ -163,19 +163,19 @@ fn uniform_floats_never_reach_the_upper_bound() {
     for element in [ElementType::F16, ElementType::Bf16, ElementType::F32, ElementType::F64] {
         for (low, high) in [(-1.0, 1.0), (0.0, 1.0), (-2.0, -1.0), (-1.0, 0.0)] {
             // Of 2^14 draws below 1, four round to 1 as f16 and 32 as bf16.
-            let values = of(element, 1 << 14, &uniform(low, high, 6));
+            let values = filled(element, 1 << 14, &uniform(low, high, 6));
             assert!(values.iter().all(|v| (low..high).contains(v)), "{element} on [{low}, {high})");
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             // The mean of so many deviates by 0.0023 of the range, and bf16 rounds by up to 2^-9.
             assert!((mean - f64::midpoint(low, high)).abs() < 0.015 * (high - low), "{element}: {mean}");
         }
-        assert_eq!(of(element, 3, &uniform(0.5, 0.5, 6)), [0.5; 3], "{element}");
+        assert_eq!(filled(element, 3, &uniform(0.5, 0.5, 6)), [0.5; 3], "{element}");
     }
 }
 
 #[test]
 fn a_range_as_wide_as_the_type_does_not_overflow() {
-    let values = of(ElementType::F64, 1000, &uniform(-f64::MAX, f64::MAX, 1));
+    let values = filled(ElementType::F64, 1000, &uniform(-f64::MAX, f64::MAX, 1));
     assert!(values.iter().all(|v| v.is_finite()));
     assert!(values.iter().any(|v| *v < -1e307) && values.iter().any(|v| *v > 1e307));
 }
@@ -183,7 +183,7 @@ fn a_range_as_wide_as_the_type_does_not_overflow() {
 #[test]
 fn normal_numbers_have_their_mean_and_deviation() {
     let (mean, deviation) = (3.0, 0.5);
-    let values = of(ElementType::F32, 1 << 14, &FillPlan::Normal { mean, deviation, seed: 11 });
+    let values = filled(ElementType::F32, 1 << 14, &FillPlan::Normal { mean, deviation, seed: 11 });
     let n = values.len() as f64;
     let found = values.iter().sum::<f64>() / n;
     let spread = (values.iter().map(|v| (v - found).powi(2)).sum::<f64>() / n).sqrt();
@@ -196,7 +196,7 @@ fn normal_numbers_have_their_mean_and_deviation() {
 
 #[test]
 fn normal_integers_are_rounded_and_stay_within_their_type() {
-    let values = of(ElementType::I8, 10_000, &FillPlan::Normal { mean: 100.0, deviation: 50.0, seed: 1 });
+    let values = filled(ElementType::I8, 10_000, &FillPlan::Normal { mean: 100.0, deviation: 50.0, seed: 1 });
     assert!(values.contains(&127.0));
     assert!(values.iter().all(|v| v.fract() == 0.0 && (-128.0..=127.0).contains(v)));
 }
@@ -204,24 +204,25 @@ fn normal_integers_are_rounded_and_stay_within_their_type() {
 #[test]
 fn iota_counts_from_its_start_and_wraps_in_integers() {
     let iota = |start: i64, step: i64| FillPlan::Iota { start: Value::Int(start), step: Value::Int(step) };
-    assert_eq!(of(ElementType::I32, 4, &iota(5, -2)), [5.0, 3.0, 1.0, -1.0]);
-    assert_eq!(of(ElementType::U8, 4, &iota(254, 1)), [254.0, 255.0, 0.0, 1.0]);
-    assert_eq!(of(ElementType::I8, 3, &iota(127, 256)), [127.0; 3]);
+    assert_eq!(filled(ElementType::I32, 4, &iota(5, -2)), [5.0, 3.0, 1.0, -1.0]);
+    assert_eq!(filled(ElementType::U8, 4, &iota(254, 1)), [254.0, 255.0, 0.0, 1.0]);
+    assert_eq!(filled(ElementType::I8, 3, &iota(127, 256)), [127.0; 3]);
     let halves = FillPlan::Iota { start: Value::Float(0.5), step: Value::Float(0.25) };
-    assert_eq!(of(ElementType::F32, 4, &halves), [0.5, 0.75, 1.0, 1.25]);
-    assert_eq!(of(ElementType::I32, CHUNK + 2, &iota(0, 1))[CHUNK..], [CHUNK as f64, (CHUNK + 1) as f64]);
+    assert_eq!(filled(ElementType::F32, 4, &halves), [0.5, 0.75, 1.0, 1.25]);
+    assert_eq!(filled(ElementType::I32, CHUNK + 2, &iota(0, 1))[CHUNK..], [CHUNK as f64, (CHUNK + 1) as f64]);
     // Not added up: element 2^20 has the error of one product.
-    let tenths = of(ElementType::F64, (1 << 20) + 1, &FillPlan::Iota { start: Value::Int(0), step: Value::Float(0.1) });
+    let tenths =
+        filled(ElementType::F64, (1 << 20) + 1, &FillPlan::Iota { start: Value::Int(0), step: Value::Float(0.1) });
     assert_eq!(tenths[1 << 20], 0.1 * 1_048_576.0);
 }
 
 #[test]
 fn a_constant_is_in_every_place() {
     for &element in ElementType::ALL {
-        assert_eq!(of(element, 5, &FillPlan::Constant(Value::Int(7))), [7.0; 5], "{element}");
-        assert_eq!(of(element, 5, &FillPlan::Constant(Value::Float(7.0))), [7.0; 5], "{element}");
+        assert_eq!(filled(element, 5, &FillPlan::Constant(Value::Int(7))), [7.0; 5], "{element}");
+        assert_eq!(filled(element, 5, &FillPlan::Constant(Value::Float(7.0))), [7.0; 5], "{element}");
     }
-    assert_eq!(of(ElementType::F16, 1, &FillPlan::Constant(Value::Float(0.1))), [0.099_975_585_937_5]);
+    assert_eq!(filled(ElementType::F16, 1, &FillPlan::Constant(Value::Float(0.1))), [0.099_975_585_937_5]);
 }
 
 #[test]
@@ -255,7 +256,7 @@ proptest! {
     #[test]
     fn uniform_integers_stay_within_any_bounds(a in any::<i32>(), b in any::<i32>(), seed in any::<u64>()) {
         let (low, high) = (a.min(b), a.max(b));
-        let values = of(ElementType::I32, 500, &uniform(i64::from(low), i64::from(high), seed));
+        let values = filled(ElementType::I32, 500, &uniform(i64::from(low), i64::from(high), seed));
         prop_assert!(values.iter().all(|v| (f64::from(low)..=f64::from(high)).contains(v)));
     }
 
@@ -270,7 +271,7 @@ proptest! {
         let round = |x: f64| by_type!(element, integer _T => x, float T => T::nearest(x).wide());
         let (low, high) = (round(a.min(b)), round(a.max(b)));
         prop_assume!(low < high);
-        let values = of(element, 500, &uniform(low, high, seed));
+        let values = filled(element, 500, &uniform(low, high, seed));
         prop_assert!(values.iter().all(|v| (low..high).contains(v)));
     }
 
@@ -319,7 +320,7 @@ fn a_permuted_content_has_the_same_elements_in_an_order_of_its_seed_and_buffer()
     let shuffled = |name: &str, seed| {
         numbers(ElementType::I32, &made(name, ElementType::I32, len, &iota.clone().permuted(seed, 0..len as u64)))
     };
-    let first = of(ElementType::I32, len, &iota);
+    let first = filled(ElementType::I32, len, &iota);
     let mut permuted = shuffled("x", 3);
     let equal = permuted.iter().zip(&first).filter(|(one, other)| one == other).count();
     assert!(equal < 20, "{equal} of {len} elements kept their place");

@@ -30,7 +30,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// The type of its lanes: constants and wide results are f64 or i64.
+    /// Returns the type of its lanes: constants and wide results are f64 or i64.
     const fn element(&self) -> ElementType {
         match *self {
             Self::Number { value: Number::Float(_), .. } => ElementType::F64,
@@ -39,7 +39,7 @@ impl Wanted {
         }
     }
 
-    /// The number's bits; `None` for one that the kernels have no room for.
+    /// Returns the number's bits; `None` for one that the kernels have no room for.
     fn bits(&self) -> Option<u64> {
         match *self {
             Self::Number { value: Number::Float(value), .. } => Some(value.to_bits()),
@@ -149,7 +149,7 @@ pub fn surely_passes(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckP
     Ok(kernels.passes(bench.device, (got, element, len), &wanted, &check.tolerance)?)
 }
 
-/// The output that a check compares as it is.
+/// Returns the output that a check compares as it is.
 fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Option<(BufferId, ElementType, u64)> {
     bench.store.kernels.as_ref()?;
     let name = name_of(actual)?;
@@ -158,7 +158,7 @@ fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Opt
     Some((buffer.id, buffer.plan.element, buffer.plan.len))
 }
 
-/// What a check expects, on the device; `None` where it is not there, or of another length.
+/// Returns what a check expects, on the device; `None` where it is not there, or of another length.
 fn upload_wanted(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -178,7 +178,7 @@ fn upload_wanted(
     Ok(kernels.upload_expected(bench.device, &operand)?)
 }
 
-/// An expectation of arrays that the case has on the device.
+/// Returns an expectation of arrays that the case has on the device.
 fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, len: u64) -> Option<Wanted> {
     let first = |expression: &RefExpr| {
         let slot = case.device_body()?.slot(name_of(expression)?)?;
@@ -195,7 +195,7 @@ fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, le
     }
 }
 
-/// The buffer of `x` and of `copy(x)`.
+/// Returns the buffer of `x` and of `copy(x)`.
 fn name_of(expression: &RefExpr) -> Option<&str> {
     match expression {
         RefExpr::Buffer(name) => Some(name),

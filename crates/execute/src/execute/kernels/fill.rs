@@ -74,7 +74,7 @@ impl Rule {
     }
 }
 
-/// The rule of a fill; `None` for one that the host must do, or refuses.
+/// Returns the rule of a fill; `None` for one that the host must do, or refuses.
 fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
     let plain = |kind, a, b| Rule { kind, numbers: [a, b, 0, 0], seed: None, width: 32, rejected: 0 };
     by_type!(
@@ -117,7 +117,7 @@ fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
     )
 }
 
-/// Lemire's method on 32 bits where the span allows it, else on 64; a span of 0 is all of them.
+/// Returns the rule of Lemire's method on 32 bits where the span allows it, else on 64; a span of 0 is all of them.
 fn uniform(from: u64, span: u64, seed: u64) -> Rule {
     let seed = Some(seed);
     if (1..=1 << 32).contains(&span) {

@@ -40,11 +40,11 @@ pub struct Kernels {
 
 impl Kernels {
     /// Loads the kernels; `None` on a device where the host is faster or that cannot run them.
-    pub fn on(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
-        if device.clock().is_some() { Self::load(device) } else { Ok(None) }
+    pub fn load(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
+        if device.clock().is_some() { Self::load_if_possible(device) } else { Ok(None) }
     }
 
-    fn load(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
+    fn load_if_possible(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
         match device.load_builtin(PTX) {
             Ok(Some(module)) => Self::find(device, module).map(Some),
             Err(lost @ DeviceError::ContextLost(_)) => Err(lost),
@@ -80,8 +80,8 @@ impl Kernels {
         }
     }
 
-    /// A digest of the bytes of a buffer and their positions. A change within one 8-byte word always changes it, a wider
-    /// one with probability 1 - 2^-64.
+    /// Returns a digest of the bytes of a buffer and their positions. A change within one 8-byte word always changes
+    /// it, a wider one with probability 1 - 2^-64.
     pub fn digest(&self, device: &mut dyn Device, buffer: BufferId) -> Result<u64, DeviceError> {
         let bytes = device.size(buffer) as u64;
         let args = vec![LaunchArg::Buffer(buffer), word(bytes), LaunchArg::Buffer(self.found)];
@@ -103,7 +103,7 @@ impl Kernels {
         device.run(&Batch::once(vec![clear], vec![Step::Launch(launch)])).map(drop)
     }
 
-    /// The first words of the result buffer.
+    /// Returns the first words of the result buffer.
     fn found<const N: usize>(&self, device: &mut dyn Device) -> Result<[u64; N], DeviceError> {
         let mut bytes = vec![0; N * 8];
         device.download(self.found, 0, &mut bytes)?;
@@ -115,7 +115,7 @@ impl Kernels {
     }
 }
 
-/// The number by which the kernels know an element type.
+/// Returns the number by which the kernels know an element type.
 const fn code(element: ElementType) -> LaunchArg {
     number(match element {
         ElementType::I8 => 0,

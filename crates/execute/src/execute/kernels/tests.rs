@@ -163,7 +163,7 @@ fn specials(element: ElementType) -> Vec<Vec<u8>> {
     }
 }
 
-/// Every pair of special numbers, as two arrays.
+/// Returns every pair of special numbers, as two arrays.
 fn pairs(got: ElementType, wanted: ElementType) -> (Vec<u8>, Vec<u8>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for x in specials(got) {

@@ -12,7 +12,7 @@ fn wide(element: ElementType, lanes: Lanes) -> Operand {
     Operand::Wide { element, lanes: Arc::new(lanes) }
 }
 
-/// Ascending; floats in their total order, NaN last.
+/// Sorts the elements in ascending order; floats in their total order, NaN last.
 pub fn sorted(element: ElementType, x: &Operand) -> Operand {
     let lanes = match all_lanes(x) {
         Lanes::Int(mut lanes) if element == ElementType::U64 => {
@@ -31,7 +31,7 @@ pub fn sorted(element: ElementType, x: &Operand) -> Operand {
     wide(element, lanes)
 }
 
-/// Inclusive sums; of floats, with compensation (Neumaier).
+/// Returns inclusive sums; of floats, with compensation (Neumaier).
 pub fn scanned(element: ElementType, x: &Operand) -> Operand {
     let lanes = match all_lanes(x) {
         Lanes::Int(mut lanes) => {
@@ -57,7 +57,7 @@ pub fn scanned(element: ElementType, x: &Operand) -> Operand {
     wide(element, lanes)
 }
 
-/// The counts of 0, 1, …, `bins` - 1. Other integers are not counted.
+/// Returns the counts of 0, 1, …, `bins` - 1. Other integers are not counted.
 pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Operand, String> {
     if element.is_float() {
         return Err(format!("counts integers, and got {element}"));
@@ -89,19 +89,19 @@ pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Oper
     Ok(wide(element, Lanes::Float(lanes)))
 }
 
-/// Each element by itself.
+/// Applies a function to each element by itself.
 pub fn each(element: ElementType, x: &Operand, function: fn(f64) -> f64) -> Result<Operand, String> {
     let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
     parallel::chunks(&mut lanes, PIECE, &|_, piece| piece.iter_mut().for_each(|lane| *lane = function(*lane)));
     Ok(wide(element, Lanes::Float(lanes)))
 }
 
-/// x times the probability that a standard normal number is at most x.
+/// Returns x times the probability that a standard normal number is at most x.
 pub fn gelu(x: f64) -> f64 {
     0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// The approximation of Hendrycks and Gimpel (2016), which GPT-2 uses.
+/// Approximates [`gelu`] as Hendrycks and Gimpel do (2016), which GPT-2 uses.
 pub fn gelu_tanh(x: f64) -> f64 {
     let scale = (2.0 / std::f64::consts::PI).sqrt();
     0.5 * x * (1.0 + libm::tanh(scale * (x + 0.044_715 * x * x * x)))
@@ -126,7 +126,7 @@ pub fn layernorm(element: ElementType, [x, weight, bias]: [&Operand; 3], columns
     Ok(wide(element, Lanes::Float(lanes)))
 }
 
-/// The mean of a row, and the inverse of its standard deviation.
+/// Returns the mean of a row, and the inverse of its standard deviation.
 pub fn normal_of(row: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
     let count = row.len() as f64;
     let mean = row.clone().sum::<f64>() / count;
@@ -134,8 +134,8 @@ pub fn normal_of(row: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) 
     (mean, 1.0 / (variance + LAYERNORM_EPSILON).sqrt())
 }
 
-/// Every element is the sum of the products of its surroundings with the filter, whose middle is at half of its extents.
-/// `elements`: those to compute.
+/// Convolves: every element is the sum of the products of its surroundings with the filter, whose middle is at half of
+/// its extents. `elements`: those to compute.
 pub fn convolution(
     element: ElementType,
     [x, filter]: [&Operand; 2],
@@ -194,7 +194,7 @@ fn convolved<T: Copy + Send + Sync>(
     out
 }
 
-/// A part of the elements.
+/// Returns a part of the elements.
 pub fn slice(element: ElementType, x: &Operand, range: Range<usize>) -> Operand {
     if let Operand::Bytes { bytes, .. } = x {
         let size = element.size();

@@ -20,7 +20,8 @@ pub struct Shape {
     pub inner: usize,
 }
 
-/// Every element sums over the inner dimension in order, for any number of threads. `elements`: those to compute.
+/// Multiplies matrices: every element sums over the inner dimension in order, for any number of threads. `elements`:
+/// those to compute.
 pub fn product(
     element: ElementType,
     [left, right]: [&Operand; 2],
@@ -82,7 +83,7 @@ fn multiply<T: Copy + Send + Sync>(
     out
 }
 
-/// Every lane of an array, in parallel.
+/// Returns every lane of an array, in parallel.
 pub fn all_lanes(operand: &Operand) -> Lanes {
     let len = operand.len().unwrap_or(0);
     if operand.element().is_some_and(ElementType::is_float) {
@@ -96,7 +97,7 @@ pub fn all_lanes(operand: &Operand) -> Lanes {
     }
 }
 
-/// The transpose of a rows×columns matrix.
+/// Returns the transpose of a rows×columns matrix.
 pub fn transposed(element: ElementType, from: &Operand, rows: usize, columns: usize) -> Operand {
     if let Operand::Bytes { bytes, .. } = from {
         let bytes = match element.size() {
@@ -114,7 +115,7 @@ pub fn transposed(element: ElementType, from: &Operand, rows: usize, columns: us
     Operand::Wide { element, lanes: Arc::new(lanes) }
 }
 
-/// Elements of `N` bytes each.
+/// Transposes a matrix of elements of `N` bytes each.
 fn transpose<const N: usize>(from: &[u8], rows: usize, columns: usize) -> Vec<u8> {
     transpose_lanes(from.as_chunks::<N>().0, rows, columns).into_flattened()
 }

@@ -30,7 +30,7 @@ pub fn evaluate<E: From<String>>(
 ) -> Result<Operand, E> {
     match expression {
         RefExpr::Buffer(name) => buffer(name),
-        RefExpr::Constant(value) => Number::of(value)
+        RefExpr::Constant(value) => Number::from_value(value)
             .map(|value| Operand::Scalar { element: None, value })
             .ok_or_else(|| E::from(format!("the check's {} `{value}` is not a number", value.kind()))),
         RefExpr::Call { function, buffers, integers } => {
@@ -44,7 +44,7 @@ pub fn evaluate<E: From<String>>(
     }
 }
 
-/// Arithmetic on the elements of arrays of one type and length, with numbers for all of them.
+/// Does arithmetic on the elements of arrays of one type and length, with numbers for all of them.
 fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand, String> {
     let name = "arithmetic";
     let mut types = operands.iter().filter_map(Operand::element);
@@ -77,7 +77,8 @@ fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand
     Ok(Operand::Elementwise { element, operation, left: Box::new(left), right: Box::new(right) })
 }
 
-/// Some elements of the value of a reference expression. Of a product or a convolution, the others are not computed.
+/// Returns some elements of the value of a reference expression. Of a product or a convolution, the others are not
+/// computed.
 pub fn evaluate_at<E: From<String>>(
     expression: &RefExpr,
     elements: &[usize],
@@ -96,7 +97,7 @@ pub fn evaluate_at<E: From<String>>(
     Ok(evaluate(expression, buffer)?.select(elements)?)
 }
 
-/// The buffers that an expression names, each once.
+/// Returns the buffers that an expression names, each once.
 pub fn names(expression: &RefExpr) -> Vec<&str> {
     let mut found = Vec::new();
     collect(expression, &mut found);
@@ -115,10 +116,11 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     }
 }
 
-/// Some elements of the arrays that a reduction takes, which have one length. The error says why there are none.
+/// A function that makes some elements of the arrays that a reduction takes, which have one length. The error says why
+/// there are none.
 pub type Part<'a> = dyn Fn(usize, Range<usize>) -> Result<Vec<u8>, String> + Sync + 'a;
 
-/// The buffers that a reduction takes as they are; `None` for any other expression.
+/// Returns the buffers that a reduction takes as they are; `None` for any other expression.
 pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
     let RefExpr::Call { function, buffers, .. } = expression else { return None };
     if !matches!(function.kind(), RefKind::Reduction(_)) || buffers.len() != function.buffers() {
@@ -178,7 +180,7 @@ fn call(
     }
 }
 
-/// The counts of `arguments` and `integers` are those of the function's signature.
+/// Applies a function. The counts of `arguments` and `integers` are those of its signature.
 fn apply(
     map: Map,
     (name, element): (&str, ElementType),
@@ -203,7 +205,7 @@ fn apply(
             if elements.is_none() {
                 has_room(name, len)?;
             }
-            within(name, elements, len)?;
+            check_last(name, elements, len)?;
             Ok(matrix::product(element, [left, right], matrix::Shape { rows, columns, inner }, elements))
         }
         Map::Transpose => {
@@ -240,7 +242,7 @@ fn apply(
             let [rows, columns, down, across] = sizes(name, [integers[0], integers[1], integers[2], integers[3]])?;
             fits(name, &arguments[0], rows, columns)?;
             fits(name, &arguments[1], down, across)?;
-            within(name, elements, rows * columns)?;
+            check_last(name, elements, rows * columns)?;
             let sizes = [rows, columns, down, across];
             Ok(arrays::convolution(element, [&arguments[0], &arguments[1]], sizes, elements))
         }
@@ -255,7 +257,7 @@ fn apply(
     }
 }
 
-/// The element type of arrays that a function takes together.
+/// Returns the element type of arrays that a function takes together.
 fn common_element(name: &str, arguments: &[Operand]) -> Result<ElementType, String> {
     let mut common = None;
     for argument in arguments {
@@ -301,7 +303,7 @@ fn has_room(name: &str, len: usize) -> Result<(), String> {
 }
 
 /// Refuses elements past the end of a result.
-fn within(name: &str, elements: Option<&[usize]>, len: usize) -> Result<(), String> {
+fn check_last(name: &str, elements: Option<&[usize]>, len: usize) -> Result<(), String> {
     match elements.and_then(|elements| elements.iter().max()) {
         Some(last) if *last >= len => Err(format!("{name}() has {len} elements, and element {last} is compared")),
         _ => Ok(()),

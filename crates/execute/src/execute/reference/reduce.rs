@@ -24,12 +24,12 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Arrays that are in memory as a whole.
+    /// Takes arrays that are in memory as a whole.
     pub const fn of_whole(arguments: &'a [Operand]) -> Self {
         Self { arguments: Cow::Borrowed(arguments), start: 0 }
     }
 
-    /// Arrays that hold the elements of the block alone, which begins at `start`.
+    /// Takes arrays that hold the elements of the block alone, which begins at `start`.
     pub const fn alone(arguments: Vec<Operand>, start: usize) -> Self {
         Self { arguments: Cow::Owned(arguments), start }
     }
@@ -70,7 +70,7 @@ fn pieces(block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     block.clone().step_by(PIECE).map(move |start| start..block.end.min(start + PIECE))
 }
 
-/// Arithmetic modulo 2^64, of which the type's own is the low bits.
+/// Reduces in arithmetic modulo 2^64, of which the type's own is the low bits.
 fn integers(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
     let unsigned = element == ElementType::U64;
     let read = |block: &Block<'_>, start, lanes: &mut [i64]| block.read_integers(0, start, lanes);
@@ -88,7 +88,7 @@ fn integers(reduction: Reduction, element: ElementType, len: usize, given: &Bloc
     }
 }
 
-/// The sum of the first argument's products with `other`.
+/// Returns the sum of the first argument's products with `other`.
 fn integer_products(other: usize, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
     let read = |block: &Block<'_>, start, lanes: &mut [i64]| {
         let mut factors = [0; PIECE];
@@ -171,7 +171,7 @@ impl Sum {
         self
     }
 
-    /// An infinite or NaN sum has no meaningful correction.
+    /// Returns the corrected sum. An infinite or NaN sum has no meaningful correction.
     fn value(self) -> f64 {
         if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
     }
@@ -193,7 +193,7 @@ fn compensated(
     Ok(sum.value())
 }
 
-/// The sum of the first argument's products with `other`.
+/// Returns the sum of the first argument's products with `other`.
 fn float_products(element: ElementType, other: usize, len: usize, given: &Blocks<'_>) -> Result<f64, String> {
     // The product of two narrower floats is exact in f64; that of two f64 leaves a remainder, which is added too.
     let exact = element != ElementType::F64;

@@ -78,7 +78,7 @@ fn float_types() -> impl Iterator<Item = ElementType> {
     ElementType::ALL.iter().copied().filter(|element| element.is_float())
 }
 
-/// The least and the greatest value of an integer type, by its size and sign alone.
+/// Returns the least and the greatest value of an integer type, by its size and sign alone.
 fn range(element: ElementType) -> (i128, i128) {
     let bits = 8 * element.size() as u32;
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
@@ -417,7 +417,7 @@ fn a_constant_is_a_number_or_refused() {
     assert_eq!(error, "the check's bool `true` is not a number");
 }
 
-/// A type and values that it holds: often at its ends, where arithmetic wraps.
+/// Returns a type and values that it holds: often at its ends, where arithmetic wraps.
 fn typed_integers(len: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = (ElementType, Vec<i128>)> {
     let len = len.into();
     prop::sample::select(integer_types().collect::<Vec<_>>()).prop_flat_map(move |element| {
@@ -438,7 +438,8 @@ fn exact(value: f64) -> i128 {
     (value * 2f64.powi(SCALE)) as i128
 }
 
-/// The error that a compensated sum of `n` values may have (Ogita, Rump and Oishi 2005, theorems on Sum2 and Dot2).
+/// Returns the error that a compensated sum of `n` values may have (Ogita, Rump and Oishi 2005, theorems on Sum2 and
+/// Dot2).
 fn allowed(sum: f64, magnitudes: f64, n: usize) -> f64 {
     f64::EPSILON * sum.abs() + (n as f64 * f64::EPSILON).powi(2) * magnitudes
 }
@@ -517,7 +518,7 @@ proptest! {
     }
 }
 
-/// A product of two values modulo the type, by halves that fit i128.
+/// Returns a product of two values modulo the type, by halves that fit i128.
 fn times(element: ElementType, a: i128, b: i128) -> i128 {
     let (high, low) = (b.div_euclid(1 << 32), b.rem_euclid(1 << 32));
     wrapped(element, wrapped(element, a * high) * (1 << 32) + a * low)

@@ -21,7 +21,7 @@ fn run_random(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + S
     run(device(vec![("it", kernel(body))]), &group(vec![random("it")]))
 }
 
-/// A kernel that is right until a launch and writes the result of that one ever after.
+/// Returns a kernel that is right until a launch and writes the result of that one ever after.
 fn remembers(from: u32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     let first: Mutex<Option<Vec<u8>>> = Mutex::default();
     move |call| {
@@ -55,7 +55,7 @@ fn a_kernel_that_remembers_a_result_once_it_is_timed_is_wrong_when_inputs_change
     }
 }
 
-/// A kernel that from a launch on finds two results by an element of the input, and is right on other inputs.
+/// Returns a kernel that from a launch on finds two results by an element of the input, and is right on other inputs.
 fn finds(from: u32, element: usize) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     let known: Mutex<Vec<(Vec<u8>, Vec<u8>)>> = Mutex::default();
     move |call| {
@@ -142,7 +142,7 @@ fn a_kernel_that_changes_a_random_input_is_named() {
     assert_eq!((mismatch.what.as_str(), mismatch.index, mismatch.wrong), ("input `input` was changed", 500, 1));
 }
 
-/// The different contents of its input that a right kernel sees.
+/// Returns the different contents of its input that a right kernel sees.
 fn seen(job: &CaseJob, memory: u64) -> (Said, Vec<Vec<u8>>) {
     let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let kept = Arc::clone(&seen);
@@ -304,7 +304,7 @@ fn a_result_that_depends_on_what_an_earlier_launch_left_in_a_variable_is_reporte
     assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
 }
 
-/// The different contents of `scratch` memory that a right kernel finds.
+/// Returns the different contents of `scratch` memory that a right kernel finds.
 fn found_in_scratch(poison: bool) -> Vec<Vec<u8>> {
     let found: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let kept = Arc::clone(&found);

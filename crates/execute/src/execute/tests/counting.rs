@@ -4,7 +4,7 @@ use super::rig::{Said, case, device, group, kernel, launch, right, run};
 use crate::model::{BodyPlan, Dim3, ElementType, Event, MarkedLaunch, Outcome};
 use fake_backend::FakeDevice;
 
-/// The announcements: whose, and of which kernels.
+/// Returns the announcements: whose, and of which kernels.
 fn announced(said: &Said) -> Vec<(&str, Vec<&str>)> {
     let marked = |event: &'_ Event| matches!(event, Event::LaunchesMarked { .. });
     let names = |launches: &'_ [MarkedLaunch]| launches.iter().map(|l| l.kernel.clone()).collect::<Vec<_>>();

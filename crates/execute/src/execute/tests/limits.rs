@@ -6,7 +6,7 @@ use super::rig::{Said, case, device, group, kernel, right, run};
 use crate::backend::DeviceError;
 use crate::model::{Activity, ElementType, Event, Outcome};
 
-/// The seconds of every step of measuring, as reported to the dispatcher.
+/// Returns the seconds of every step of measuring, as reported to the dispatcher.
 fn reported_limits(said: &Said) -> Vec<f64> {
     let limit = |event: &Event| match event {
         Event::CaseActive { activity: Activity::Measuring, limit, .. } => Some(*limit),

@@ -130,7 +130,7 @@ fn a_copy_by_the_driver_is_measured_and_checked_as_a_kernel_is() {
     assert_eq!(said.outcome("memcpy"), Outcome::Unresolved { message });
 }
 
-/// A case on the host: `function` of `input`, checked against the sum of it.
+/// Returns a case on the host: `function` of `input`, checked against the sum of it.
 fn on_the_host(function: RefFunction) -> CaseJob {
     let mut job = copy("cpu");
     job.body = BodyPlan::Cpu(call(function, "input"));
@@ -304,7 +304,7 @@ fn failing(from: u32, error: DeviceError) -> FakeKernel {
 }
 
 /// `first`, then one that fails from launch `from` on, then `last`.
-fn beside(from: u32, error: DeviceError) -> Said {
+fn spoiled_beside(from: u32, error: DeviceError) -> Said {
     let kernels = vec![("first", kernel(right)), ("bad", failing(from, error)), ("last", kernel(right))];
     run(device(kernels), &group(["first", "bad", "last"].map(copy).to_vec()))
 }
@@ -313,7 +313,7 @@ fn beside(from: u32, error: DeviceError) -> Said {
 fn a_lost_context_ends_its_case_and_the_group() {
     // In the check, in the second launch, in the warm-up, in the fourth sample.
     for from in [0, 1, 2, 6] {
-        let said = beside(from, DeviceError::ContextLost("an illegal address".to_owned()));
+        let said = spoiled_beside(from, DeviceError::ContextLost("an illegal address".to_owned()));
         let message = "an illegal address".to_owned();
         assert_eq!(said.result, Err(Lost { message: message.clone() }));
         assert_eq!(said.outcome("bad"), Outcome::LaunchError { message });
@@ -349,7 +349,7 @@ fn what_else_a_device_refuses_ends_its_case_alone() {
         ),
     ] {
         for from in [0, 1, 2, 6] {
-            let said = beside(from, error.clone());
+            let said = spoiled_beside(from, error.clone());
             assert_eq!(said.result, Ok(()));
             assert_eq!(said.outcome("bad"), outcome, "from launch {from}");
             assert!(said.measurement("bad").is_none());

@@ -27,7 +27,7 @@ fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
     call.write(1, 0, &sums.collect::<Vec<u8>>())
 }
 
-/// A group in which the second case expects what the first one computes, which has no check.
+/// Returns a group in which the second case expects what the first one computes, which has no check.
 fn pair(element: ElementType) -> [crate::model::CaseJob; 2] {
     let (mut plain, mut other) = (case("plain", element), case("other", element));
     plain.checks.clear();

@@ -27,7 +27,7 @@ fn measured(said: &Said, variant: &str, regime: Regime) -> Measurement {
     said.events.iter().find_map(of).unwrap()
 }
 
-/// A kernel of this many nanoseconds.
+/// Returns a kernel of this many nanoseconds.
 fn taking(nanoseconds: f64) -> FakeKernel {
     kernel(right).taking(move |_| nanoseconds)
 }
@@ -72,7 +72,7 @@ fn a_span_is_no_longer_than_a_queue_takes() {
     assert_eq!(measured(&said, "it", Regime::Warm).launches, 383);
 }
 
-/// The kernel's buffers, as often as they differ.
+/// Returns the kernel's buffers, as often as they differ.
 fn sets_seen(access: Access, regime: Regime) -> (BTreeSet<String>, Said) {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let body = {
@@ -212,8 +212,8 @@ fn a_case_beyond_hope_is_given_up() {
     assert!(matches!(said.outcome("it"), Outcome::Unstable { .. }));
 }
 
-/// To a precision of 1 %, a tick of 32 ns over the runs of a sample may be an eighth of that: 8 runs of a kernel of 3.2 µs,
-/// and 4 of one of 6.4.
+/// For a precision of 1 %, a tick of 32 ns over the runs of a sample may be an eighth of that: 8 runs of a kernel of
+/// 3.2 µs, and 4 of one of 6.4.
 #[test]
 fn short_kernels_of_a_group_have_samples_of_the_same_number_of_runs() {
     let times = [("base", 3200.0), ("slower", 6400.0), ("long", 1e6)];

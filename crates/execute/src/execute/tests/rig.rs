@@ -29,7 +29,7 @@ impl Said {
         self.events.iter().filter_map(settled).collect()
     }
 
-    /// The one outcome of a variant; more or fewer fail the test.
+    /// Returns the one outcome of a variant; more or fewer fail the test.
     pub fn outcome(&self, variant: &str) -> Outcome {
         let outcomes = self.outcomes(variant);
         assert_eq!(outcomes.len(), 1, "{variant} settled {} times: {outcomes:?}", outcomes.len());
@@ -53,7 +53,7 @@ impl Said {
         })
     }
 
-    /// The notes on a variant, besides the one that its inputs are fixed, which most tests have.
+    /// Returns the notes on a variant, besides the one that its inputs are fixed, which most tests have.
     pub fn notes(&self, variant: &str) -> Vec<Note> {
         let note = |event: &Event| match event {
             Event::CaseNote { case, note } if case.key.variant == variant => Some(note.clone()),
@@ -85,7 +85,7 @@ pub fn run_beside(mut device: FakeDevice, job: &GroupJob, host: &HostLock, mut s
     Said { events, device, result }
 }
 
-/// A device with one kernel a variant, of the variant's name.
+/// Returns a device with one kernel a variant, of the variant's name.
 pub fn device(kernels: Vec<(&str, FakeKernel)>) -> FakeDevice {
     kernels.into_iter().fold(FakeDevice::new(device_info()), |device, (name, kernel)| device.with_kernel(name, kernel))
 }
@@ -156,7 +156,7 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
     }
 }
 
-/// A group whose first case is the baseline.
+/// Returns a group whose first case is the baseline.
 pub fn group(cases: Vec<CaseJob>) -> GroupJob {
     GroupJob { ordinal: 0, key: GroupKey(vec![]), cases, baseline: Some(0), seed: 7 }
 }

@@ -337,7 +337,7 @@ fn what_the_named_variant_made_is_kept_though_others_use_its_memory() {
     assert_eq!((said.mismatch("late").index, said.mismatch("late").expected), (0, "1".to_owned()));
 }
 
-/// An .npy file of little-endian elements, written by the letter of the format's description.
+/// Returns an .npy file of little-endian elements, written by the letter of the format's description.
 fn golden(descr: &str, values: &[i32]) -> tempfile::NamedTempFile {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({},), }}\n", values.len());
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -350,7 +350,7 @@ fn golden(descr: &str, values: &[i32]) -> tempfile::NamedTempFile {
     file
 }
 
-fn against(path: PathBuf) -> GroupJob {
+fn checked_against(path: PathBuf) -> GroupJob {
     let mut job = group_of(&["it"]);
     job.cases[0].checks[0].expect = ExpectPlan::Npy(path);
     job
@@ -360,11 +360,11 @@ fn against(path: PathBuf) -> GroupJob {
 fn a_golden_file_is_what_the_output_must_be() {
     let mut values: Vec<i32> = (1..=N as i32).collect();
     let file = golden("<i4", &values);
-    let said = run(device(rights(&["it"])), &against(file.path().to_owned()));
+    let said = run(device(rights(&["it"])), &checked_against(file.path().to_owned()));
     assert_eq!((said.outcome("it"), said.verdict("it")), (Outcome::Measured, Some(&Verdict::Pass)));
     values[500] = -3;
     let file = golden("<i4", &values);
-    let mismatch = run(device(rights(&["it"])), &against(file.path().to_owned())).mismatch("it");
+    let mismatch = run(device(rights(&["it"])), &checked_against(file.path().to_owned())).mismatch("it");
     assert_eq!((mismatch.index, mismatch.expected.as_str(), mismatch.got.as_str()), (500, "-3", "501"));
 }
 
@@ -374,11 +374,11 @@ fn a_golden_file_of_another_type_or_length_is_a_fault_of_the_case() {
         (golden("<f4", &(1..=N as i32).collect::<Vec<_>>()), "holds '<f4', the buffer is i32"),
         (golden("<i4", &[1, 2]), "the check compares 1000 elements with 2 elements"),
     ] {
-        let said = run(device(rights(&["it"])), &against(file.path().to_owned()));
+        let said = run(device(rights(&["it"])), &checked_against(file.path().to_owned()));
         let Outcome::Unresolved { message } = said.outcome("it") else { panic!("{:?}", said.outcome("it")) };
         assert!(message.contains(problem), "{message}");
     }
-    let said = run(device(rights(&["it"])), &against(PathBuf::from("/nonexistent/golden.npy")));
+    let said = run(device(rights(&["it"])), &checked_against(PathBuf::from("/nonexistent/golden.npy")));
     let Outcome::Unresolved { message } = said.outcome("it") else { panic!() };
     assert!(message.starts_with("/nonexistent/golden.npy: cannot be opened"), "{message}");
 }

@@ -119,7 +119,7 @@ fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passe
         let name = &one.buffer.name;
         let read_only = one.buffer.access == Access::Out && one.buffer.symbol.is_none() && one.parameter.is_const;
         let is_written = || {
-            // As a parameter that is not known, or as an address within the buffer.
+            // The buffer is passed as a parameter that is not known, or as an address within it.
             let elsewhere = launches.iter().zip(passed).any(|(launch, passed)| {
                 let uses = launch.args.iter().filter(|arg| match arg {
                     ArgSpec::Buffer(buffer) | ArgSpec::Offset { buffer, .. } => buffer == name,

@@ -68,7 +68,7 @@ pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[Path
     PathBuf::new()
 }
 
-/// The sources that are linked with the first. Only NVRTC's code is linked.
+/// Checks the sources that are linked with the first. Only NVRTC's code is linked.
 pub fn linked(ctx: &mut Context, raw: &RawLaunch, compile: &mut CompileSpec) {
     let Some(sources) = &raw.source else { return };
     if let OneOrMany::Many(list) = sources

@@ -116,7 +116,7 @@ fn repeated(
     let names = local_names(ctx, place, fields, true);
     let inside = LaunchContext { names: &names, axes: place.axes.clone(), ..*place };
     if let Some(Times::Until { condition, .. }) = &times {
-        until(ctx, &inside, condition);
+        check_until(ctx, &inside, condition);
     }
     let steps = steps(ctx, &inside, (&inner.value, shared), launches);
     Some(LoopSpec { times: times?, lets: bindings(fields.r#let.as_ref()), steps })
@@ -150,7 +150,7 @@ fn times(ctx: &mut Context, place: &LaunchContext<'_>, entry: &At<RawLaunchEntry
 }
 
 /// Validates the condition of a loop, which names at least one buffer for its first element.
-fn until(ctx: &mut Context, place: &LaunchContext<'_>, condition: &Expression) {
+fn check_until(ctx: &mut Context, place: &LaunchContext<'_>, condition: &Expression) {
     let mut names = place.names.clone();
     let buffers: Vec<_> = place.declared.buffers_of(place.variant).map(|buffer| buffer.name.clone()).collect();
     names.known.extend(buffers.iter().cloned());

@@ -65,7 +65,7 @@ impl BarChart {
             draw_bar(&mut drawing, bar, is_best, x, (left, middle));
             let class = if is_best { "best-name" } else { "name" };
             drawing.texts.push(text(left - 8.0, middle + 4.0, "end", class, name));
-            // In a column, where no other mark is.
+            // The mark is in a column where no other one is.
             drawing.texts.push(text(left + WIDTH + right - 12.0, middle + 4.0, "end", "tick", &bar.shown));
         }
         // Above the bars, so that it can be followed through them.

@@ -119,7 +119,7 @@ pub fn rule(from: (f64, f64), to: (f64, f64), class: &'static str) -> Rule {
     Rule { x1: f(from.0), y1: f(from.1), x2: f(to.0), y2: f(to.1), class, stroke: None }
 }
 
-/// Approximate width of a text: the fonts are the reader's.
+/// Returns the approximate width of a text: the fonts are the reader's.
 fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2
 }

@@ -66,7 +66,7 @@ fn suite(report: &ReportComparison) -> Suite {
     }
 }
 
-/// A claim fails as a gate does; one that is not decided and does not fail is skipped.
+/// Writes a claim, which fails as a gate does; one that is not decided and does not fail is skipped.
 fn of_claim(report: &ReportComparison, ClaimChange { kind, base, new, fails }: &ClaimChange) -> Test {
     let condition = new.claim.condition.as_ref().map(|condition| format!(" where {condition}")).unwrap_or_default();
     let result = match new.state {

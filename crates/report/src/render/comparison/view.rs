@@ -171,7 +171,7 @@ fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
     table
 }
 
-/// Cases that cannot be compared, by report and reason.
+/// Groups the cases that cannot be compared, by report and reason.
 fn by_reason(rows: &[Row<'_>]) -> Table {
     let mut found: Vec<(String, String, Vec<&Change>)> = Vec::new();
     let mut places: HashMap<(String, String), usize> = HashMap::new();

@@ -133,7 +133,7 @@ fn verdict(comparison: &Comparison) -> String {
     let tallies =
         |kinds: &[Kind]| -> Vec<String> { kinds.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect() };
     let mut named = tallies(&GATING);
-    // As the exit codes: after what is newly wrong.
+    // The order is that of the exit codes: after what is newly wrong.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     named.splice(place..place, claims);
     let mut less = tallies(&[Kind::Gone]);
@@ -433,7 +433,7 @@ pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> Stri
     format!("{name} {base} → {new}")
 }
 
-/// Long sentences that differ in a few words, with `…` for the words that both begin or end with.
+/// Shortens long sentences that differ in a few words, with `…` for the words that both begin or end with.
 fn without_common(base: &str, new: &str) -> (String, String) {
     let whole = || (base.to_owned(), new.to_owned());
     if base.len().max(new.len()) <= LONGEST_FACT {
@@ -450,7 +450,7 @@ fn without_common(base: &str, new: &str) -> (String, String) {
     (differing(&b), differing(&n))
 }
 
-/// As `--allow` names it.
+/// Returns the name that `--allow` takes.
 pub const fn difference_name(what: DifferenceKind) -> &'static str {
     match what {
         DifferenceKind::Backend => "backend",

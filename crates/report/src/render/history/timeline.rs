@@ -17,7 +17,7 @@ const HEIGHT: f64 = 300.0;
 const TOP: f64 = 76.0;
 /// The least distance between the names of revisions.
 const APART: f64 = 64.0;
-/// Beyond the lowest and the highest interval, of what they span.
+/// The share of what the intervals span that is left free below the lowest and above the highest.
 const MARGIN: f64 = 0.08;
 
 pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
@@ -83,7 +83,7 @@ fn description(series: &Series<'_>, unit: TimeUnit) -> String {
     said.join(" ")
 }
 
-/// Linear around the times, or logarithmic if they span more than a decade.
+/// Returns a scale that is linear around the times, or logarithmic if they span more than a decade.
 fn vertical(series: &Series<'_>, unit: TimeUnit) -> Scale {
     let ends = series.points.iter().map(|point| (point.time.low, point.time.high));
     let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), end| (low.min(end.0), high.max(end.1)));
@@ -96,7 +96,7 @@ fn vertical(series: &Series<'_>, unit: TimeUnit) -> Scale {
     Scale::new(Spread::Linear, (low - margin, high + margin), range)
 }
 
-/// The names of the revisions that have room.
+/// Draws the names of the revisions that have room.
 fn revisions(drawing: &mut Drawing, series: &Series<'_>, commits: &[Commit], x: Scale) {
     let step = x.place(1.0) - x.place(0.0);
     let every = if series.points.len() > 1 { (APART / step).ceil().max(1.0) as usize } else { 1 };

@@ -129,7 +129,7 @@ fn columns(context: &Context<'_>) -> Vec<Column> {
     // What does not differ is among the facts of every case.
     columns.retain(|column| column.key == "variant" || column.key == "check" || differs(column));
     columns.extend([TIME, RATIOS, WORK, ROOF, OPERATIONS, LAUNCH].into_iter().flat_map(fixed));
-    // As in report.md: bytes say more of a job that memory bounds.
+    // The choice is that of report.md: bytes say more of a job that memory bounds.
     let has_operations = records.cases.iter().any(|record| is_arithmetic(records, record));
     columns.retain(|column| is_filled(column) && (column.key != "arithmetic" || has_operations));
     columns.extend(counted(records, &rows));

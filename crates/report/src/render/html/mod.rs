@@ -26,7 +26,7 @@ pub struct Companions {
 /// A file that kernels were compiled from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceFile {
-    /// As the manifest or an `#include` names it.
+    /// The file's name in the manifest or in an `#include`.
     pub name: String,
     /// The content of the file.
     pub text: String,
@@ -95,7 +95,7 @@ fn section(index: usize, page: Page<'_>, templates: &Templates) -> Result<Sectio
     })
 }
 
-/// JSON for an element `script`, which `<` could end or turn into a comment.
+/// Writes JSON for an element `script`, which `<` could end or turn into a comment.
 fn embedded(data: &impl Serialize) -> Result<String, RenderError> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
 }

@@ -13,7 +13,7 @@ pub enum DifferenceKind {
     Backend,
     /// The model of the GPU, or the profile of the simulator.
     Device,
-    /// Which GPU of a model it was. It is not refused; changes below [`BETWEEN_GPUS`](super::BETWEEN_GPUS) are not called.
+    /// The GPU of a model. It is not refused; changes below [`BETWEEN_GPUS`](super::BETWEEN_GPUS) are not called.
     Gpu,
     /// The driver has another version.
     Driver,

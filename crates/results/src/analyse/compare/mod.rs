@@ -127,7 +127,7 @@ pub struct ReportComparison {
     pub device: String,
     /// What ran the kernels of the new report.
     pub backend: BackendKind,
-    /// Between the reports as a whole; they apply to every case.
+    /// The differences between the reports as a whole, which apply to every case.
     pub differences: Vec<Differs<DifferenceKind>>,
     /// What may have changed every time or count.
     pub causes: Vec<Differs<CauseKind>>,
@@ -138,7 +138,7 @@ pub struct ReportComparison {
     pub changes: Vec<Change>,
     /// What became of the claims in the new report's manifest, in the manifest's order.
     pub claims: Vec<ClaimChange>,
-    /// Over all cases whose times are compared; `None` if there are none.
+    /// The mean over all cases whose times are compared; `None` if there are none.
     pub geomean: Option<Geomean>,
     /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it
     /// was.
@@ -372,7 +372,7 @@ fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<R
     rows
 }
 
-/// The change of a case before anything but its outcome is looked at.
+/// Returns the change of a case before anything but its outcome is looked at.
 fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
     let regime = |record: &CaseRecord| record.result.as_ref().map(|result| result.regime);
     Change {

@@ -272,12 +272,12 @@ impl Evidence {
         Some(Self { point: (new.point / base.point).ln(), within, ..self })
     }
 
-    /// What an estimate shows that is not sound: it has no probability, so that nothing is decided by it.
+    /// Returns what an estimate shows that is not sound: it has no probability, so that nothing is decided by it.
     const fn unsound(self) -> Self {
         Self { point: f64::NAN, within: [f64::NAN; 2], is_control: false, ..self }
     }
 
-    /// `None` if the speedup has no interval.
+    /// Decides about a speedup; `None` if it has no interval.
     fn of_speedup(speedup: Estimate, least: f64) -> Option<Self> {
         let (point, within) = (-speedup.point.ln(), [0.0; 2]);
         let evidence =

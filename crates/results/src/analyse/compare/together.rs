@@ -104,7 +104,8 @@ fn gone(case: &Case) -> Change {
     }
 }
 
-/// The run gave both the same buffers and checks. Where hashes say that inputs differ, it is the launches' arguments.
+/// Allows other arguments: the run gave both the same buffers and checks. Where hashes say that inputs differ, it is
+/// the launches' arguments.
 pub(super) fn allow_arguments(change: &mut Change) {
     let shared = |what| matches!(what, DifferenceKind::Inputs | DifferenceKind::Check);
     if change.differences.iter().any(|difference| difference.what == DifferenceKind::Inputs) {

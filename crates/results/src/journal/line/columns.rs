@@ -99,7 +99,7 @@ impl<'a> Numbers<'a> {
         Self { columns, against: numbered(&columns.against), digests: numbered(&columns.digests) }
     }
 
-    pub fn against(&self, text: &str) -> Listed {
+    pub fn number_basis(&self, text: &str) -> Listed {
         Listed::new(text, &self.against)
     }
 

@@ -36,7 +36,7 @@ impl RatioLine {
     /// `stated` is noise that is stated elsewhere.
     pub fn new(ratio: &Ratio, stated: Option<f64>, numbers: &Numbers<'_>) -> Self {
         Self(
-            numbers.against(&ratio.against),
+            numbers.number_basis(&ratio.against),
             Interval::from_estimate(ratio.speedup),
             ratio.reproducible.map(|wider| [wider.low, wider.high].map(Number)),
             ratio.noise.filter(|own| Some(*own) != stated).map(Number),

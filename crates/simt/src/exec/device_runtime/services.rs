@@ -16,7 +16,7 @@ type Answer = Result<u64, Fault>;
 pub enum Returns {
     /// A `cudaError_t`, which becomes the thread's last error.
     Status,
-    /// Another value, or an error that does not become the last one.
+    /// The service returns another value, or an error that does not become the last one.
     Value,
 }
 
@@ -113,7 +113,7 @@ fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> 
     Ok(0)
 }
 
-/// Queued work stays queued.
+/// Destroys a handle; queued work stays queued.
 fn destroy(call: &Call<'_, '_>, handle: fn(u64) -> Handle) -> u64 {
     let known = call.runtime().state().handles.remove(&handle(call.u64(0)));
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)

@@ -176,7 +176,7 @@ impl BlockShadow {
         self.open(Open { sender, side, until: Until::Group(group), reduces: false });
     }
 
-    /// A phase of an mbarrier object has completed: its copies are complete.
+    /// Records that a phase of an mbarrier object has completed: its copies are complete.
     pub fn phase_ended(&mut self, at: u64) {
         for copy in &mut self.bulk.open {
             if copy.until == (Until::Phase { object: at, ended: false }) {
@@ -185,7 +185,7 @@ impl BlockShadow {
         }
     }
 
-    /// A lane has observed that a phase of an object has completed; `whole` says that its whole warp has.
+    /// Records that a lane has observed that a phase of an object has completed; `whole` says that its whole warp has.
     pub fn phase_observed(&mut self, at: u64, warp: u32, lane: u32, whole: bool) {
         let seen = Until::Phase { object: at, ended: true };
         if !self.bulk.open.iter().any(|copy| copy.until == seen) {
@@ -200,13 +200,13 @@ impl BlockShadow {
         }
     }
 
-    /// Lanes commit their bulk group.
+    /// Records that lanes commit their bulk group.
     pub fn commit_bulk(&mut self, warp: u32, mask: u32) {
         let groups = self.bulk.groups(warp);
         (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| groups[lane] += 1);
     }
 
-    /// Lanes wait for all their bulk groups but the last ones.
+    /// Records that lanes wait for all their bulk groups but the last ones.
     pub fn wait_bulk(&mut self, warp: u32, mask: u32, but: u32) {
         let committed = *self.bulk.groups(warp);
         drop(self.take(|copy| {
@@ -216,7 +216,7 @@ impl BlockShadow {
         }));
     }
 
-    /// A proxy fence: bulk copies see the earlier stores of threads.
+    /// Executes a proxy fence: bulk copies see the earlier stores of threads.
     pub fn fence_bulk(&mut self) {
         self.shared.iter_mut().for_each(|line| line.unfenced = 0);
     }
@@ -242,7 +242,7 @@ impl BlockShadow {
         }
     }
 
-    /// The block ends: notes a copy that may still be reading its shared memory.
+    /// Notes a copy that may still be reading the block's shared memory when the block ends.
     pub(super) fn leave_copies(&mut self) {
         let left = self.bulk.open.iter().find(|copy| matches!(copy.until, Until::Group(_)));
         if let Some(&Open { sender, side, .. }) = left {

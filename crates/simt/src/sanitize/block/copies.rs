@@ -42,7 +42,7 @@ impl BlockShadow {
         &mut self.copies[at]
     }
 
-    /// A lane starts a copy to shared memory; the store itself is recorded elsewhere.
+    /// Records that a lane starts a copy to shared memory; the store itself is recorded elsewhere.
     pub fn send(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32, line: u16) {
         let copies = self.copies(warp);
         let group = copies.committed[lane & 31];
@@ -50,13 +50,13 @@ impl BlockShadow {
         self.mark_pending(offset, bytes, true);
     }
 
-    /// Lanes commit their group of copies.
+    /// Records that lanes commit their group of copies.
     pub fn commit(&mut self, warp: u32, mask: u32) {
         let copies = self.copies(warp);
         (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| copies.committed[lane] += 1);
     }
 
-    /// Lanes wait for all copies except those of the last `but` groups; `None` for all, committed or not.
+    /// Records that lanes wait for all copies except those of the last `but` groups; `None` for all, committed or not.
     pub fn wait(&mut self, warp: u32, mask: u32, but: Option<u32>) {
         let copies = self.copies(warp);
         let committed = copies.committed;

@@ -42,7 +42,7 @@ impl BlockShadow {
         }
     }
 
-    /// Lanes store to local memory.
+    /// Records that lanes store to local memory.
     pub fn local_store(&mut self, warp: u32, offsets: &[u64; 32], mask: u32, bytes: u32, together: bool) {
         if together {
             let first = offsets[(mask.trailing_zeros() & 31) as usize];
@@ -51,12 +51,12 @@ impl BlockShadow {
         lanes(mask).for_each(|lane| self.set(warp, words(offsets[lane], bytes), 1 << lane, true));
     }
 
-    /// Local memory of a lane was written by something other than the lane's program.
+    /// Records that something other than a lane's program wrote the lane's local memory.
     pub fn local_written(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) {
         self.set(warp, words(offset, bytes), 1 << (lane & 31), true);
     }
 
-    /// Lanes load from local memory. Returns those that read what was never written.
+    /// Records that lanes load from local memory. Returns those that read what was never written.
     pub fn local_load(&mut self, warp: u32, offsets: &[u64; 32], mask: u32, bytes: u32, together: bool) -> u32 {
         let Locals(known) = self.local(warp);
         let written = |offset: u64| words(offset, bytes).fold(0, |m, w| m | known.get(w).copied().unwrap_or(0));
@@ -66,7 +66,8 @@ impl BlockShadow {
         lanes(mask).filter(|&lane| written(offsets[lane]) >> lane & 1 == 0).fold(0, |m, lane| m | 1 << lane)
     }
 
-    /// Lanes enter a function whose locals are in `frame`; its arguments, given by offset and size, are written.
+    /// Records that lanes enter a function whose locals are in `frame`; its arguments, given by offset and size, are
+    /// written.
     pub fn enter_frame(&mut self, warp: u32, mask: u32, frame: std::ops::Range<u32>, args: &[(u32, u32)]) {
         self.set(warp, words(u64::from(frame.start), frame.end - frame.start), mask, false);
         for &(offset, bytes) in args {

@@ -92,7 +92,7 @@ impl BlockShadow {
         (moment, Tag::new(0, 0, warp, line).who())
     }
 
-    /// All lanes load from one address.
+    /// Records that all lanes load from one address.
     fn plain_at_one(&mut self, r: &Request<'_>, first: usize) -> bool {
         let (now, base) = self.moment(r.warp, r.line);
         let offset = r.offset(first);
@@ -134,7 +134,7 @@ impl BlockShadow {
         self.plain_run(run, row, |_, _| 0)
     }
 
-    /// Lanes access contiguous words.
+    /// Records that lanes access contiguous words.
     #[inline]
     fn plain_run(&mut self, r: &Run, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
         let (now, base) = self.moment(r.warp, r.line);

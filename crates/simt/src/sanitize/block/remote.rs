@@ -211,7 +211,7 @@ impl BlockShadow {
         self.remote.started
     }
 
-    /// When the block last acquired from others of its cluster.
+    /// Returns when the block last acquired from others of its cluster.
     pub const fn cluster_acquired(&self) -> u64 {
         self.remote.acquired
     }

@@ -26,7 +26,7 @@ impl Block {
         }
     }
 
-    /// All blocks of the cluster have arrived at its barrier.
+    /// Passes the barrier of the cluster, at which all its blocks have arrived.
     pub fn pass_cluster_barrier(&mut self, launch: &LaunchState<'_>) {
         self.shadow.barrier();
         self.shadow.acquire_from_cluster(&launch.shadow);
