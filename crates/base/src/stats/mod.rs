@@ -9,8 +9,8 @@ mod change_points;
 mod correction;
 mod mean;
 mod meter;
+mod normal;
 mod quantile;
-mod ranks;
 mod series;
 mod spread;
 mod student;
@@ -20,14 +20,11 @@ pub use change_points::{ChangePoint, FEWEST_READINGS, Reading, change_points};
 pub use correction::{benjamini_hochberg, holm, holm_levels};
 pub use mean::{geometric_mean, trimmed_error, trimmed_half_width, trimmed_mean};
 pub use meter::{Gain, Look, Meter, Patience};
+pub use normal::{NORMAL_TWO_SIDED, normal_tail, normal_two_sided};
 pub use quantile::{Interval, median, median_interval};
-pub use ranks::{MannWhitney, mann_whitney, normal_tail, normal_two_sided};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};
 pub use spread::{Deviation, pooled_deviation};
 pub use student::student_two_sided;
-
-/// A normal distribution has 95 % of its mass within this many standard deviations.
-pub const NORMAL_TWO_SIDED: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
 mod tests;
