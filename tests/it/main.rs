@@ -15,6 +15,7 @@ mod architecture;
 mod cli;
 mod compile;
 mod compilers;
+mod contributing;
 mod controls;
 mod defects;
 mod dispatch;

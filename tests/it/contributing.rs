@@ -1,0 +1,84 @@
+//! `CONTRIBUTING.md` describes the code as it is: what its walk-throughs name is there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The texts in backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The rows of the tables, outside of examples: the files of each and what is said about them.
+fn rows(page: &str) -> Vec<(Vec<&str>, &str)> {
+    let prose = page.split("```").step_by(2).flat_map(str::lines);
+    let cells = prose.filter_map(|line| line.strip_prefix("| `")?.split_once(" | "));
+    // The first backtick was taken with the bar.
+    cells.map(|(files, about)| (files.split('`').step_by(2).collect(), about)).collect()
+}
+
+/// Whether a path is written for what the reader will add.
+fn is_example(path: &str) -> bool {
+    path.contains("NAME") || path.contains("OPCODE") || path.contains('<')
+}
+
+#[test]
+fn every_file_that_a_table_names_exists() {
+    let page = read("CONTRIBUTING.md");
+    let files: BTreeSet<&str> = rows(&page).into_iter().flat_map(|(files, _)| files).collect();
+    assert!(files.len() > 40, "{files:?}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // A pattern is of files in a folder, and a bare name is in the folder of the file before it.
+    let is_path = |path: &&str| path.contains('/') && !path.contains('*') && !is_example(path);
+    let missing: Vec<&str> = files.into_iter().filter(is_path).filter(|path| !root.join(path).exists()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_macro_that_a_table_names_is_in_the_file_of_its_row() {
+    let page = read("CONTRIBUTING.md");
+    let mut count = 0;
+    for (files, about) in rows(&page) {
+        for name in quoted(about).filter(|word| word.ends_with('!')) {
+            count += 1;
+            assert!(read(files[0]).contains(name.trim_end_matches('!')), "{} has no {name}", files[0]);
+        }
+    }
+    assert!(count >= 4, "{count} macros are named");
+}
+
+#[test]
+fn the_example_of_a_scheduler_has_every_function_that_one_needs() {
+    let (page, code) = (read("CONTRIBUTING.md"), read("crates/cluster/src/scheduler/mod.rs"));
+    let (_, after) = code.split_once("pub trait Scheduler {").expect("the trait");
+    let (body, _) = after.split_once("\n}\n").expect("its end");
+    let needed = body.lines().map(str::trim).filter(|line| line.starts_with("fn ") && line.ends_with(';'));
+    let signatures: Vec<&str> = needed.map(|line| line.trim_end_matches(';')).collect();
+    assert!(signatures.len() >= 2, "{signatures:?}");
+    for signature in signatures {
+        assert!(page.contains(&format!("    {signature} {{\n")), "the example lacks `{signature}`");
+    }
+}
+
+/// The place of an error in an example: the manifest, and the number of the line that follows it.
+fn shown_manifests(page: &str) -> Vec<(&str, usize)> {
+    let places = page.lines().filter_map(|line| line.trim_start().strip_prefix("--> experiments/"));
+    let parts = places.filter_map(|place| place.split_once(':'));
+    parts.map(|(file, rest)| (file, rest.split(':').next().and_then(|line| line.parse().ok()).unwrap_or(0))).collect()
+}
+
+/// The line may be one that the reader adds, so it only has to be within the manifest.
+#[test]
+fn errors_in_the_examples_are_of_manifests_that_are_shipped() {
+    let page = read("CONTRIBUTING.md");
+    let shown = shown_manifests(&page);
+    assert!(shown.len() >= 3, "{shown:?}");
+    for (file, line) in shown {
+        assert!((1..=read(&format!("experiments/{file}")).lines().count()).contains(&line), "{file}:{line}");
+    }
+}
