@@ -56,14 +56,15 @@ fn dispatcher_by(how: &str, folder: &Path, variant: &str) -> Child {
         .process_group(0)
         .spawn()
         .unwrap();
-    assert!(within(Duration::from_secs(20), || folder.join("attempts").exists()), "the worker did not start");
+    assert!(holds_soon(|| folder.join("attempts").exists()), "the worker did not start");
     child
 }
 
-fn within(time: Duration, mut holds: impl FnMut() -> bool) -> bool {
+/// Waits until something holds, for longer than that takes on any machine.
+fn holds_soon(mut holds: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !holds() {
-        if start.elapsed() > time {
+        if start.elapsed() > Duration::from_mins(2) {
             return false;
         }
         thread::sleep(Duration::from_millis(20));
@@ -85,7 +86,7 @@ fn a_worker_in_a_hung_kernel_ends_with_its_dispatcher() {
     assert!(runs(&worker));
     dispatcher.kill().unwrap();
     dispatcher.wait().unwrap();
-    assert!(within(Duration::from_secs(10), || !runs(&worker)), "the worker {worker} lives on");
+    assert!(holds_soon(|| !runs(&worker)), "the worker {worker} lives on");
 }
 
 #[test]
@@ -102,10 +103,11 @@ fn ctrl_c_in_the_terminal_lets_the_launch_under_way_end() {
 #[test]
 fn a_signal_that_is_to_be_ignored_ends_nothing() {
     let folder = TempDir::new().unwrap();
-    let mut dispatcher = dispatcher_after("trap '' INT HUP", folder.path(), "dawdles");
+    let mut dispatcher = dispatcher_after("trap '' INT HUP", folder.path(), "waits");
     for signal in [Signal::INT, Signal::HUP] {
         rustix::process::kill_process_group(Pid::from_child(&dispatcher), signal).unwrap();
     }
+    fs::write(folder.path().join("go"), "").unwrap();
     assert!(dispatcher.wait().unwrap().success());
     assert_eq!(fs::read_to_string(folder.path().join("end")).unwrap(), "Complete measured measured");
 }
@@ -122,10 +124,7 @@ fn memory_that_runs_out_ends_workers_and_compilers_before_the_run() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while own(child.id()) != "1000" && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(5));
-        }
+        holds_soon(|| own(child.id()) == "1000");
         let found = own(child.id());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 use runner::backend::DeviceError;
@@ -16,7 +15,7 @@ use runner::model::{
     LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value, WholeTolerance,
 };
 
-use super::scripted::{self, LIMIT, as_worker, spec_of};
+use super::scripted::{self, LIMIT, NEVER, as_worker, spec_of};
 use super::{Run, message, run_with};
 
 /// Every kernel of the device; a variant has the name of its kernel.
@@ -28,7 +27,7 @@ fn kernel(name: &'static str, generation: u32) -> FakeKernel {
     let body = move |call: &mut Call<'_>| -> Result<(), DeviceError> {
         match (name, call.nth) {
             // The first two launches are checked before anything is timed.
-            ("never_ends", _) | ("never_ends_when_timed", 2..) => thread::sleep(Duration::from_mins(10)),
+            ("never_ends", _) | ("never_ends_when_timed", 2..) => thread::sleep(NEVER),
             ("aborts", _) => std::process::abort(),
             ("writes_nowhere", _) => return call.write(1, 1 << 40, &[1]),
             ("writes_zeros", _) => return call.write(1, 0, &[0; 4]),

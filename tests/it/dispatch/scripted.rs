@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fake_backend::{FakeDevice, device_info, idle_group};
 use runner::backend::{Device, DeviceError};
@@ -18,8 +18,14 @@ use super::survey;
 /// Names the folder in which a scripted worker leaves what it did, and makes the entry below a worker.
 const FOLDER: &str = "RUNNER_TEST_WORKER";
 
-/// Seconds that a step may take.
+/// Seconds that a step may take that never ends.
 pub const LIMIT: f64 = 1.5;
+
+/// More seconds than any step takes that ends, however busy the machine is.
+pub const LONG: f64 = 300.0;
+
+/// How long a step takes that never ends.
+pub const NEVER: Duration = Duration::from_mins(10);
 
 /// A worker whose cases are scripted.
 pub fn spec(folder: &Path) -> WorkerSpec {
@@ -35,21 +41,18 @@ pub fn spec_of(entry: &str, folder: &Path) -> WorkerSpec {
     spec.env.push((FOLDER.into(), folder.into()));
     // Symbols of a backtrace take longer to find than a case has.
     spec.env.push(("RUST_BACKTRACE".into(), "0".into()));
-    spec.limits = Limits {
-        start: Duration::from_secs(20),
-        grace: Duration::from_millis(500),
-        silence: Duration::from_secs(3),
-        restart: Duration::from_millis(800),
-        ..Limits::default()
-    };
+    spec.limits = Limits { start: Duration::from_mins(2), grace: Duration::from_millis(500), ..Limits::default() };
     spec
 }
 
 /// A group with one case a variant; the first is the baseline.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
-    let mut group = idle_group("faults", ordinal, variants, LIMIT);
+    let mut group = idle_group("faults", ordinal, variants, LONG);
     for case in &mut group.cases {
         case.work.bytes = Some(8);
+        if ["hangs", "never_ends"].iter().any(|never| case.case.key.variant.starts_with(never)) {
+            case.measure.timeout = LIMIT;
+        }
     }
     group
 }
@@ -99,7 +102,7 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
         std::process::exit(7);
     }
     if variants.contains(&"hangs_between") {
-        thread::sleep(Duration::from_mins(10));
+        thread::sleep(NEVER);
     }
     let mut good = Vec::new();
     for case in &job.cases {
@@ -118,6 +121,12 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
                     launches: Vec::new(),
                 });
                 good.push(case);
+                // Goes from step to step, so that it stops as soon as it is asked to.
+                let until = Instant::now() + NEVER;
+                while case.case.key.variant == "dawdles" && Instant::now() < until {
+                    emit(active(case, Activity::Rechecking));
+                    thread::sleep(Duration::from_millis(5));
+                }
             }
             Act::Ends(outcome) => emit(settled(case, outcome)),
             Act::Loses => {
@@ -154,8 +163,12 @@ enum Act {
 
 fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
     match (case.case.key.variant.as_str(), activity) {
-        ("hangs", _) | ("hangs_when_measured", Activity::Measuring) => thread::sleep(Duration::from_mins(10)),
-        ("dawdles", _) => thread::sleep(Duration::from_millis(400)),
+        ("hangs", _) | ("hangs_when_measured", Activity::Measuring) => thread::sleep(NEVER),
+        ("waits", _) => {
+            while !folder.join("go").exists() {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
         ("aborts", _) | ("aborts_when_measured", Activity::Measuring) => std::process::abort(),
         ("panics", _) => panic!("index out of bounds"),
         // SAFETY: there is none; nothing is mapped there, and dying of it is what the case is for.

@@ -11,7 +11,7 @@ use runner::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
 use runner::model::{CalibrationPoint, Ceilings, Survey, SurveyRequest};
 use tempfile::TempDir;
 
-use super::scripted::{group, spec};
+use super::scripted::{NEVER, group, spec};
 
 const CEILINGS: Ceilings =
     Ceilings { read: 3e12, copy: 2.9e12, l2_read: 6e12, fma_f32: 6e13, fma_f64: 3e13, fma_f16: 1.2e14 };
@@ -31,7 +31,7 @@ fn found() -> Survey {
 /// The worker's side.
 pub fn act(folder: &Path) -> Result<Survey, DeviceError> {
     match fs::read_to_string(folder.join("survey")).unwrap_or_default().as_str() {
-        "hangs" => thread::sleep(Duration::from_mins(10)),
+        "hangs" => thread::sleep(NEVER),
         "aborts" => std::process::abort(),
         "refuses" => return Err(DeviceError::OutOfMemory { needed: 2, available: 1 }),
         "loses" => return Err(DeviceError::ContextLost("an illegal memory access was encountered".into())),
@@ -46,11 +46,15 @@ fn request() -> SurveyRequest {
 
 /// What a survey comes to, and that the pool still runs a group after it.
 fn survey(script: &str) -> Result<Survey, SurveyError> {
+    survey_within(Duration::from_mins(2), script)
+}
+
+fn survey_within(limit: Duration, script: &str) -> Result<Survey, SurveyError> {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("survey"), script).unwrap();
     let interrupt = Interrupt::new();
     let (mut pool, _) = Pool::start(spec(folder.path()), &interrupt).unwrap();
-    let found = pool.survey(request(), Duration::from_millis(500), &interrupt);
+    let found = pool.survey(request(), limit, &interrupt);
     assert_eq!(pool.run([group(0, &["good"])], &mut |_| {}, &interrupt), RunEnd::Complete, "after {script}");
     found
 }
@@ -69,7 +73,7 @@ fn a_refusal_is_told_in_the_devices_words_and_costs_no_worker() {
 
 #[test]
 fn a_worker_that_hangs_dies_or_loses_its_device_is_told_and_replaced() {
-    let hung = survey("hangs").unwrap_err().to_string();
+    let hung = survey_within(Duration::from_millis(500), "hangs").unwrap_err().to_string();
     assert_eq!(hung, "the worker gave no answer within 0.5 s while it measured the device");
     let died = survey("aborts").unwrap_err().to_string();
     assert!(died.starts_with("the worker was killed by SIGABRT (it aborted itself)"), "{died}");

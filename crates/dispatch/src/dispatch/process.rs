@@ -269,16 +269,17 @@ impl WorkerProcess {
     /// Waits for the next reply, until the deadline. `handled` is the urgency that the caller knows of already.
     pub(super) fn receive(&self, deadline: Instant, interrupt: &Interrupt, handled: Urgency) -> Received {
         loop {
+            // First, since a worker may send replies without a pause.
+            let urgency = interrupt.urgency();
+            if urgency > handled {
+                return Received::Interrupted(urgency);
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.replies.recv_timeout(left.min(TICK)) {
                 Ok(Ok(reply)) => return Received::Reply(reply),
                 Ok(Err(why)) => return Received::Malformed(why),
                 Err(RecvTimeoutError::Disconnected) => return Received::Closed,
                 Err(RecvTimeoutError::Timeout) => {}
-            }
-            let urgency = interrupt.urgency();
-            if urgency > handled {
-                return Received::Interrupted(urgency);
             }
             if Instant::now() >= deadline {
                 return Received::TimedOut;
