@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::TempDir;
 
 const KERNEL: &str = "extern \"C\" __global__ void k(int* data) { data[threadIdx.x] = 1; }\n";
@@ -32,11 +33,12 @@ fn command(dir: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// What the command does, which must not take long.
+/// Runs a command that must not take a processor for long: the system kills it after half a minute.
 fn quick(dir: &TempDir, arguments: &[&str]) -> Output {
-    let started = Instant::now();
-    let output = command(dir, arguments).output().unwrap();
-    assert!(started.elapsed() < Duration::from_secs(30), "it took {:?}", started.elapsed());
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -t 30; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_runner")]).args(arguments);
+    let output = limited.current_dir(dir.path()).output().unwrap();
+    assert!(output.status.code().is_some(), "it takes long: {}", output.status);
     output
 }
 
@@ -138,15 +140,39 @@ fn a_variant_with_more_than_a_million_points_is_refused_at_once() {
 fn a_second_interrupt_ends_planning() {
     let axes = million();
     let dir = project(&axes, "", "");
-    let mut run = command(&dir, &["run", "x.toml", "--backend", "sim"]).stderr(Stdio::null()).spawn().unwrap();
-    sleep(Duration::from_millis(1500));
-    let since = Instant::now();
-    for _ in 0..2 {
-        kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
-        sleep(Duration::from_millis(200));
+    let mut run = command(&dir, &["run", "x.toml", "--backend", "sim"]).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_mins(2);
+    while !handles_signals(&run) {
+        assert!(Instant::now() < until, "it handles no signal");
+        sleep(Duration::from_millis(5));
     }
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    let term = || kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    term();
+    assert!(lines.any(|line| line.unwrap().contains("again to stop now")));
+    // Planning a million cases takes a processor for longer.
+    let most = Some(processor_seconds(&run) + 5);
+    prlimit(Some(Pid::from_child(&run)), Resource::Cpu, Rlimit { current: most, maximum: most }).unwrap();
+    term();
+    lines.for_each(drop);
     assert_eq!(run.wait().unwrap().code(), Some(130));
-    assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
+}
+
+/// Whether the process handles SIGTERM, which it does as soon as its `main` has begun to run a command.
+fn handles_signals(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() >> (Signal::TERM.as_raw() - 1) & 1 == 1
+}
+
+/// How many seconds the process has had a processor, rounded up.
+fn processor_seconds(child: &Child) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    // The program's name, which may have blanks, ends in a bracket; 11 fields later are the times.
+    let mut fields = stat.rsplit(") ").next().unwrap().split(' ').skip(11);
+    let ticks: u64 = fields.by_ref().take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    // Linux counts them in hundredths of a second for every program.
+    ticks.div_ceil(100)
 }
 
 /// The words before an argument with a value, for every such argument of a command and of those below it.

@@ -30,7 +30,7 @@ args   = ["out"]
 "#;
 
 /// Far more than a run takes, also while other tests use all cores.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// What ends a round.
 const WAITS: &str = "waiting for changes; Ctrl-C ends";

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Bench, H100, SCALE, script, toolkit};
 use runner::compile::{CompileOptions, Installed, Nvcc, Target, Toolkit, ToolkitSource, compile_all};
@@ -185,7 +185,9 @@ fn a_file_of_the_project_does_not_replace_a_header_of_the_toolkit() {
 #[test]
 fn nvcc_is_ended_before_other_programs_when_memory_runs_out() {
     let bench = Bench::new(&[("p.cu", "extern \"C\" int f(void *) { return 0; }")]);
-    let slow = format!("{}\nsleep 2", STAND_IN.replace("VERSION", "a"));
+    let seen = bench.path("seen");
+    let waits = format!("while [ ! -e '{}' ]; do sleep 0.1; done", seen.display());
+    let slow = format!("{}\n{waits}", STAND_IN.replace("VERSION", "a"));
     let path = script(&bench, &slow);
     let installed = Installed { nvcc: Nvcc::at(path.clone()), clang: None };
     let options = CompileOptions { installed, ..bench.options() };
@@ -195,9 +197,12 @@ fn nvcc_is_ended_before_other_programs_when_memory_runs_out() {
             let units = std::slice::from_ref(&unit);
             compile_all(units, H100, toolkit(), &options, &mut |_, _, _| {}).remove(&unit).unwrap()
         });
-        let mut score = None;
+        let (mut score, started) = (None, Instant::now());
         while !build.is_finished() {
             score = score_of(&path).or(score);
+            if score.as_deref() == Some("1000") || started.elapsed() > Duration::from_mins(1) {
+                fs::write(&seen, "").unwrap();
+            }
             thread::sleep(Duration::from_millis(50));
         }
         build.join().unwrap().unwrap();

@@ -21,8 +21,8 @@ use crate::programs::write_program;
 /// Names the folder of the script's world, and makes the entry below a worker.
 const FOLDER: &str = "RUNNER_TEST_PROFILED";
 
-/// Seconds that a step may take.
-const LIMIT: f64 = 1.0;
+/// Seconds that a step may take that never ends, and that any other may take.
+const LIMITS: [f64; 2] = [1.0, 300.0];
 
 /// What the false profiler does, as shell: it finds the log file and the program among its arguments, starts the
 /// program with its own input and output, and writes the table of the launches that the worker left.
@@ -141,7 +141,11 @@ impl World {
 /// A group with one case a variant. A variant names its launches by letters; a capital one is not counted, `!` is the
 /// end of the worker, and `?` a launch that does not end; `~` makes the results wrong.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
-    idle_group("counts", ordinal, variants, LIMIT)
+    let mut group = idle_group("counts", ordinal, variants, LIMITS[1]);
+    for case in group.cases.iter_mut().filter(|case| case.case.key.variant.contains('?')) {
+        case.measure.timeout = LIMITS[0];
+    }
+    group
 }
 
 /// A launch of the kernel `name`.
@@ -165,9 +169,9 @@ fn worker_entry() {
 }
 
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {
-    for CaseJob { case, work, .. } in &job.cases {
+    for CaseJob { case, work, measure, .. } in &job.cases {
         let made = || case.key.variant.chars().filter(|name| *name != '~');
-        emit(Event::CaseActive { case: case.clone(), activity: Activity::Checking, limit: LIMIT });
+        emit(Event::CaseActive { case: case.clone(), activity: Activity::Checking, limit: measure.timeout });
         let launches = made().map(|name| launch(name.to_ascii_lowercase())).collect();
         let process = std::process::id();
         emit(Event::LaunchesMarked { case: case.clone(), process, launches, whole_only: false });
@@ -187,7 +191,7 @@ fn mismatch() -> Mismatch {
 fn count(folder: &Path, name: char) {
     match name {
         '!' => std::process::abort(),
-        '?' => std::thread::sleep(Duration::from_mins(1)),
+        '?' => std::thread::sleep(Duration::from_mins(10)),
         'A'..='Z' => {}
         name => {
             let scale = 10_u32.pow(u32::from(name) - u32::from('a'));

@@ -103,7 +103,7 @@ mod tests {
             });
             assert!(taken.recv_timeout(Duration::from_millis(50)).is_err());
             queue.give_back(work.unwrap_or_default());
-            assert_eq!(taken.recv_timeout(Duration::from_secs(10)), Ok(Some("lost")));
+            assert_eq!(taken.recv_timeout(Duration::from_mins(2)), Ok(Some("lost")));
         });
         assert_eq!(queue.take(), None);
     }

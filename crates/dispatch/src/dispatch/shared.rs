@@ -123,6 +123,10 @@ mod tests {
                 assert!(alone.fetch_add(on_host, Ordering::SeqCst) == 0, "beside a group that needs the host");
                 assert!(on_host == 0 || beside == 0, "group {} is not alone", job.ordinal);
                 thread::sleep(Duration::from_millis(2));
+                // The first waits until another runs beside it, however long that takes to start.
+                while job.ordinal == 0 && most.load(Ordering::SeqCst) < 2 {
+                    thread::yield_now();
+                }
                 alone.fetch_sub(on_host, Ordering::SeqCst);
                 running.fetch_sub(1, Ordering::SeqCst);
                 ended.fetch_add(1, Ordering::SeqCst);
@@ -134,7 +138,6 @@ mod tests {
             }
         });
         assert_eq!(ended.into_inner(), work.len());
-        assert!(most.into_inner() > 1, "no two devices ran at the same time");
         // A device may be overtaken between taking a group and noting it, by each other device once.
         let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (place, ordinal) in begun.iter().enumerate() {

@@ -202,9 +202,11 @@ fn a_deadline_ends_a_launch_and_says_where_it_was() {
     let begun = Instant::now();
     let trap = spins(Options { watchdog: u64::MAX, ..Options::default() }, Some(allowed));
     assert!(begun.elapsed() >= allowed);
-    let says = "no end within 0.05 s: warps 0, 1 and 3 wait at a barrier at spins.cu:12, warp 2 runs in kernel `spins` \
-                at spins.cu:9, block (0,0,0), thread (64,0,0)";
-    assert_eq!((trap.kind, trap.to_string().as_str()), (TrapKind::Deadline(allowed), says));
+    assert_eq!(trap.kind, TrapKind::Deadline(allowed));
+    // Warp 3 has its turn after warp 2, whose first one may last until the deadline on a busy machine.
+    let says = trap.to_string();
+    let where_it_was = "warp 2 runs in kernel `spins` at spins.cu:9, block (0,0,0), thread (64,0,0)";
+    assert!(says.starts_with("no end within 0.05 s: warps 0") && says.ends_with(where_it_was), "{says}");
 }
 
 /// Every block polls a word that is never written, so that blocks run under the fair scheduler.
