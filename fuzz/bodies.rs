@@ -1,7 +1,7 @@
 //! What each fuzz target does with its bytes. Errors are answers; a panic, a hang or memory without bound is a defect.
 //!
-//! `cargo +nightly fuzz run TARGET` runs one of them for as long as you like. The tests run all of them for a moment,
-//! on the stable compiler (`tests/it/fuzz.rs`).
+//! `fuzz/run.py` runs them for as long as you like, guided by coverage. The tests run all of them for a moment
+//! (`tests/it/fuzz.rs`).
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +17,22 @@ use runner::plan::PlanOptions;
 use runner::project::Project;
 use runner::{analyse, compile, manifest, plan, profiler, render};
 use simt::{DeviceProfile, LaunchSpec, Machine, Options, profiles};
+
+/// A fuzz target: it takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// Every target. A folder of `corpus/` has its seeds.
+pub const TARGETS: [(&str, Target); 9] = [
+    ("manifest", manifest),
+    ("expressions", expressions),
+    ("sources", sources),
+    ("ptx_load", ptx_load),
+    ("ptx_run", ptx_run),
+    ("journal", journal),
+    ("records", records),
+    ("template", template),
+    ("counters_csv", counters_csv),
+];
 
 /// Most cells of a matrix that is planned here.
 const MOST_CELLS: usize = 1000;
