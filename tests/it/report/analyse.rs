@@ -412,7 +412,7 @@ fn events_without_a_run_have_no_records() {
 
 /// Ceilings of a round device: the ridge is at 20 operations a byte.
 const CEILINGS: Ceilings =
-    Ceilings { read: 3e12, copy: 2.5e12, l2_read: 6e12, fma_f32: 60e12, fma_f64: 30e12, fma_f16: 120e12 };
+    Ceilings { read: 3e12, write: None, copy: 2.5e12, l2_read: 6e12, fma_f32: 60e12, fma_f64: 30e12, fma_f16: 120e12 };
 
 fn work(bytes: u64, flops: f64) -> WorkAmount {
     WorkAmount { bytes: Some(bytes), flops: Some(flops) }

@@ -265,7 +265,7 @@ fn a_job_that_arithmetic_bounds_shows_operations_and_no_share_of_the_bandwidth()
     let mut records = records(&fixture::reduce());
     let ceiling = 6e13;
     let ceilings =
-        Ceilings { read: 3.2e12, copy: 3e12, l2_read: 6e12, fma_f32: ceiling, fma_f64: ceiling, fma_f16: ceiling };
+        Ceilings { read: 3.2e12, write: None, copy: 3e12, l2_read: 6e12, fma_f32: ceiling, fma_f64: ceiling, fma_f16: ceiling };
     records.environment.machine.ceilings = Some(ceilings);
     for record in &mut records.cases {
         // Half of the ceiling, whatever the time.

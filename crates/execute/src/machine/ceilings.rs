@@ -1,7 +1,9 @@
-//! The ceilings of a device: the best of several ways to read, to copy and to multiply.
+//! The ceilings of a device: the best of several ways to read, to write, to copy and to multiply.
 //!
 //! Which way is fastest differs between architectures, so each ceiling is the highest rate of a few shapes, each taken
-//! as the median of its samples. Tensor cores are not among them: plain C++ kernels do not use those.
+//! as the median of its samples. Memory is measured with as much as there is room for, and with little more than the
+//! L2 holds: of what a short kernel writes a part is still in L2 when it ends, so that it can exceed the rate of a long
+//! one. Tensor cores are not among them: plain C++ kernels do not use those.
 
 use super::bench::{Bench, Shape, count, word};
 use crate::backend::{BufferId, DeviceError, LaunchArg};
@@ -20,11 +22,11 @@ const MOST_BYTES: u64 = 4 << 30;
 /// How often a launch reads a buffer in L2.
 const L2_ROUNDS: u32 = 50;
 
-/// A multiplication and an addition, 64 times per round.
-const OPERATIONS_PER_ROUND: f64 = 2.0 * 64.0;
+/// A multiplication and an addition, 256 times per round: what the loop takes beside them is below one per cent.
+const OPERATIONS_PER_ROUND: f64 = 2.0 * 256.0;
 
 /// Rounds of a launch of f32: about a millisecond where an SM has 128 lanes.
-const FMA_ROUNDS: u32 = 2000;
+const FMA_ROUNDS: u32 = 500;
 
 /// How a launch covers the memory.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +56,14 @@ const READS: [Cover; 6] = [
     striding("read_all<8>", 256, 8, 8),
 ];
 
+const WRITES: [Cover; 5] = [
+    once("write_all<1>", 512, 1),
+    once("write_all<1>", 1024, 1),
+    once("write_all<2>", 1024, 2),
+    once("write_all<4>", 512, 4),
+    striding("write_all<8>", 256, 8, 8),
+];
+
 const COPIES: [Cover; 6] = [
     once("copy_all<1>", 512, 1),
     once("copy_all<1>", 1024, 1),
@@ -73,7 +83,7 @@ const FMA_KERNELS: [&str; 3] = ["multiply_add<float>", "multiply_add<double>", "
 
 /// Returns the name expressions of every kernel that is used here; some come more than once.
 pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
-    let covers = READS.iter().chain(&COPIES).chain(&L2_READS).map(|cover| cover.kernel);
+    let covers = READS.iter().chain(&WRITES).chain(&COPIES).chain(&L2_READS).map(|cover| cover.kernel);
     covers.chain(FMA_KERNELS)
 }
 
@@ -84,11 +94,15 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     let sink = bench.zeros(VECTOR)?;
     let from = bench.zeros(bytes)?;
     let to = bench.zeros(bytes / 2)?;
-    let read =
-        best(bench, &info, &READS, bytes, |n| (n as f64 * VECTOR as f64, vec![buffer(from), count(n), buffer(sink)]))?;
-    let copy = best(bench, &info, &COPIES, bytes / 2, |n| {
-        (2.0 * n as f64 * VECTOR as f64, vec![buffer(from), buffer(to), count(n)])
-    })?;
+    let (mut read, mut write, mut copy) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for bytes in [bytes, beyond_cache(info.l2_bytes, bytes)] {
+        let moved = |n: u64| n as f64 * VECTOR as f64;
+        let reads = best(bench, &info, &READS, bytes, |n| (moved(n), vec![buffer(from), count(n), buffer(sink)]))?;
+        let writes = best(bench, &info, &WRITES, bytes, |n| (moved(n), vec![buffer(from), count(n)]))?;
+        let copies =
+            best(bench, &info, &COPIES, bytes / 2, |n| (2.0 * moved(n), vec![buffer(from), buffer(to), count(n)]))?;
+        (read, write, copy) = (read.max(reads), write.max(writes), copy.max(copies));
+    }
     // A cache in two partitions may hold a line twice: a quarter of it certainly fits.
     let l2_read = best(bench, &info, &L2_READS, (info.l2_bytes / 4).clamp(1 << 16, bytes), |n| {
         let amount = n as f64 * VECTOR as f64 * f64::from(L2_ROUNDS);
@@ -102,6 +116,7 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     let [f32, f64, f16] = FMA_KERNELS;
     Ok(Ceilings {
         read,
+        write: Some(write),
         copy,
         l2_read,
         fma_f32: fastest_fma(bench, &info, f32, [single(0.5), single(0.25)], 1.0, sink)?,
@@ -114,6 +129,11 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
 pub(super) fn working_set(free: Option<u64>, total: u64) -> u64 {
     let most = (free.unwrap_or(total) / 8).clamp(1 << 20, MOST_BYTES);
     1 << most.ilog2()
+}
+
+/// Returns the least power of two of bytes that is at least twice what the L2 holds, if there is room for it.
+fn beyond_cache(l2_bytes: u64, room: u64) -> u64 {
+    (2 * l2_bytes).next_power_of_two().min(room)
 }
 
 /// Returns the highest rate of several ways to cover `bytes` bytes. `work` gives a launch's amount and arguments for a
@@ -176,18 +196,19 @@ mod tests {
 
     /// The device has a little less than 256 MiB free, and 2^24 bytes are read. At 10 µs that is 1.6777216 TB/s; its
     /// 256 KiB in L2 are read 50 times in 10 µs, 1.31072 TB/s. The best of three multiply-add shapes is the one with
-    /// the most threads, 4 SMs × 8 × 256: 2·64·2000·8192 operations in 10 µs, 209.7152 TFLOP/s, and twice that in
+    /// the most threads, 4 SMs × 8 × 256: 2·256·500·8192 operations in 10 µs, 209.7152 TFLOP/s, and twice that in
     /// halves.
     #[test]
     fn a_ceiling_is_the_work_over_the_time_of_the_fastest_way() {
         let mut device = device(|name| match name {
-            "read_all<8>" | "copy_all<2>" => 10_000.0,
-            name if name.starts_with("read_all") || name.starts_with("copy_all") => 25_000.0,
+            "read_all<8>" | "write_all<4>" | "copy_all<2>" => 10_000.0,
+            name if name.contains("_all<") => 25_000.0,
             _ => 10_000.0,
         });
         let found = survey(&mut device, &request(true)).unwrap().ceilings.unwrap();
         let near = |value: f64, expected: f64| (value / expected - 1.0).abs() < 1e-9;
         assert!(near(found.read, 1.677_721_6e12), "{}", found.read);
+        assert!(near(found.write.unwrap(), 1.677_721_6e12), "{:?}", found.write);
         assert!(near(found.copy, 1.677_721_6e12), "{}", found.copy);
         assert!(near(found.l2_read, 1.310_72e12), "{}", found.l2_read);
         assert!(near(found.fma_f32, 209.715_2e12), "{}", found.fma_f32);
@@ -209,6 +230,13 @@ mod tests {
         let refused = survey(&mut device, &request(true)).unwrap_err().to_string();
         assert_eq!(refused, "survey: the device's clock gives no valid time for `copy_all<4>`");
         assert_eq!(crate::backend::Device::memory_free(&device), before);
+    }
+
+    #[test]
+    fn a_short_kernel_moves_more_than_the_cache_holds() {
+        assert_eq!(beyond_cache(50 << 20, 4 << 30), 128 << 20);
+        assert_eq!(beyond_cache(64 << 20, 4 << 30), 128 << 20);
+        assert_eq!(beyond_cache(50 << 20, 16 << 20), 16 << 20);
     }
 
     #[test]

@@ -44,6 +44,19 @@ __global__ void read_again(const uint4* from, Count vectors, unsigned rounds, un
     keep(seen, sink);
 }
 
+// Writes `vectors` 16-byte vectors of zeros, distributed as in `read_each`.
+template <int V>
+__global__ void write_all(uint4* to, Count vectors) {
+    const Count stride = Count(gridDim.x) * blockDim.x * V;
+    for (Count base = Count(blockIdx.x) * blockDim.x * V + threadIdx.x; base < vectors; base += stride) {
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            const Count i = base + Count(k) * blockDim.x;
+            if (i < vectors) __stcs(to + i, make_uint4(0, 0, 0, 0));
+        }
+    }
+}
+
 // Copies `vectors` 16-byte vectors, distributed as in `read_each`.
 template <int V>
 __global__ void copy_all(const uint4* from, uint4* to, Count vectors) {
@@ -63,7 +76,7 @@ __global__ void copy_all(const uint4* from, uint4* to, Count vectors) {
     }
 }
 
-// Multiplies and adds: 64 times per round, in eight independent chains.
+// Multiplies and adds: 256 times per round, in eight independent chains.
 template <typename T>
 __global__ void multiply_add(T factor, T addend, unsigned rounds, T* sink) {
     T chain[8];
@@ -71,7 +84,7 @@ __global__ void multiply_add(T factor, T addend, unsigned rounds, T* sink) {
     for (int k = 0; k < 8; k++) chain[k] = T(threadIdx.x + k);
     for (unsigned round = 0; round < rounds; round++) {
 #pragma unroll
-        for (int i = 0; i < 64; i++) chain[i % 8] = chain[i % 8] * factor + addend;
+        for (int i = 0; i < 256; i++) chain[i % 8] = chain[i % 8] * factor + addend;
     }
     T sum = 0;
 #pragma unroll
@@ -86,7 +99,7 @@ __global__ void multiply_add_halves(unsigned factor, unsigned addend, unsigned r
     for (int k = 0; k < 8; k++) chain[k] = threadIdx.x + k;
     for (unsigned round = 0; round < rounds; round++) {
 #pragma unroll
-        for (int i = 0; i < 64; i++)
+        for (int i = 0; i < 256; i++)
             asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(chain[i % 8]) : "r"(factor), "r"(addend));
     }
     unsigned all = 0;

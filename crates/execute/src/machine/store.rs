@@ -12,7 +12,7 @@ use crate::atomic::{self, WriteError};
 use crate::model::{Machine, ReferenceTimes, sha256_hex};
 
 /// The version of the files; raised when older ones would be misread, or when a survey measures more.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// The results could not be stored.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +107,7 @@ mod tests {
             gpu: None,
             ceilings: Some(Ceilings {
                 read: 3.2e12,
+                write: Some(3.3e12),
                 copy: 3.0e12,
                 l2_read: 6e12,
                 fma_f32: 6e13,

@@ -43,6 +43,9 @@ pub struct Ceilings {
     /// Device memory read once, bytes per second.
     #[serde(with = "super::real")]
     pub read: f64,
+    /// Device memory written once, bytes per second; older surveys did not measure it.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::real")]
+    pub write: Option<f64>,
     /// Device memory copied, bytes read and written per second.
     #[serde(with = "super::real")]
     pub copy: f64,
@@ -58,6 +61,13 @@ pub struct Ceilings {
     /// The rate of multiply-adds in 16 bits: two are in a register, as on every architecture since 5.3.
     #[serde(with = "super::real")]
     pub fma_f16: f64,
+}
+
+impl Ceilings {
+    /// Returns the highest rate of device memory, bytes per second.
+    pub fn memory(&self) -> f64 {
+        self.read.max(self.copy).max(self.write.unwrap_or_default())
+    }
 }
 
 /// The settings of a device, which are never changed here. Source: NVML; what it does not know is absent.

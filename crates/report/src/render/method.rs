@@ -49,9 +49,9 @@ fn timing(records: &Records) -> Vec<String> {
     }
     if records.environment.machine.ceilings.is_some() {
         lines.push(
-            "% of ceiling: the least time that the measured ceilings allow for the stated work (memory by the higher \
-             of read and copied, arithmetic by f32 multiply-adds), over the median; bound says which of the two is \
-             greater."
+            "% of ceiling: the least time that the measured ceilings allow for the stated work (memory by the highest \
+             of the rates, arithmetic by f32 multiply-adds), over the median; bound says which of the two is greater. A \
+             time that is up to a tenth less is at the ceiling."
                 .to_owned(),
         );
     }

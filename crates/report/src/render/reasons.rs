@@ -122,14 +122,14 @@ pub fn notes_on<'r>(record: &'r CaseRecord, environment: &Environment) -> impl I
     record.notes.iter().map(wording::note).chain(cached).chain(above)
 }
 
-/// Returns why a share of the measured ceiling is above 100 %.
+/// Returns why a case is faster than the measured ceiling.
 fn above_ceiling(record: &CaseRecord, environment: &Environment) -> Option<String> {
     let (result, ceilings) = (record.result.as_ref()?, environment.machine.ceilings.as_ref()?);
-    let share = crate::analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings)?;
-    (share > 1.0 + LEAST_ABOVE).then(|| wording::above_ceiling(record, ceilings, &environment.device))
+    let share = crate::analyse::over_roof(&record.work, &result.time, result.unit, ceilings)?;
+    (share > 1.0 + LEAST_ABOVE).then(|| wording::above_ceiling(share, record, ceilings, &environment.device))
 }
 
-/// A share above 1 by less than this is shown as 100.0 %.
+/// A case that is faster than the ceiling by less than this is at the ceiling.
 const LEAST_ABOVE: f64 = 0.0005;
 
 /// Returns why a group whose baseline has no time has no speedups.

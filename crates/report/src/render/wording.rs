@@ -242,16 +242,17 @@ pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String
     ))
 }
 
-/// Returns why a case exceeds the measured ceilings.
-pub fn above_ceiling(record: &CaseRecord, ceilings: &Ceilings, device: &DeviceInfo) -> String {
+/// Returns why a case is faster than the measured ceilings.
+pub fn above_ceiling(share: f64, record: &CaseRecord, ceilings: &Ceilings, device: &DeviceInfo) -> String {
+    let above = format!("{} % faster than the ceiling", rough((share - 1.0) * 100.0));
     if bound_of(record, ceilings) == Bound::Arithmetic {
-        return "above 100 % of the ceiling: that is the rate which a kernel of f32 multiply-adds reached on this \
-                device; other units, or a better mix of instructions, can be faster"
-            .to_owned();
+        return format!(
+            "{above}: that is the rate which a kernel of f32 multiply-adds reached on this device; other units, or a \
+             better mix of instructions, can be faster"
+        );
     }
     format!(
-        "above 100 % of the ceiling: the ceiling is of data much larger than L2, and of what a run writes up to {} may \
-         still be in L2 when it ends",
+        "{above}: of what a run writes up to {} may still be in L2 when it ends, and the ceiling may be of more data",
         bytes(device.l2_bytes)
     )
 }
@@ -365,9 +366,10 @@ fn settings(settings: &Settings) -> Option<String> {
 
 /// Returns the measured rates of the device.
 fn ceilings(c: &Ceilings) -> String {
+    let written = c.write.map(|write| format!("{:.0} GB/s written, ", write / 1e9)).unwrap_or_default();
     format!(
-        "Measured ceilings: {:.0} GB/s read, {:.0} GB/s copied, {:.0} GB/s read from L2; multiply-adds {} TFLOP/s in \
-         f32, {} in f64, {} in f16",
+        "Measured ceilings: {:.0} GB/s read, {written}{:.0} GB/s copied, {:.0} GB/s read from L2; multiply-adds {} \
+         TFLOP/s in f32, {} in f64, {} in f16",
         c.read / 1e9,
         c.copy / 1e9,
         c.l2_read / 1e9,

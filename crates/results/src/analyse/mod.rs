@@ -34,6 +34,6 @@ pub use ratios::{Call, call};
 pub use records::{
     AnalyseError, CONFIDENCE, PairedRatio, paired_ratios, records, records_and_ratios, records_of, records_of_groups,
 };
-pub use roofline::{Bound, bound, intensity, share_of_roof};
+pub use roofline::{Bound, bound, intensity, over_roof, share_of_roof};
 pub use summary::gain;
 pub use summary::{BaselineState, GroupSummary, SpeedupRange, Standing, Summary, summary};

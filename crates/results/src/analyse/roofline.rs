@@ -1,6 +1,6 @@
 //! The limits that a device's memory and arithmetic set, and how close a case comes to them.
 //!
-//! The roofline uses measured ceilings: the higher of reading and copying, and f32 multiply-adds. A time counts as
+//! The roofline uses measured ceilings: the highest of reading, writing and copying, and f32 multiply-adds. A time counts as
 //! impossible only past a looser bound, so that no correct row is rejected: the higher of the data sheet and the
 //! ceilings, with everything that a cache can hold taken as free.
 
@@ -8,6 +8,10 @@ use crate::model::{Ceilings, Clock, Environment, Estimate, Outcome, Regime, Roof
 
 /// How much faster than the highest ceiling a time must be to be impossible, since ceilings are measured too.
 const MARGIN: f64 = 1.03;
+
+/// How much faster than its roof a time may be and still be at it: the ceilings are measured, and a kernel may be a little
+/// better than those that measured them.
+const AT_ROOF: f64 = 1.1;
 
 /// Reads and writes use the memory at the same time: together they may be twice as fast as reads alone.
 const BOTH_WAYS: f64 = 2.0;
@@ -29,23 +33,25 @@ pub fn intensity(work: &WorkAmount) -> Option<f64> {
 
 /// Returns which side of the ridge the job lies on.
 pub fn bound(work: &WorkAmount, ceilings: &Ceilings) -> Option<Bound> {
-    let ridge = ceilings.fma_f32 / bandwidth(ceilings);
+    let ridge = ceilings.fma_f32 / ceilings.memory();
     Some(if intensity(work)? < ridge { Bound::Memory } else { Bound::Arithmetic })
 }
 
-/// Returns the share of the roof that a time reaches: the least time that the ceilings allow, over this one.
+/// Returns the share of the roof that a time reaches: the least time that the ceilings allow, over this one, and 1 where
+/// the time is a little less.
 ///
-/// `None` if the work is not stated, and on the host's clock.
+/// `None` if the work is not stated, on the host's clock, and where the time is so much less that other units or caches
+/// did the work, of which this is not the roof.
 pub fn share_of_roof(work: &WorkAmount, time: &Estimate, unit: Unit, ceilings: &Ceilings) -> Option<f64> {
-    let by_memory = work.bytes.filter(|bytes| *bytes > 0).map(|bytes| bytes as f64 / bandwidth(ceilings));
+    over_roof(work, time, unit, ceilings).filter(|share| *share <= AT_ROOF).map(|share| share.min(1.0))
+}
+
+/// Returns the least time that the ceilings allow over a time, which may be above 1.
+pub fn over_roof(work: &WorkAmount, time: &Estimate, unit: Unit, ceilings: &Ceilings) -> Option<f64> {
+    let by_memory = work.bytes.filter(|bytes| *bytes > 0).map(|bytes| bytes as f64 / ceilings.memory());
     let by_arithmetic = work.flops.filter(|flops| *flops > 0.0).map(|flops| flops / ceilings.fma_f32);
     let least = by_memory.into_iter().chain(by_arithmetic).reduce(f64::max)?;
     (unit == Unit::DeviceNanoseconds && time.point > 0.0).then(|| least / (time.point * 1e-9))
-}
-
-/// Returns the highest measured rate of device memory, bytes per second.
-fn bandwidth(ceilings: &Ceilings) -> f64 {
-    ceilings.read.max(ceilings.copy)
 }
 
 /// Returns the outcome of a case whose time is impossible for its job; `None` for any other.
@@ -67,7 +73,7 @@ pub(super) fn suspect(
     let ceilings = environment.machine.ceilings;
     // What a launch writes may stay in L2, and what an earlier launch left there need not be read again.
     let kept = if regime == Regime::Cold { 1.0 } else { 2.0 } * device.l2_bytes as f64;
-    let memory = device.peak_bandwidth().into_iter().chain(ceilings.as_ref().map(bandwidth)).reduce(f64::max);
+    let memory = device.peak_bandwidth().into_iter().chain(ceilings.as_ref().map(Ceilings::memory)).reduce(f64::max);
     let by_memory = memory.map(|rate| ((bytes - kept).max(0.0) / rate, Roof::Memory));
     let by_cache = ceilings.map(|c| (bytes / (BOTH_WAYS * c.l2_read), Roof::L2));
     let (seconds, roof) = by_memory.into_iter().chain(by_cache).max_by(|a, b| a.0.total_cmp(&b.0))?;
