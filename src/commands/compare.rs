@@ -5,8 +5,10 @@ use std::path::Path;
 use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
 use super::{Console, Exit, Failure, write_file};
 use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
+use crate::journal::JOURNAL_FILE;
 use crate::programs::Programs;
 use crate::render::comparison::{self, Compared};
+use crate::render::html::Samples;
 use crate::render::{RenderError, Screen};
 use crate::revision::{Files, describe_checkout};
 use crate::stored::{self, ReadError, Source, Stored};
@@ -25,6 +27,10 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
     let names = [args.base.clone(), args.new.clone()];
     let labels = labels(args);
+    let samples = match args.format {
+        ComparisonFormat::Html => reports().map(|(b, n)| [b, n].map(|stored| samples(stored, console))).collect(),
+        _ => Vec::new(),
+    };
     let compared =
         Compared { comparison: &found, names: &names, labels: &labels, places: &places, alone: &alone, faults: &[] };
     write(
@@ -33,6 +39,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
             format: args.format,
             out: args.out.as_deref(),
             page: page(args.markdown.as_deref(), args.markdown_limit),
+            samples: &samples,
         },
         console,
     )?;
@@ -46,6 +53,21 @@ fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
         console.say(&format!("warning: {warning}"));
     }
     Ok(found)
+}
+
+/// Returns the samples in the journal beside a report; none where it has no journal. One that cannot be read is reported.
+pub fn samples(stored: &Stored, console: &mut Console) -> Samples {
+    samples_in(Path::new(&stored.place), console)
+}
+
+/// Returns the samples in the journal of a folder, as [`samples`] does.
+pub fn samples_in(dir: &Path, console: &mut Console) -> Samples {
+    let journal = dir.join(JOURNAL_FILE);
+    let found = if journal.is_file() { stored::samples(&journal) } else { Ok(Samples::new()) };
+    found.unwrap_or_else(|error| {
+        console.say(&format!("warning: no samples: {error}"));
+        Samples::new()
+    })
 }
 
 /// Reports a source that cannot be read. One that is named wrongly is at fault itself; otherwise it is damaged or out
@@ -120,6 +142,8 @@ pub struct Output<'a> {
     pub out: Option<&'a Path>,
     /// The page of a pull request, if it is asked for.
     pub page: Option<Page<'a>>,
+    /// The samples of base and new, in the order of the reports.
+    pub samples: &'a [[Samples; 2]],
 }
 
 /// The page of a pull request.
@@ -142,9 +166,9 @@ pub fn write(compared: Compared<'_>, output: &Output<'_>, console: &mut Console)
     match output.out {
         Some(path) => {
             let plain = Screen { styled: false, width: None };
-            to_file(&text(compared, output.format, plain)?, "--out", path, console)
+            to_file(&text(compared, output, plain)?, "--out", path, console)
         }
-        None => console.print(&text(compared, output.format, console.screen())?),
+        None => console.print(&text(compared, output, console.screen())?),
     }
 }
 
@@ -160,10 +184,11 @@ fn to_file(text: &str, option: &str, path: &Path, console: &mut Console) -> Resu
     Ok(())
 }
 
-fn text(compared: Compared<'_>, format: ComparisonFormat, screen: Screen) -> Result<String, Failure> {
-    rendered(match format {
+fn text(compared: Compared<'_>, output: &Output<'_>, screen: Screen) -> Result<String, Failure> {
+    rendered(match output.format {
         ComparisonFormat::Text => Ok(comparison::terminal(compared, screen)),
         ComparisonFormat::Markdown => comparison::markdown(compared, None),
+        ComparisonFormat::Html => comparison::html(compared, output.samples),
         ComparisonFormat::Json => comparison::json(compared),
         ComparisonFormat::Csv => comparison::csv(compared),
         ComparisonFormat::Junit => comparison::junit(compared),

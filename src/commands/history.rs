@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::cli::{HistoryArgs, HistoryFormat};
-use super::compare::read_failure;
+use super::compare::{read_failure, samples_in};
 use super::{Console, Exit, Failure, write_file};
 use crate::analyse::history::{self, LEAST_SHIFT};
 use crate::expr::{Program, Scope};
 use crate::model::{CaseKey, Records, Value};
 use crate::programs::Programs;
 use crate::render::history::{self as page, Chart, ReportHistory};
+use crate::render::html::Samples;
 use crate::render::{RenderError, Screen};
 use crate::stored::{self, History, Span};
 
@@ -31,7 +32,11 @@ pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
         return Err(nothing_timed(args));
     }
     let charts = charts(&reports, args, console)?;
-    write(&reports, &charts, least, args, console)?;
+    let samples = match args.format {
+        HistoryFormat::Html => histories.iter().map(|history| newest_samples(history, console)).collect(),
+        _ => Vec::new(),
+    };
+    write(&reports, (&charts, &samples), least, args, console)?;
     Ok(Exit::Success)
 }
 
@@ -43,6 +48,13 @@ fn read(args: &HistoryArgs, console: &mut Console) -> Result<Vec<History>, Failu
         console.say(&format!("warning: {warning}"));
     }
     Ok(found)
+}
+
+/// Returns the samples in the journal of a report of this checkout: they are those of its newest run.
+fn newest_samples(history: &History, console: &mut Console) -> Samples {
+    let here = Path::new(".").canonicalize().unwrap_or_default();
+    let found = here.ancestors().map(|above| above.join(&history.place)).find(|dir| dir.is_dir());
+    found.map(|dir| samples_in(&dir, console)).unwrap_or_default()
 }
 
 /// The cases that are wanted, as `runner plan` reads the same options.
@@ -115,7 +127,7 @@ fn charts(reports: &[ReportHistory<'_>], args: &HistoryArgs, console: &mut Conso
 
 fn write(
     reports: &[ReportHistory<'_>],
-    charts: &[Chart],
+    (charts, samples): (&[Chart], &[Samples]),
     least: f64,
     args: &HistoryArgs,
     console: &mut Console,
@@ -125,6 +137,7 @@ fn write(
     let text: Result<String, RenderError> = match args.format {
         HistoryFormat::Text => Ok(page::terminal(reports, least, screen)),
         HistoryFormat::Markdown => page::markdown(reports, least, links),
+        HistoryFormat::Html => page::html(reports, least, samples),
         HistoryFormat::Json => page::json(reports),
         HistoryFormat::Csv => page::csv(reports),
     };

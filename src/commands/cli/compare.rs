@@ -12,6 +12,8 @@ pub enum ComparisonFormat {
     Text,
     /// A page for a comment of a pull request.
     Markdown,
+    /// A page for a browser: the same, with a table of all cases to filter and the distributions of their times.
+    Html,
     /// Everything, for programs.
     Json,
     /// One row per case, in full precision.
@@ -84,6 +86,8 @@ pub enum HistoryFormat {
     Text,
     /// The same as a page, with charts if --charts writes them.
     Markdown,
+    /// A page for a browser: the same with charts, and a table of all cases to filter.
+    Html,
     /// Everything, for programs.
     Json,
     /// One row per time, in full precision.

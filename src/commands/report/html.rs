@@ -1,12 +1,11 @@
 //! Implements `runner report --html`, which makes one file for a browser of a report, or of a tree of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::commands::compare::read_failure;
+use crate::commands::compare::{read_failure, samples};
 use crate::commands::{Console, Exit, Failure, write_file};
 use crate::compile::{self, Cache, Requirement, Toolkit};
-use crate::journal::JOURNAL_FILE;
 use crate::manifest;
 use crate::model::{BodyPlan, CaseJob, CompileUnit, Records};
 use crate::plan::{self, PlanOptions};
@@ -41,13 +40,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
 /// Returns what was found beside the records. A journal that cannot be read is reported and left out.
 fn find_companions(stored: &Stored, console: &mut Console) -> Companions {
     let dir = Path::new(&stored.place);
-    let journal = dir.join(JOURNAL_FILE);
-    let samples = if journal.is_file() { stored::samples(&journal) } else { Ok(HashMap::new()) };
-    let samples = samples.unwrap_or_else(|error| {
-        console.say(&format!("warning: no samples: {error}"));
-        HashMap::new()
-    });
-    Companions { samples, sources: sources(dir, &stored.records) }
+    Companions { samples: samples(stored, console), sources: sources(dir, &stored.records) }
 }
 
 /// Returns the sources of the working tree that have the hash in the records.

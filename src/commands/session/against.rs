@@ -12,21 +12,22 @@ use super::destination::Destination;
 use super::ended::{BaseAndNew, Ended};
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
-use crate::commands::cli::{ReachArgs, RunArgs};
-use crate::commands::compare::{Output, exit, page, short, write, write_page};
+use crate::commands::cli::{ComparisonFormat, ReachArgs, RunArgs};
+use crate::commands::compare::{Output, exit, page, samples_in, short, write, write_page};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::RunEnd;
 use crate::experiment::Manifest;
 use crate::journal::{self, Contents, JOURNAL_FILE};
 use crate::manifest;
-use crate::model::{Claim, ComparisonRules, Diagnostics, Event, Records};
+use crate::model::{CaseKey, Claim, ComparisonRules, Diagnostics, Event, Records};
 use crate::plan::against::{Joined, Part, base_name, join};
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 use crate::programs::Programs;
 use crate::project::Project;
 use crate::render;
 use crate::render::comparison::Compared;
+use crate::render::html::Samples;
 use crate::revision::{self, Files, RevisionError};
 
 /// A git revision or a folder, as far as the manifest reaches it.
@@ -275,6 +276,19 @@ impl BaseRun {
     }
 }
 
+/// Returns the samples of base and new from the journal of their run.
+fn split_samples(dir: &Path, label: &str, console: &mut Console) -> [Samples; 2] {
+    let suffix = base_name("", label);
+    let mut both = [Samples::new(), Samples::new()];
+    for ((key, regime), rounds) in samples_in(dir, console) {
+        match key.variant.strip_suffix(&suffix) {
+            Some(variant) => both[0].insert((CaseKey { variant: variant.to_owned(), ..key }, regime), rounds),
+            None => both[1].insert((key, regime), rounds),
+        };
+    }
+    both
+}
+
 /// Returns the commit that the manifest's checkout is at, as the base's is named; the manifest's name outside of one.
 fn label(manifest: &Path) -> String {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -315,12 +329,16 @@ pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> 
         faults: &faults,
     };
     let page = page(against.markdown.as_deref(), against.markdown_limit);
+    let samples = match against.format {
+        ComparisonFormat::Html => reports.iter().map(|(_, dir)| split_samples(dir, &labels[0], console)).collect(),
+        _ => Vec::new(),
+    };
     if args.json {
         let line = render::events::compared(compared).map_err(|e| Failure::environment(e.to_string()))?;
         console.print(&line)?;
         write_page(compared, page, console)?;
     } else {
-        write(compared, &Output { format: against.format, out: None, page }, console)?;
+        write(compared, &Output { format: against.format, out: None, page, samples: &samples }, console)?;
     }
     let exit = exit(found.gate());
     for (records, dir) in reports {

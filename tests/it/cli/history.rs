@@ -349,3 +349,24 @@ fn a_scatter_that_no_change_explains_is_in_the_first_line() {
     let first = "No change in the history of 4 cases; 2 of them scatter by up to 16.0 %, which no change explains: ";
     assert!(text.starts_with(first), "{text}");
 }
+
+#[test]
+fn a_page_for_a_browser_has_every_time_at_its_revision() {
+    let repository = broken_history();
+    let (code, page, _) = repository.history(&[REPORT, "--format", "html"]);
+    assert_eq!(code, Some(0));
+    let (_, rest) = page.split_once(r#"<script type="application/json" class="data">"#).unwrap();
+    let data: serde_json::Value = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
+    assert_eq!(data["rows"].as_u64().unwrap() as usize, RECORDS.cases.len());
+    for (facts, record) in data["facts"].as_array().unwrap().iter().zip(&RECORDS.cases) {
+        let lanes = facts["lanes"].as_array().unwrap();
+        // The seventh revision, which repeats the sixth, is no measurement.
+        assert_eq!(lanes.len(), 12);
+        let time = record.result.as_ref().unwrap().time.point;
+        let ratio = |lane: usize| lanes[lane]["interval"][0].as_f64().unwrap() / time;
+        assert!((ratio(0) - 1.0).abs() < 1e-4 && (ratio(11) - 2.002).abs() < 1e-3, "{}", ratio(11));
+        assert_eq!(lanes[6]["note"], "break: driver");
+    }
+    // A chart of each case is in the page.
+    assert_eq!(page.matches("<svg ").count(), RECORDS.cases.len());
+}

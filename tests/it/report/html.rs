@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use runner::analyse;
 use runner::journal::Journal;
-use runner::model::{Event, Records};
+use runner::model::{CaseRecord, Event, Records, Value};
 use runner::render::html::{Companions, Page, SourceFile, html};
 
 use super::fixture::{self, Run};
@@ -195,6 +195,112 @@ fn several_reports_are_one_page_with_an_index() {
     assert_eq!(page.matches(r#"<section class="report""#).count(), 2);
 }
 
+/// A text as part of an address.
+fn escaped(text: &str) -> String {
+    let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    bytes.concat()
+}
+
+/// The value of an axis of integers.
+fn at(record: &CaseRecord, axis: &str) -> i64 {
+    match record.case.key.axes.iter().find(|(name, _)| name == axis) {
+        Some((_, Value::Int(value))) => *value,
+        other => panic!("{axis}: {other:?}"),
+    }
+}
+
+/// Two runs, of which the second has one variant that takes 1.3 times as long, and their folders.
+fn slower_run(dir: &Path) -> [PathBuf; 2] {
+    let run = fixture::regimes();
+    let folders = ["base", "new"].map(|name| dir.join(name));
+    for (folder, factor) in folders.iter().zip([1.0, 1.3]) {
+        let mut events = run.events.clone();
+        for event in &mut events {
+            if let Event::CaseMeasured { case, measurement } = event
+                && case.key.variant == "variant2"
+            {
+                measurement.rounds.iter_mut().for_each(|round| round.whole *= factor);
+            }
+        }
+        fs::create_dir(folder).unwrap();
+        write(folder, &events);
+    }
+    folders
+}
+
+fn compared(dir: &Path, [base, new]: &[PathBuf; 2]) -> PathBuf {
+    let file = dir.join("compare.html");
+    let words = [Path::new("compare"), base, new, Path::new("--format"), Path::new("html"), Path::new("-o"), &file];
+    let output = Command::new(env!("CARGO_BIN_EXE_runner")).args(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+    file
+}
+
+#[test]
+fn a_comparison_has_a_row_for_each_case_with_the_samples_of_both_sides() {
+    let dir = tempfile::tempdir().unwrap();
+    let folders = slower_run(dir.path());
+    let page = fs::read_to_string(compared(dir.path(), &folders)).unwrap();
+    let data = data(&page);
+    let columns = data["columns"].as_array().unwrap();
+    let column = |key: &str| columns.iter().find(|column| column["key"] == key).unwrap();
+    let variant = |row: usize| {
+        let place = column("variant")["cells"][row].as_u64().unwrap() as usize;
+        column("variant")["texts"][place].as_str().unwrap().to_owned()
+    };
+    let rows = data["rows"].as_u64().unwrap() as usize;
+    let mut slower = 0;
+    for row in 0..rows {
+        let change = column("change")["values"][row].as_f64();
+        let lanes = data["facts"][row]["lanes"].as_array().cloned().unwrap_or_default();
+        if variant(row) == "variant2" {
+            assert!((change.unwrap() - 30.0).abs() < 1e-3, "{change:?}");
+            slower += 1;
+        }
+        for lane in &lanes {
+            // Each sample is in it, and their median.
+            let mut samples: Vec<f64> =
+                lane["samples"].as_array().unwrap().iter().map(|sample| sample.as_f64().unwrap()).collect();
+            samples.sort_by(f64::total_cmp);
+            let median = lane["interval"][0].as_f64().unwrap();
+            assert!(samples.first().unwrap() <= &median && &median <= samples.last().unwrap());
+        }
+        assert_eq!(lanes.len(), if change.is_some() { 2 } else { 0 });
+    }
+    assert_eq!(slower, 6, "three sizes in two regimes");
+    assert!(page.contains("<h1>✗ 6 slower ("), "{page}");
+    // Without journals the intervals remain.
+    for folder in &folders {
+        fs::remove_file(folder.join("journal.jsonl")).unwrap();
+    }
+    let data = self::data(&fs::read_to_string(compared(dir.path(), &folders)).unwrap());
+    let lanes = |row: usize| data["facts"][row]["lanes"].as_array().cloned().unwrap_or_default();
+    assert!((0..rows).flat_map(lanes).all(|lane| lane.get("samples").is_none() && lane["interval"][0].is_number()));
+}
+
+#[test]
+fn in_a_browser_a_comparison_is_filtered_and_shows_two_distributions() {
+    let Some(browser) = browser() else {
+        println!("skipped: no Chromium on PATH; set RUNNER_CHROMIUM to one");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let folders = slower_run(dir.path());
+    let file = compared(dir.path(), &folders);
+    let data = data(&fs::read_to_string(&file).unwrap());
+    let (dom, console) = shown(&browser, &file, &format!("#filter={}", escaped("slower change > 20")));
+    assert!(console.is_empty() && !dom.contains("data-error"), "{console}: {dom}");
+    assert_eq!(rows(&dom).len(), 6, "{dom}");
+    let facts = data["facts"].as_array().unwrap();
+    let row = facts.iter().position(|facts| facts["lanes"].is_array()).unwrap();
+    let samples: usize =
+        facts[row]["lanes"].as_array().unwrap().iter().map(|lane| lane["samples"].as_array().unwrap().len()).sum();
+    let (open, console) = shown(&browser, &file, &format!("#case={row}"));
+    assert!(console.is_empty() && !open.contains("data-error"), "{console}: {open}");
+    assert_eq!(open.matches("<circle ").count(), samples);
+    assert!(open.contains("Times, with their intervals and samples"), "{open}");
+}
+
 #[test]
 fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
     let Some(browser) = browser() else {
@@ -245,6 +351,25 @@ fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
     assert!(open.contains(&format!("{samples} samples, in the order of rounds")), "{open}");
     assert_eq!(open.matches("<circle ").count(), samples as usize);
     assert!(open.contains("Launches and compiled code") && open.contains("<th>registers</th>"), "{open}");
+
+    // What the page shows can be typed, and what cannot be read is named and left out.
+    let queried = |query: &str| shown(&format!("#filter={}", escaped(query)));
+    for query in ["bx >= 2^5 by < 4", "bx≥32 by<4", "sum[bx >= 32] by < 4", "\"sum\", bx != 16 by < 4 bx <= 1024"] {
+        let wanted = |record: &&CaseRecord| at(record, "bx") >= 32 && at(record, "by") < 4;
+        let count = records.cases.iter().filter(wanted).count();
+        let dom = queried(query);
+        assert_eq!(rows(&dom).len(), count, "{query}");
+        assert!(dom.contains(r#"role="status" hidden"#), "{query}: {dom}");
+    }
+    let fast = records.cases.iter().filter_map(|record| record.result.as_ref()).filter(|r| r.time.point < 1.25e6);
+    assert_eq!(rows(&queried("time < 1250 µs")).len(), fast.count());
+    let quick = records.cases.iter().filter_map(|record| record.result.as_ref()?.against_baseline.as_ref());
+    assert_eq!(rows(&queried("speedup > 1.5")).len(), quick.filter(|ratio| ratio.speedup.point > 1.5).count());
+    let faulty = queried("tmie < 3 time < fast by = 2 bx >");
+    let named = "Not understood, and left out: tmie: no column has this name; time (ms) &lt; fast: no number; bx &gt;: a \
+                 value is missing";
+    assert!(faulty.contains(named) && faulty.contains(r#"aria-invalid="true""#), "{faulty}");
+    assert_eq!(rows(&faulty).len(), records.cases.iter().filter(|record| at(record, "by") == 2).count());
 
     // The theme of the address beats the system's.
     assert!(shown("#theme=dark").contains(r#"data-theme="dark""#));

@@ -2,12 +2,13 @@
 //! right.
 
 use super::bound::{group_text, is_arithmetic};
+use super::ladder::{Step, ladder};
 use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::Cell;
 use super::{counters, number, units, wording};
 use crate::analyse::{self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise};
 use crate::format::{plural, plural_of, rough};
-use crate::model::{CaseRecord, Estimate, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
+use crate::model::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
 
 /// The parts that form one sentence.
 pub type Finding = Vec<Cell>;
@@ -15,17 +16,17 @@ pub type Finding = Vec<Cell>;
 /// More names than this are counted and not listed.
 const MOST_NAMES: usize = 5;
 
-/// More steps than this are only in the table.
-const MOST_STEPS: usize = 12;
-
 /// Returns the sentences of the summary. `constant` are the axes with one value throughout.
 pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
     let mut findings = results(records, summary, constant);
+    // A count of instructions alone is no answer.
+    let lone = if is_lone_count(records, &findings) { findings.pop() } else { None };
     let is_answer = findings.is_empty();
     findings.push(vec![
         Cell::plain(counts(records, summary)).strong_if(is_answer),
         Cell::plain(format!(" Device: {}.", records.environment.device.name)),
     ]);
+    findings.extend(lone.map(|lone| lone.into_iter().map(|cell| cell.strong_if(false)).collect()));
     if !summary.is_ranked && summary.expected_failures.is_none() && records.cases.iter().any(|r| r.result.is_some()) {
         findings.push(vec![
             Cell::plain("The times are not ranked: with neither a baseline nor "),
@@ -62,6 +63,12 @@ fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -
         findings.extend(FEWEST.iter().filter_map(|(name, does)| fewest(records, summary, name, does)));
     }
     findings
+}
+
+/// Whether the only result is a count of instructions, which does not say what is fast.
+fn is_lone_count(records: &Records, findings: &[Finding]) -> bool {
+    let has_results = records.cases.iter().any(|record| record.result.is_some());
+    !has_results && matches!(findings, [only] if only.iter().any(|cell| cell.text.contains(FEWEST[0].1)))
 }
 
 /// Returns the result of an experiment of expected failures: its cases end as the manifest says.
@@ -141,14 +148,46 @@ fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Optio
     ])
 }
 
-/// Returns what the best of a group is called.
-const fn superlative(basis: Basis, is_tied: bool) -> &'static str {
-    match (basis, is_tied) {
-        (Basis::Time, false) => "is the fastest",
-        (Basis::Time, true) => "ties for the fastest",
-        (_, false) => "has the highest rate",
-        (_, true) => "ties for the highest rate",
+/// What the best of a group is called.
+#[derive(Debug, Clone, Copy)]
+struct Superlative {
+    basis: Basis,
+    /// Whether a variant without a check was faster somewhere: the best is then the best of those with a check.
+    is_outrun: bool,
+}
+
+impl Superlative {
+    fn new(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Self {
+        let all_by_time = decided.iter().all(|(group, _)| group.basis == Basis::Time);
+        let basis = if all_by_time { Basis::Time } else { Basis::Bandwidth };
+        Self { basis, is_outrun: decided.iter().any(|(group, best)| is_outrun(records, group, best)) }
     }
+
+    const fn words(self, is_tied: bool) -> &'static str {
+        match (self.basis, is_tied, self.is_outrun) {
+            (Basis::Time, false, false) => "is the fastest",
+            (Basis::Time, true, false) => "ties for the fastest",
+            (Basis::Time, false, true) => "is the fastest of the checked variants",
+            (Basis::Time, true, true) => "ties for the fastest of the checked variants",
+            (_, false, false) => "has the highest rate",
+            (_, true, false) => "ties for the highest rate",
+            (_, false, true) => "has the highest rate of the checked variants",
+            (_, true, true) => "ties for the highest rate of the checked variants",
+        }
+    }
+}
+
+/// Whether a variant without a check takes less time for its work than the best of the group.
+fn is_outrun(records: &Records, group: &GroupSummary, best: &Best) -> bool {
+    let cost = |record: &CaseRecord| {
+        let result = record.result.as_ref().filter(|r| r.regime == best.regime && r.unit == r.regime.unit())?;
+        Some(result.time.high / group.basis.work(record)?)
+    };
+    let is_unchecked =
+        |record: &CaseRecord| matches!(&record.verdict, Verdict::Unchecked(why) if *why != Unchecked::IsReference);
+    let unchecked = group.members.iter().map(|i| &records.cases[*i]).filter(|record| is_unchecked(record));
+    let least = unchecked.filter_map(cost).reduce(f64::min);
+    least.zip(cost(&records.cases[best.index])).is_some_and(|(least, best)| least < best)
 }
 
 /// Returns the finding of a single group: its best cell with every number.
@@ -157,7 +196,7 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
     let mut finding = vec![
         Cell::plain(prefix),
         Cell::code(analyse::contender(&records.header, &record.case)).strong_if(true),
-        Cell::plain(format!(" {}: ", superlative(group.basis, !best.tied.is_empty()))),
+        Cell::plain(format!(" {}: ", Superlative::new(records, &[(group, best)]).words(!best.tied.is_empty()))),
     ];
     finding.push(Cell::plain(achievement(records, group, record)));
     finding.extend(compare_with_baseline(records, group, record));
@@ -241,7 +280,7 @@ fn leader(
     let mut first = vec![
         Cell::plain(prefix),
         Cell::code(leader.contender.clone()).strong_if(true),
-        Cell::plain(format!(" {}", won(leader, decided))),
+        Cell::plain(format!(" {}", won(leader, decided.len(), Superlative::new(records, decided)))),
     ];
     if !others.is_empty() {
         first.push(Cell::plain(", as often as "));
@@ -288,16 +327,13 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
 }
 
 /// Says in how many groups the leader won: `is the fastest in 30 of 35 groups, tied in the other 5`.
-fn won(leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> String {
-    let of = decided.len();
-    let basis =
-        if decided.iter().all(|(group, _)| group.basis == Basis::Time) { Basis::Time } else { Basis::Bandwidth };
-    let best = superlative(basis, false);
+fn won(leader: &Standing, of: usize, superlative: Superlative) -> String {
+    let best = superlative.words(false);
     match (leader.alone, leader.tied) {
         (alone, 0) if alone == of => format!("{best} in all {of} groups"),
         (alone, 0) => format!("{best} in {alone} of {of} groups"),
-        (0, tied) if tied == of => format!("{} in all {of} groups", superlative(basis, true)),
-        (0, tied) => format!("{} in {tied} of {of} groups", superlative(basis, true)),
+        (0, tied) if tied == of => format!("{} in all {of} groups", superlative.words(true)),
+        (0, tied) => format!("{} in {tied} of {of} groups", superlative.words(true)),
         (alone, tied) if alone + tied == of => format!("{best} in {alone} of {of} groups, tied in the other {tied}"),
         (alone, tied) => format!("{best} in {alone} of {of} groups, tied in {tied} more"),
     }
@@ -360,35 +396,26 @@ fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(Str
     ])
 }
 
-/// A variant with what it gains over the one before it.
-struct Step<'s> {
-    to: &'s str,
-    from: &'s str,
-    gain: Estimate,
-}
-
-/// Returns what each step gains over the one before it, where most gain and few lose, as on a ladder.
+/// Returns how many steps of a ladder gain, which gains most, and which lose; the chart of gains has all.
 fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
-    let of_regime = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
-    let steps: Vec<Step<'_>> = of_regime
-        .filter_map(|s| Some(Step { to: &s.contender, from: s.previous.as_ref()?, gain: s.step?.geomean }))
-        .collect();
+    let steps = ladder(summary, regime)?;
     let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
-    let losses = steps.iter().filter(|step| step.gain.high < 1.0).count();
-    if steps.len() < 2 || 2 * gains <= steps.len() || 4 * losses >= steps.len() {
-        return None;
+    let name = |step: &Step<'_>| [Cell::code(step.to), Cell::plain(format!(" {}×", number::point(&step.gain, 1.0)))];
+    let mut finding = vec![Cell::plain(format!("{gains} of {} steps gain", steps.len()))];
+    if let Some(most) = steps.iter().max_by(|a, b| a.gain.point.total_cmp(&b.gain.point)) {
+        finding.push(Cell::plain(", most of all "));
+        finding.extend(name(most));
     }
-    let mut finding =
-        vec![Cell::plain(format!("{gains} of {} steps gain. Each over the one before it, from ", steps.len()))];
-    finding.push(Cell::code(steps[0].from));
-    finding.push(Cell::plain(": "));
-    for (i, step) in steps.iter().take(MOST_STEPS).enumerate() {
-        finding.push(Cell::plain(if i > 0 { ", " } else { "" }));
-        finding.push(Cell::code(step.to));
-        finding.push(Cell::plain(format!(" {}×", number::point(&step.gain, 1.0))));
+    let losses: Vec<&Step<'_>> = steps.iter().filter(|step| step.gain.high < 1.0).collect();
+    for (i, step) in losses.iter().enumerate() {
+        finding.push(Cell::plain(match (i, losses.len()) {
+            (0, 1) => "; slower than the step before is ",
+            (0, _) => "; slower than the step before are ",
+            _ => ", ",
+        }));
+        finding.extend(name(step));
     }
-    let more = if steps.len() > MOST_STEPS { ", … (the table has all)." } else { "." };
-    finding.push(Cell::plain(more));
+    finding.push(Cell::plain("."));
     Some(finding)
 }
 

@@ -19,15 +19,17 @@ const COMPARISON: &str = "compare.md";
 const JUNIT: &str = "junit.xml";
 const HISTORY: &str = "history.md";
 const PAGE: &str = "page.html";
+const CHANGES: &str = "changes.html";
 
 /// The version of the view model that a template of `report.md` gets as `view_version`. It rises if a field is removed
 /// or means something else.
 pub const VIEW_VERSION: u32 = 1;
 
 /// The templates that can be listed and exported, each with what it makes.
-pub const SHIPPED: [(&str, &str, &str); 7] = [
+pub const SHIPPED: [(&str, &str, &str); 8] = [
     (REPORT, "the page of a report; `template` of a manifest replaces it", REPORT_TEXT),
     (PAGE, "the page of runner report --html", PAGE_TEXT),
+    (CHANGES, "the page of runner compare and runner history with --format html", CHANGES_TEXT),
     (CHART, "a chart of a report or a history", CHART_TEXT),
     (COMPARISON, "the page of runner compare and run --against", COMPARISON_TEXT),
     (JUNIT, "the tests of runner compare --format junit", JUNIT_TEXT),
@@ -41,8 +43,13 @@ const OF_USER: &str = "user.md";
 /// What all pages share: tables, cells, lists.
 const COMPONENTS: &str = "components";
 
+/// What all pages for a browser share: the document, its styles and its script.
+const SHELL: &str = "shell.html";
+
 const REPORT_TEXT: &str = include_str!("templates/report.md.tera");
 const PAGE_TEXT: &str = include_str!("templates/page.html.tera");
+const CHANGES_TEXT: &str = include_str!("templates/changes.html.tera");
+const SHELL_TEXT: &str = include_str!("templates/shell.html.tera");
 const CHART_TEXT: &str = include_str!("templates/chart.svg.tera");
 const COMPARISON_TEXT: &str = include_str!("templates/compare.md.tera");
 const JUNIT_TEXT: &str = include_str!("templates/junit.xml.tera");
@@ -76,7 +83,7 @@ impl Templates {
             Ok(escape::fenced(text, args.must_get::<&str>("language")?))
         });
         let shipped = SHIPPED.iter().map(|(name, _, text)| (*name, *text));
-        tera.add_raw_templates(shipped.chain([(COMPONENTS, COMPONENTS_TEXT)]))?;
+        tera.add_raw_templates(shipped.chain([(COMPONENTS, COMPONENTS_TEXT), (SHELL, SHELL_TEXT)]))?;
         Ok(Self { tera, of_user: None })
     }
 
@@ -123,6 +130,11 @@ impl Templates {
     /// Renders the page with reports for a browser.
     pub(super) fn page(&self, view: &html::View) -> Result<String, RenderError> {
         Ok(self.tera.render(PAGE, &Context::from_serialize(view)?)?)
+    }
+
+    /// Renders the page of a comparison or of a history for a browser.
+    pub(super) fn changes(&self, page: &html::changes::Page) -> Result<String, RenderError> {
+        Ok(self.tera.render(CHANGES, &Context::from_serialize(page)?)?)
     }
 
     /// Renders one chart as SVG.

@@ -21,6 +21,7 @@ mod findings;
 mod grid;
 pub mod history;
 pub mod html;
+mod ladder;
 mod limits;
 mod markdown;
 mod method;

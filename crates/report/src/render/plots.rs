@@ -1,16 +1,18 @@
 //! The charts of a report.
 //!
 //! If two axes are compared, each group has a map; if no axis is swept, each group has bars. Otherwise there is one
-//! chart for each setting of the other axes, with one line per contender over the swept axis. The most informative
-//! chart is first. All are functions of the records.
+//! chart for each setting of the other axes, with one line per contender over the swept axis: of rates, or of speedups
+//! where rates span so much that their lines would be one bundle. The most informative chart is first. The gains of a
+//! ladder's steps and the roofline have a chart each. All are functions of the records.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use super::bound::{group_text, is_arithmetic};
-use super::chart::{Bar, BarChart, Chart, HeatMap, Line, LineChart, MapCell, Point};
+use super::chart::{Bar, BarChart, Chart, HeatMap, Line, LineChart, MapCell, Point, RoofPoint, Roofline};
 use super::grid::{Grid, grids};
+use super::ladder::{Step, ladder};
 use super::overview::{constant_axes, on_device};
 use super::quantities::time_unit;
 use super::units::{self, TimeUnit};
@@ -32,6 +34,8 @@ pub struct Plot {
     /// charts of the others.
     pub file: String,
     pub title: String,
+    /// Whether it is shown without being opened.
+    pub is_open: bool,
     #[serde(skip)]
     pub chart: Chart,
     #[serde(skip)]
@@ -55,10 +59,85 @@ pub fn plots(records: &Records, summary: &Summary) -> (Vec<Plot>, usize) {
     };
     // The sort is stable: equals stay in the manifest's order.
     plots.sort_by(|a, b| b.rank.size.total_cmp(&a.rank.size).then(b.rank.spread.total_cmp(&a.rank.spread)));
-    name_files(&mut plots);
     let more = plots.len().saturating_sub(MOST_PLOTS);
     plots.truncate(MOST_PLOTS);
+    if let Some(first) = plots.first_mut() {
+        first.is_open = true;
+    }
+    let place = plots.len().min(1);
+    plots.splice(place..place, Regime::ALL.iter().filter_map(|regime| gains(summary, *regime)));
+    plots.extend(roofline(records));
+    name_files(&mut plots);
     (plots, more)
+}
+
+/// Draws what each step of a ladder gains over the one before it.
+fn gains(summary: &Summary, regime: Regime) -> Option<Plot> {
+    let steps = ladder(summary, regime)?;
+    let bar = |step: &Step<'_>| Bar {
+        name: step.to.to_owned(),
+        is_baseline: false,
+        is_best: false,
+        value: step.gain.point,
+        low: step.gain.low,
+        high: step.gain.high,
+        shown: format!("{}×", number::ratio(&step.gain)),
+    };
+    let regime_named = if regimes(summary).len() > 1 { format!(", {regime}") } else { String::new() };
+    let title = format!("Gain of each step, from {}{regime_named}", steps[0].from);
+    Some(Plot {
+        file: format!("gains {regime}"),
+        rank: Rank::default(),
+        chart: Chart::Bars(BarChart {
+            title: title.clone(),
+            x_label: "times as fast as the step before".to_owned(),
+            bars: steps.iter().map(bar).collect(),
+            reference: Some(1.0),
+        }),
+        title,
+        is_open: true,
+    })
+}
+
+/// Draws the highest share of the roof that each contender reached, where operations per byte are known.
+fn roofline(records: &Records) -> Option<Plot> {
+    let ceilings = records.environment.machine.ceilings.as_ref()?;
+    let mut points: Vec<(f64, RoofPoint)> = Vec::new();
+    for record in &records.cases {
+        let Some(result) = record.result.as_ref().filter(|result| on_device(result)) else { continue };
+        let share = analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings);
+        let Some((intensity, share)) = analyse::intensity(&record.work).zip(share) else { continue };
+        let name = analyse::contender(&records.header, &record.case);
+        let value = Measure::Arithmetic.value(record, &result.time);
+        let point = RoofPoint {
+            shown: format!("{}: {}", wording::case_name(&record.case), Measure::Arithmetic.shown(&value)),
+            is_baseline: analyse::is_baseline(&records.header, &record.case),
+            rate: value.point,
+            name,
+            intensity,
+        };
+        match points.iter_mut().find(|(_, known)| known.name == point.name) {
+            Some(known) if known.0 < share => *known = (share, point),
+            Some(_) => {}
+            None => points.push((share, point)),
+        }
+    }
+    if points.is_empty() || points.len() > MOST_LINES {
+        return None;
+    }
+    let title = "Roofline".to_owned();
+    Some(Plot {
+        file: "roofline".to_owned(),
+        rank: Rank::default(),
+        chart: Chart::Roof(Roofline {
+            title: title.clone(),
+            memory: ceilings.memory() / 1e9,
+            arithmetic: ceilings.fma_f32 / 1e9,
+            points: points.into_iter().map(|(_, point)| point).collect(),
+        }),
+        title,
+        is_open: false,
+    })
 }
 
 /// Turns the text in [`Plot::file`] of each chart into the name of its file; no two have the same.
@@ -71,13 +150,13 @@ fn name_files(plots: &mut [Plot]) {
 
 /// Returns what a chart's file is named after: what it shows, and every value that it does not vary.
 fn describe_file<'a>(
-    measure: Measure,
+    what: &str,
     variant: &str,
     key: impl IntoIterator<Item = &'a (String, Value)>,
     regime: Regime,
 ) -> String {
     let axes: Vec<String> = key.into_iter().map(|(name, value)| format!("{name} {value}")).collect();
-    format!("{} {variant} {} {regime}", measure.file(), axes.join(" "))
+    format!("{what} {variant} {} {regime}", axes.join(" "))
 }
 
 impl Rank {
@@ -189,6 +268,14 @@ impl Measure {
         format!("{} ({})", self.file(), self.unit())
     }
 
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Arithmetic => "Arithmetic",
+            Self::Bandwidth => "Bandwidth",
+            Self::Time(_) => "Time",
+        }
+    }
+
     const fn file(self) -> &'static str {
         match self {
             Self::Arithmetic => "arithmetic",
@@ -264,31 +351,73 @@ fn sweep(
 ) -> Plot {
     let measure = Measure::choose(records, results);
     let peak = records.environment.device.peak_bandwidth().filter(|_| measure == Measure::Bandwidth);
-    let title = titled(measure, setting);
-    Plot {
-        file: describe_file(measure, "", others, regime),
-        rank: Rank::new(measure, results),
-        chart: Chart::Lines(LineChart {
-            title: title.clone(),
+    let speedups = speedups(records, results, axis, measure);
+    let what = if speedups.is_some() { "Speedup" } else { measure.title() };
+    let chart = speedups.unwrap_or_else(|| {
+        let value = |(record, result): &Timed<'_>| Some(measure.value(record, &result.time));
+        LineChart {
+            title: String::new(),
             x_label: axis.to_owned(),
             y_label: measure.label(),
             more_is_better: measure.more_is_better(),
             reference: peak.map(|p| ("data-sheet peak".to_owned(), p / 1e9)),
-            lines: lines(records, results, axis, measure),
-        }),
+            lines: lines(records, results, axis, value, |value| measure.shown(value)),
+        }
+    });
+    let title = titled(what, setting);
+    Plot {
+        file: describe_file(&what.to_lowercase(), "", others, regime),
+        rank: Rank::new(measure, results),
+        chart: Chart::Lines(LineChart { title: title.clone(), ..chart }),
         title,
+        is_open: false,
     }
 }
 
+/// A record with its result.
+type Timed<'a> = (&'a CaseRecord, &'a RegimeResult);
+
+/// Rates whose greatest is more than this many times the least are one bundle of lines, in which no difference is seen.
+const BUNDLE: f64 = 1000.0;
+
+/// Returns the chart of speedups, where rates would be one bundle and each case has a speedup.
+fn speedups(records: &Records, results: &[Timed<'_>], axis: &str, measure: Measure) -> Option<LineChart> {
+    let (baseline, _) = records.header.baseline.as_ref()?;
+    let rates = || results.iter().map(|(record, result)| measure.value(record, &result.time).point);
+    let (least, most) = rates().fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
+    if !measure.more_is_better() || most <= BUNDLE * least {
+        return None;
+    }
+    let value = |(record, result): &Timed<'_>| {
+        let own = Estimate { point: 1.0, low: 1.0, high: 1.0, ..result.time };
+        let is_baseline = analyse::is_baseline(&records.header, &record.case);
+        result.against_baseline.as_ref().map(|ratio| ratio.speedup).or(is_baseline.then_some(own))
+    };
+    results.iter().all(|timed| value(timed).is_some()).then(|| LineChart {
+        title: String::new(),
+        x_label: axis.to_owned(),
+        y_label: format!("times as fast as {baseline}"),
+        more_is_better: true,
+        reference: None,
+        lines: lines(records, results, axis, value, |value| format!("{}×", number::ratio(value))),
+    })
+}
+
 /// Makes a line for each contender, in the manifest's order of variants.
-fn lines(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str, measure: Measure) -> Vec<Line> {
+fn lines(
+    records: &Records,
+    results: &[Timed<'_>],
+    axis: &str,
+    value: impl Fn(&Timed<'_>) -> Option<Estimate>,
+    shown: impl Fn(&Estimate) -> String,
+) -> Vec<Line> {
     // Each line comes with the position of its variant in the manifest.
     let mut lines: Vec<(Option<usize>, Line)> = Vec::new();
-    for (record, result) in results {
-        let Some(x) = units::axis(&record.case, axis).and_then(number_of) else { continue };
-        let value = measure.value(record, &result.time);
+    for timed in results {
+        let (record, _) = timed;
+        let Some((x, value)) = units::axis(&record.case, axis).and_then(number_of).zip(value(timed)) else { continue };
         let name = analyse::contender(&records.header, &record.case);
-        let point = Point { x, y: value.point, low: value.low, high: value.high, shown: measure.shown(&value) };
+        let point = Point { x, y: value.point, low: value.low, high: value.high, shown: shown(&value) };
         if let Some((_, line)) = lines.iter_mut().find(|(_, line)| line.name == name) {
             line.points.push(point);
         } else {
@@ -305,12 +434,7 @@ fn lines(records: &Records, results: &[(&CaseRecord, &RegimeResult)], axis: &str
     lines.into_iter().map(|(_, line)| by_x(line)).collect()
 }
 
-fn titled(measure: Measure, setting: &str) -> String {
-    let what = match measure {
-        Measure::Arithmetic => "Arithmetic",
-        Measure::Bandwidth => "Bandwidth",
-        Measure::Time(_) => "Time",
-    };
+fn titled(what: &str, setting: &str) -> String {
     if setting.is_empty() { what.to_owned() } else { format!("{what}, {setting}") }
 }
 
@@ -330,32 +454,40 @@ fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
     plots
 }
 
+/// Returns the best of a group and what is as good within the noise.
+fn leading(group: &GroupSummary, regime: Regime) -> impl Iterator<Item = usize> + '_ {
+    let best = group.best.iter().filter(move |best| best.regime == regime);
+    best.flat_map(|best| best.tied.iter().copied().chain([best.index]))
+}
+
 fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) -> Plot {
     let measure = Measure::of_group(records, group);
     let setting = if group.best.len() > 1 { format!("{setting} {regime}") } else { setting.to_owned() };
     let results = results_of(records, group.members.iter().copied(), regime);
-    let bar = |(record, result): &(&CaseRecord, &RegimeResult)| {
+    let bar = |(record, result): &Timed<'_>| {
         let value = measure.value(record, &result.time);
         Bar {
             name: analyse::contender(&records.header, &record.case),
             is_baseline: analyse::is_baseline(&records.header, &record.case),
+            is_best: leading(group, regime).any(|i| std::ptr::eq(&raw const records.cases[i], *record)),
             value: value.point,
             low: value.low,
             high: value.high,
             shown: measure.shown(&value),
         }
     };
-    let title = titled(measure, setting.trim());
+    let title = titled(measure.title(), setting.trim());
     Plot {
-        file: describe_file(measure, "", &group.key.0, regime),
+        file: describe_file(measure.file(), "", &group.key.0, regime),
         rank: Rank::new(measure, &results),
         chart: Chart::Bars(BarChart {
             title: title.clone(),
             x_label: measure.label(),
-            more_is_better: measure.more_is_better(),
             bars: results.iter().map(bar).collect(),
+            reference: None,
         }),
         title,
+        is_open: false,
     }
 }
 
@@ -371,14 +503,15 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
             about: format!("{name}: {}", value.as_ref().map_or_else(ends, |value| measure.shown(value))),
             value: value.map(|value| value.point),
             is_baseline: analyse::is_baseline(&records.header, &record.case),
+            is_best: leading(group, grid.regime).any(|best| Some(best) == *i),
         })
     };
     let parts = [grid.variant, setting, if group.best.len() > 1 { grid.regime.name() } else { "" }];
     let shown: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let title = titled(measure, &shown.join(", "));
+    let title = titled(measure.title(), &shown.join(", "));
     let members = grid.cells.iter().flatten().flatten().copied();
     Plot {
-        file: describe_file(measure, grid.variant, &group.key.0, grid.regime),
+        file: describe_file(measure.file(), grid.variant, &group.key.0, grid.regime),
         rank: Rank::new(measure, &results_of(records, members, grid.regime)),
         chart: Chart::Map(HeatMap {
             title: title.clone(),
@@ -391,5 +524,6 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
             cells: grid.cells.iter().map(|row| row.iter().map(cell).collect()).collect(),
         }),
         title,
+        is_open: false,
     }
 }

@@ -44,6 +44,8 @@ pub struct Report {
     /// Launches that the device does not allow.
     pub limits: Vec<Reason>,
     pub plots: Vec<Plot>,
+    /// Whether there are charts that are not open.
+    pub more_charts: bool,
     /// Contenders over all groups; `None` for a single group, and without speedups.
     pub standings: Option<Overall>,
     /// Whether some variants have speedups in fewer groups than others.
@@ -119,6 +121,7 @@ pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> R
         failures: reasons::failures(records, summary, limits),
         notes: reasons::notes(records, limits),
         limits: reasons::invalid(records, limits),
+        more_charts: plots.iter().any(|plot| !plot.is_open),
         plots,
         standings: over_all(overview::standings_table(summary)),
         uneven: overview::is_uneven(summary),

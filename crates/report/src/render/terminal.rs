@@ -81,13 +81,17 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
             }
         }
     }
-    let findings = findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect());
+    // The answer is the last line, which is read first.
+    let mut findings = findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect());
+    let answer: Option<String> = findings.next();
     let limits = limits.iter().map(|reason| case_line("–", reason));
     // Cases that an interrupted run left out are in one of the warnings.
     let left_out = |reason: &&Reason| !records.header.complete && reason.what == NOT_RUN;
     let failures = failures.iter().filter(|reason| !left_out(reason)).map(|reason| case_line("✗", reason));
     let claims = claims.iter().flat_map(claimed);
     let sentences = findings.chain(claims).chain(limits).chain(failures).chain(notes_of(&notes)).chain(warnings);
+    let gap = answer.is_some().then(String::new);
+    let sentences = sentences.chain(gap).chain(answer);
     lines.extend(sentences.map(|sentence: String| paint(prose(&sentence, screen.width, INDENT), screen)));
     lines.join("\n") + "\n"
 }

@@ -10,8 +10,9 @@ pub struct BarChart {
     pub title: String,
     /// The title of the axis of values, which names their unit.
     pub x_label: String,
-    pub more_is_better: bool,
     pub bars: Vec<Bar>,
+    /// A value to compare with, such as 1 for ratios.
+    pub reference: Option<f64>,
 }
 
 /// A value that is drawn with its interval, and as text.
@@ -19,6 +20,8 @@ pub struct BarChart {
 pub struct Bar {
     pub name: String,
     pub is_baseline: bool,
+    /// Whether it is the best, or as good as the best within the noise.
+    pub is_best: bool,
     pub value: f64,
     pub low: f64,
     pub high: f64,
@@ -32,18 +35,13 @@ const WIDTH: f64 = 440.0;
 const VISIBLE: f64 = 3.0;
 
 impl BarChart {
-    fn best(&self) -> Option<&Bar> {
-        let sign = if self.more_is_better { -1.0 } else { 1.0 };
-        self.bars.iter().min_by(|a, b| (sign * a.value).total_cmp(&(sign * b.value)))
-    }
-
     pub(super) fn draw(&self) -> Drawing {
         let names: Vec<String> = self.bars.iter().map(|bar| marked(&bar.name, bar.is_baseline)).collect();
         let left = widest(names.iter().map(String::as_str)).clamp(60.0, 380.0) + 20.0;
         let right = widest(self.bars.iter().map(|b| b.shown.as_str())) + 28.0;
         let height = STEP * self.bars.len() as f64;
-        let least = self.bars.iter().map(|b| b.low).fold(f64::INFINITY, f64::min);
-        let most = self.bars.iter().map(|b| b.high).fold(0.0, f64::max);
+        let least = self.bars.iter().map(|b| b.low).chain(self.reference).fold(f64::INFINITY, f64::min);
+        let most = self.bars.iter().map(|b| b.high).chain(self.reference).fold(0.0, f64::max);
         let x = Scale::of_values((least, most), (left, left + WIDTH));
         let x_label = format!("{}{}", self.x_label, x.remark());
         let mut drawing = Drawing {
@@ -58,19 +56,18 @@ impl BarChart {
             drawing.rules.push(rule((x.place(tick), TOP - 6.0), (x.place(tick), TOP + height), "grid"));
             drawing.texts.push(text(x.place(tick), TOP + height + 16.0, "middle", "tick", tick_text(tick)));
         }
-        let best = self.best().map(|bar| bar.value);
         for (i, (bar, name)) in self.bars.iter().zip(&names).enumerate() {
-            let is_best = best == Some(bar.value);
             let middle = TOP + STEP * (i as f64 + 0.5);
-            draw_bar(&mut drawing, bar, is_best, x, (left, middle));
-            let class = if is_best { "best-name" } else { "name" };
+            draw_bar(&mut drawing, bar, x, (left, middle));
+            let class = if bar.is_best { "best-name" } else { "name" };
             drawing.texts.push(text(left - 8.0, middle + 4.0, "end", class, name));
             // The mark is in a column where no other one is.
             drawing.texts.push(text(left + WIDTH + right - 12.0, middle + 4.0, "end", "tick", &bar.shown));
         }
-        // Above the bars, so that it can be followed through them.
-        for bar in self.bars.iter().filter(|bar| bar.is_baseline) {
-            let at = x.place(bar.value);
+        // Above the bars, so that they can be followed through them.
+        let baselines = self.bars.iter().filter(|bar| bar.is_baseline).map(|bar| bar.value);
+        for value in baselines.chain(self.reference) {
+            let at = x.place(value);
             drawing.rules.push(rule((at, TOP - 6.0), (at, TOP + height), "baseline"));
         }
         drawing
@@ -84,8 +81,11 @@ impl BarChart {
             x.remark(),
             self.bars.len()
         )];
-        if let Some(bar) = self.best() {
-            said.push(format!("Best: {}, {}.", bar.name, bar.shown));
+        let best: Vec<String> =
+            self.bars.iter().filter(|bar| bar.is_best).map(|bar| format!("{}, {}", bar.name, bar.shown)).collect();
+        if !best.is_empty() {
+            let tied = if best.len() > 1 { ", tied" } else { "" };
+            said.push(format!("Best{tied}: {}.", best.join("; ")));
         }
         for bar in self.bars.iter().filter(|bar| bar.is_baseline) {
             said.push(format!("Baseline: {}, {}, the dashed line.", bar.name, bar.shown));
@@ -94,9 +94,9 @@ impl BarChart {
     }
 }
 
-fn draw_bar(drawing: &mut Drawing, bar: &Bar, is_best: bool, x: Scale, (left, middle): (f64, f64)) {
+fn draw_bar(drawing: &mut Drawing, bar: &Bar, x: Scale, (left, middle): (f64, f64)) {
     let about = Some(format!("{}: {}", bar.name, bar.shown));
-    let (colour, end) = (if is_best { BEST_BAR } else { BAR }, x.place(bar.value));
+    let (colour, end) = (if bar.is_best { BEST_BAR } else { BAR }, x.place(bar.value));
     if x.is_logarithmic() {
         drawing.rules.push(rule((left, middle), (end, middle), "guide"));
         drawing.marks.push(Mark { outline: disc(end, middle, 5.0), fill: colour, about });

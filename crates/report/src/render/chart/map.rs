@@ -28,6 +28,8 @@ pub struct MapCell {
     /// Where there is room: with interval and unit.
     pub about: String,
     pub is_baseline: bool,
+    /// Whether it is the best, or as good as the best within the noise.
+    pub is_best: bool,
 }
 
 const WIDE: f64 = 84.0;
@@ -48,7 +50,7 @@ impl HeatMap {
             width: f((LEFT + width + 20.0).max(LEFT + LEGEND + 190.0)),
             height: f(top + height + 84.0),
             title: self.title.clone(),
-            description: self.description(best),
+            description: self.description(),
             x_label: Some(text(LEFT + width / 2.0, top + height + 22.0, "middle", "label", &self.x_label)),
             y_label: Some(text(LEFT - 8.0, top - 8.0, "end", "label", &self.y_label)),
             ..Drawing::default()
@@ -78,12 +80,14 @@ impl HeatMap {
         if self.more_is_better && least.is_finite() { (most, least) } else { (least, most) }
     }
 
-    fn description(&self, best: f64) -> String {
+    fn description(&self) -> String {
         let mut said =
             vec![format!("{} over {} and {}; darker is better.", self.value_label, self.x_label, self.y_label)];
         let cells = || self.cells.iter().flatten().flatten();
-        if let Some(cell) = cells().find(|cell| cell.value == Some(best)) {
-            said.push(format!("Best: {}.", cell.about));
+        let leading: Vec<&str> = cells().filter(|cell| cell.is_best).map(|cell| cell.about.as_str()).collect();
+        if !leading.is_empty() {
+            let tied = if leading.len() > 1 { ", tied" } else { "" };
+            said.push(format!("Best{tied}: {}.", leading.join("; ")));
         }
         for cell in cells().filter(|cell| cell.is_baseline) {
             said.push(format!("Baseline, with a dashed frame: {}.", cell.about));
@@ -124,7 +128,8 @@ fn draw_cell(drawing: &mut Drawing, cell: &MapCell, share: Option<f64>, (x, y): 
     let fill = share.map_or_else(|| "#8b949e".to_owned(), heat);
     let class = match share {
         None => "empty",
-        Some(share) if share <= 0.0 => "best",
+        Some(_) if cell.is_best && is_dark(&fill) => "best",
+        Some(_) if cell.is_best => "best-on-light",
         Some(_) if is_dark(&fill) => "on-dark",
         Some(_) => "on-light",
     };

@@ -7,6 +7,7 @@
 mod bars;
 mod lines;
 mod map;
+mod roofline;
 mod scale;
 mod style;
 
@@ -15,6 +16,7 @@ use serde::Serialize;
 pub use bars::{Bar, BarChart};
 pub use lines::{Line, LineChart, Point};
 pub use map::{HeatMap, MapCell};
+pub use roofline::{RoofPoint, Roofline};
 pub use scale::{Scale, Spread};
 pub use style::{COLOURS, disc};
 
@@ -24,6 +26,7 @@ pub enum Chart {
     Lines(LineChart),
     Bars(BarChart),
     Map(HeatMap),
+    Roof(Roofline),
 }
 
 /// The data of a template.
@@ -162,6 +165,7 @@ impl Chart {
             Self::Lines(lines) => lines.draw(),
             Self::Bars(bars) => bars.draw(),
             Self::Map(map) => map.draw(),
+            Self::Roof(roof) => roof.draw(),
         }
     }
 }

@@ -39,6 +39,12 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
+    /// Returns the value at a position.
+    pub fn value(&self, place: f64) -> f64 {
+        let share = (place - self.range.0) / (self.range.1 - self.range.0);
+        self.spread.back(self.domain.0 + share * (self.domain.1 - self.domain.0))
+    }
+
     /// Returns a scale for values from `low` to `high`, whose ends are round: from zero, or logarithmic if they span
     /// more than a decade.
     pub fn of_values((low, high): (f64, f64), range: (f64, f64)) -> Self {

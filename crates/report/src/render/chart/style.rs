@@ -1,5 +1,6 @@
-//! What tells series apart: colours, dashes and markers. No two series of a chart share both a dash and a marker, so
-//! that they differ without colour.
+//! What tells series apart: colours, dashes and markers. Colours repeat after eight series and markers after seven, so
+//! that no two of 56 series share both; and no two of sixteen share a dash and a marker, so that they differ without
+//! colour.
 
 use super::f;
 
@@ -19,6 +20,9 @@ pub const BEST_BAR: &str = "#1a6fd4";
 /// A continuous line first, since most charts have few.
 const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 3"), Some("9 3 2 3")];
 
+/// The number of outlines of markers, which has no divisor in common with the number of colours.
+const MARKERS: usize = 7;
+
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -31,12 +35,13 @@ impl Style {
     /// Returns the style of the series at a position.
     pub const fn from_position(position: usize) -> Self {
         let (place, cycle) = (position % COLOURS.len(), position / COLOURS.len());
-        Self { colour: COLOURS[place], dash: DASHES[(place % 2 + 2 * cycle) % DASHES.len()], marker: place }
+        let dash = DASHES[(place % 2 + 2 * cycle) % DASHES.len()];
+        Self { colour: COLOURS[place], dash, marker: position % MARKERS }
     }
 
     /// Returns the outline of the marker at a place, as the data of an SVG path.
     pub fn marker(self, x: f64, y: f64) -> String {
-        const SHAPES: [&[(f64, f64)]; 7] = [
+        const SHAPES: [&[(f64, f64)]; MARKERS - 1] = [
             &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
             &[(0.0, -4.4), (4.2, 3.2), (-4.2, 3.2)],
             &[(0.0, -4.8), (4.8, 0.0), (0.0, 4.8), (-4.8, 0.0)],
@@ -56,7 +61,6 @@ impl Style {
                 (-4.4, -1.4),
                 (-1.4, -1.4),
             ],
-            &[(4.4, 0.0), (-3.2, -4.2), (-3.2, 4.2)],
         ];
         match self.marker.checked_sub(1).and_then(|shape| SHAPES.get(shape)) {
             None => disc(x, y, 3.4),
@@ -222,6 +226,13 @@ mod tests {
         let styles: BTreeSet<(Option<&str>, String)> =
             (0..16).map(Style::from_position).map(|style| (style.dash, style.marker(0.0, 0.0))).collect();
         assert_eq!(styles.len(), 16);
+    }
+
+    #[test]
+    fn no_two_of_56_series_share_colour_and_marker() {
+        let styles: BTreeSet<(&str, String)> =
+            (0..56).map(Style::from_position).map(|style| (style.colour, style.marker(0.0, 0.0))).collect();
+        assert_eq!(styles.len(), 56);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! A comparison as people and programs read it: terminal, Markdown, JSON, CSV and `JUnit` XML.
+//! A comparison as people and programs read it: terminal, Markdown, HTML, JSON, CSV and `JUnit` XML.
 
 mod claims;
 pub(super) mod csv;
+mod html;
 mod json;
 mod junit;
 mod markdown;
@@ -13,6 +14,7 @@ pub(super) mod words;
 use crate::analyse::compare::Comparison;
 
 pub use csv::csv;
+pub use html::html;
 pub use json::json;
 pub(super) use junit::Suites;
 pub use junit::junit;

@@ -133,11 +133,24 @@ fn is_paired(compared: Compared<'_>) -> bool {
     compared.comparison.reports.iter().all(|report| report.is_paired)
 }
 
+/// Returns the time of a case that is new.
+fn newcomer(change: &Change) -> Option<Estimate> {
+    change.newcomer.as_ref()?.time
+}
+
+/// Returns the unit for the times of some changes.
+pub fn unit_of<'a>(changes: impl Iterator<Item = &'a Change>) -> TimeUnit {
+    let times = changes.filter_map(|change| change.time.as_ref().map(|time| time.base).or(newcomer(change)));
+    TimeUnit::choose(times.map(|time| time.point))
+}
+
+pub fn point(time: &Estimate, unit: TimeUnit) -> String {
+    number::point(time, unit.nanoseconds())
+}
+
 /// Makes a table that has one row for each case.
 fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
-    let newcomer = |change: &Change| change.newcomer.as_ref().and_then(|new| new.time);
-    let times = rows.iter().filter_map(|(_, change)| change.time.as_ref().map(|time| time.base).or(newcomer(change)));
-    let unit = TimeUnit::choose(times.map(|time| time.point));
+    let unit = unit_of(rows.iter().map(|(_, change)| *change));
     let title = |side: &str| format!("{side} ({})", unit.symbol());
     let mut columns = vec![
         text("case", Folding::Keep),
@@ -154,11 +167,10 @@ fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(columns);
     for (report, change) in rows {
         let time = change.time.as_ref();
-        let point = |estimate: &Estimate| number::point(estimate, unit.nanoseconds());
         let mut cells = vec![
             Cell::code(wording::case_name(&change.case)),
-            Cell::maybe(time.map(|time| point(&time.base))),
-            Cell::maybe(time.map(|time| time.new).or(newcomer(change)).map(|time| point(&time))),
+            Cell::maybe(time.map(|time| point(&time.base, unit))),
+            Cell::maybe(time.map(|time| time.new).or(newcomer(change)).map(|time| point(&time, unit))),
             Cell::maybe(time.map_or_else(|| words::count_change(change), |time| Some(words::time_change(time)))),
             Cell::maybe(change.regime.map(|regime| regime.name().to_owned())),
             Cell::plain(words::why(change, report)),
@@ -218,8 +230,7 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         {
             facts.push(format!("Average change of time: {}.", words::geomean(geomean)));
         }
-        let differences = report.differences.iter().map(words::difference);
-        let causes: Vec<String> = differences.chain(report.causes.iter().map(words::cause)).collect();
+        let causes = words::of_all_rows(report);
         if !causes.is_empty() {
             facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
         }

@@ -152,7 +152,9 @@ fn verdict(comparison: &Comparison) -> String {
         Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
     };
     if gate == Gate::Pass {
-        named.insert(0, "No regression".to_owned());
+        let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
+        let lead = if comparison.changes().any(is_compared) { "No regression" } else { "Nothing compared" };
+        named.insert(0, lead.to_owned());
         named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
     }
     named.extend(less);
@@ -290,7 +292,7 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
         parts.push("no cause found: same source and options".to_owned());
     }
     parts.extend(change.accepted.as_ref().map(accepted));
-    parts.extend(change.newcomer.as_ref().and_then(newcomer));
+    parts.extend(change.newcomer.as_ref().filter(|_| change.kind == Kind::New).and_then(newcomer));
     parts
 }
 
@@ -329,6 +331,11 @@ pub fn ordinal(place: usize) -> String {
     format!("{place}{ending}")
 }
 
+/// Whether cases of a kind fail.
+pub const fn fails(kind: Kind) -> bool {
+    matches!(kind, Kind::NewlyWrong | Kind::StillWrong)
+}
+
 /// Whether a time changed, which is to be explained.
 const fn has_changed(kind: Kind) -> bool {
     matches!(kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable)
@@ -339,6 +346,12 @@ fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
     has_changed(change.kind)
         && report.limits.iter().all(|limits| limits.without_hashes == 0)
         && report.causes.is_empty()
+        && report.differences.is_empty()
+}
+
+/// Returns what differs between the reports as a whole.
+pub fn of_all_rows(report: &ReportComparison) -> Vec<String> {
+    report.differences.iter().map(difference).chain(report.causes.iter().map(cause)).collect()
 }
 
 fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {

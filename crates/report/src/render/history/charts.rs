@@ -32,10 +32,36 @@ pub struct Link {
     pub target: String,
 }
 
+/// A series with the report that it is in.
+type Found<'a> = (&'a ReportHistory<'a>, &'a Series<'a>);
+
 /// Returns the charts of the series that changed most, then of those with breaks, then of the first others.
 pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> {
     let templates = Templates::new()?;
-    let mut all: Vec<(&ReportHistory<'_>, &Series<'_>)> =
+    let all = ordered(reports);
+    let titles: Vec<String> = all.iter().map(|found| title(reports, found)).collect();
+    let names = FileNames::for_all(titles.iter().map(|title| (title.as_str(), title.as_str())));
+    let chart = |((report, series), (title, name)): (Found<'_>, (String, String))| {
+        let svg = templates.chart(&timeline::draw(&title, series, &report.commits))?;
+        Ok(Chart { file: format!("{name}.svg"), title, svg })
+    };
+    all.into_iter().zip(titles.into_iter().zip(names)).map(chart).collect()
+}
+
+/// Returns the same charts as parts of a page, as SVG.
+pub fn drawn(reports: &[ReportHistory<'_>]) -> Result<Vec<String>, RenderError> {
+    let templates = Templates::new()?;
+    let draw = |(i, found): (usize, Found<'_>)| {
+        let mut drawing = timeline::draw(&title(reports, &found), found.1, &found.0.commits);
+        drawing.prefix = format!("c{i}-");
+        drawing.is_part = true;
+        templates.chart(&drawing)
+    };
+    ordered(reports).into_iter().enumerate().map(draw).collect()
+}
+
+fn ordered<'a>(reports: &'a [ReportHistory<'a>]) -> Vec<Found<'a>> {
+    let mut all: Vec<Found<'a>> =
         reports.iter().flat_map(|report| report.series.iter().map(move |series| (report, series))).collect();
     let size = |series: &Series<'_>| series.changes.iter().map(|change| change.ratio.ln().abs()).fold(0.0, f64::max);
     let rank = |series: &Series<'_>| (size(series), series.breaks.len() as f64);
@@ -44,17 +70,12 @@ pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> 
         b.total_cmp(&a).then(y.total_cmp(&x))
     });
     all.truncate(MOST_CHARTS);
-    let title = |(report, series): &(&ReportHistory<'_>, &Series<'_>)| {
-        let name = format!("{}, {}", wording::case_name(series.case), series.regime.name());
-        if reports.len() == 1 { name } else { format!("{}: {name}", report.place) }
-    };
-    let titles: Vec<String> = all.iter().map(title).collect();
-    let names = FileNames::for_all(titles.iter().map(|title| (title.as_str(), title.as_str())));
-    let chart = |((report, series), (title, name)): ((&ReportHistory<'_>, &Series<'_>), (String, String))| {
-        let svg = templates.chart(&timeline::draw(&title, series, &report.commits))?;
-        Ok(Chart { file: format!("{name}.svg"), title, svg })
-    };
-    all.into_iter().zip(titles.into_iter().zip(names)).map(chart).collect()
+    all
+}
+
+fn title(reports: &[ReportHistory<'_>], (report, series): &Found<'_>) -> String {
+    let name = format!("{}, {}", wording::case_name(series.case), series.regime.name());
+    if reports.len() == 1 { name } else { format!("{}: {name}", report.place) }
 }
 
 /// Links from a page to the charts in a folder, relative to the page's folder if the charts are in it.

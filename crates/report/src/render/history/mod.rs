@@ -1,7 +1,8 @@
-//! Times over revisions as people and programs read them: terminal, Markdown, JSON, CSV and charts.
+//! Times over revisions as people and programs read them: terminal, Markdown, HTML, JSON, CSV and charts.
 
 mod charts;
 mod csv;
+mod html;
 mod json;
 mod timeline;
 mod view;
@@ -12,6 +13,7 @@ use crate::model::Commit;
 
 pub use charts::{Chart, Link, charts, links};
 pub use csv::csv;
+pub use html::html;
 pub use json::json;
 pub(super) use view::View;
 pub use view::{markdown, terminal};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Link, ReportHistory, words};
-use crate::analyse::history::{Break, Change, LEVEL, Series};
+use crate::analyse::history::{Break, Change, LEVEL, Point, Series};
 use crate::format::{plural, plural_of, rough};
 use crate::model::Estimate;
 use crate::render::comparison::words as comparison;
@@ -27,23 +27,24 @@ const BREAK_NOTE: &str = "Times before and after are not comparable.";
 /// A history as a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
-    headline: String,
-    break_note: &'static str,
-    reports: Vec<Section>,
+    pub headline: String,
+    pub break_note: &'static str,
+    pub reports: Vec<Section>,
     charts: Vec<Link>,
-    method: Vec<String>,
+    pub method: Vec<String>,
 }
 
+/// What the page says of one report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Section {
-    title: String,
-    facts: Vec<String>,
-    changes: Table,
-    breaks: Table,
+pub struct Section {
+    pub title: String,
+    pub facts: Vec<String>,
+    pub changes: Table,
+    pub breaks: Table,
     cases_title: String,
     cases: Table,
-    revisions_title: String,
-    revisions: Table,
+    pub revisions_title: String,
+    pub revisions: Table,
 }
 
 /// Returns the page.
@@ -71,7 +72,7 @@ pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> St
     lines.join("\n") + "\n"
 }
 
-fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> View {
+pub fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> View {
     View {
         headline: headline(reports),
         break_note: BREAK_NOTE,
@@ -212,9 +213,8 @@ fn cases(report: &ReportHistory<'_>) -> Table {
         number_column("difference", Folding::WhenEmpty),
     ]);
     for series in &report.series {
-        let start = series.breaks.last().map_or(0, |at: &Break| at.point);
-        let (Some(first), Some(last)) = (series.points.get(start), series.points.last()) else { continue };
-        let is_one = start + 1 == series.points.len();
+        let Some((first, last)) = comparable_ends(series) else { continue };
+        let is_one = first.revision == last.revision;
         table.rows.push(vec![
             Cell::code(wording::case_name(series.case)),
             Cell::plain(series.regime.name()),
@@ -227,6 +227,12 @@ fn cases(report: &ReportHistory<'_>) -> Table {
     }
     table.fold();
     table
+}
+
+/// Returns the newest measurement, after the oldest that it can be compared with.
+pub fn comparable_ends<'a>(series: &'a Series<'_>) -> Option<(&'a Point, &'a Point)> {
+    let start = series.breaks.last().map_or(0, |at: &Break| at.point);
+    series.points.get(start).zip(series.points.last())
 }
 
 /// Returns the newest first.

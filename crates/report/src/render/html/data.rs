@@ -1,14 +1,15 @@
 //! The table of all cases, column by column, for the script of the page.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::facts::{Facts, Tables, six_digits};
+use super::facts::{Facts, Tables};
+use super::table::{self, Cells, Column, PageUnit, numbers, texts};
 use super::{Companions, SourceFile};
 use crate::analyse;
 use crate::format;
-use crate::model::{CaseRecord, Records, Value};
+use crate::model::{CaseRecord, Records};
 use crate::render::column::{self, InPageCell};
 use crate::render::columns::{CASE, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TIME, WORK};
 use crate::render::row::{Context, Row};
@@ -56,38 +57,6 @@ pub(super) struct Data {
     no_source: &'static str,
 }
 
-/// The unit of times, which are in nanoseconds.
-#[derive(Debug, Serialize)]
-struct PageUnit {
-    name: &'static str,
-    scale: f64,
-}
-
-/// What the page needs of one column. Cells are texts, or places in `texts` if that is given; `values` are for sorting.
-#[derive(Debug, Serialize)]
-struct Column {
-    key: String,
-    title: String,
-    cells: Cells,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    texts: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    values: Option<Vec<Option<f64>>>,
-    /// The unit of the values, in which comparisons of a filter are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scale: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Cells {
-    Texts(Vec<String>),
-    Places(Vec<usize>),
-}
-
-/// A value for sorting and its text; neither where there is none.
-type Number = Option<(f64, String)>;
-
 pub(super) fn data(records: &Records, beside: &Companions) -> Data {
     let summary = analyse::summary(records);
     let mut best: Vec<usize> = summary.groups.iter().flat_map(|group| &group.best).map(|best| best.index).collect();
@@ -100,7 +69,7 @@ pub(super) fn data(records: &Records, beside: &Companions) -> Data {
         rows: records.cases.len(),
         columns: columns(&context),
         best,
-        unit: PageUnit { name: context.time.symbol(), scale: context.time.nanoseconds() },
+        unit: context.time.into(),
         facts,
         names: names.list,
         strings: strings.list,
@@ -118,13 +87,8 @@ fn columns(context: &Context<'_>) -> Vec<Column> {
     let rows: Vec<Row<'_>> = records.cases.iter().map(|record| Row::from_case(records, record)).collect();
     let fixed = |columns: &'static [column::Column]| columns.iter().filter_map(|column| filled(column, context, &rows));
     let mut columns: Vec<Column> = fixed(CASE).collect();
-    for axis in &records.header.axes {
-        let value = |row: &Row<'_>| units::axis(&row.record.case, &axis.name).cloned();
-        let mut column = texts(&axis.name, &rows, |row| value(row).map(|v| units::axis_value(&v)).unwrap_or_default());
-        let numbers: Vec<Option<f64>> = rows.iter().map(|row| value(row).as_ref().and_then(number_of)).collect();
-        column.values = numbers.iter().any(Option::is_some).then_some(numbers);
-        columns.push(column);
-    }
+    let axes = records.header.axes.iter();
+    columns.extend(axes.map(|axis| table::axis(&axis.name, &rows, |row| units::axis(&row.record.case, &axis.name))));
     columns.extend(fixed(OUTCOME));
     // What does not differ is among the facts of every case.
     columns.retain(|column| column.key == "variant" || column.key == "check" || differs(column));
@@ -178,37 +142,4 @@ fn counted(records: &Records, rows: &[Row<'_>]) -> Vec<Column> {
 /// Whether a column has texts, or a number anywhere.
 fn is_filled(column: &Column) -> bool {
     column.texts.is_some() || column.values.as_ref().is_some_and(|values| values.iter().any(Option::is_some))
-}
-
-fn number_of(value: &Value) -> Option<f64> {
-    match value {
-        Value::Int(n) => Some(*n as f64),
-        Value::Float(x) if x.is_finite() => Some(*x),
-        _ => None,
-    }
-}
-
-/// Returns a column of few different texts.
-fn texts(name: &str, rows: &[Row<'_>], text: impl Fn(&Row<'_>) -> String) -> Column {
-    let mut texts: Vec<String> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let place = |row: &Row<'_>| {
-        let text = text(row);
-        *places.entry(text).or_insert_with_key(|text| {
-            texts.push(text.clone());
-            texts.len() - 1
-        })
-    };
-    let cells = Cells::Places(rows.iter().map(place).collect());
-    Column { key: name.to_owned(), title: name.to_owned(), cells, texts: Some(texts), values: None, scale: None }
-}
-
-fn numbers(key: &str, title: impl Into<String>, rows: &[Row<'_>], number: impl Fn(&Row<'_>) -> Number) -> Column {
-    let each = rows.iter().map(|row| match number(row) {
-        Some((value, text)) => (text, Some(six_digits(value))),
-        None => (String::new(), None),
-    });
-    let (texts, values): (Vec<String>, Vec<Option<f64>>) = each.unzip();
-    let cells = Cells::Texts(texts);
-    Column { key: key.to_owned(), title: title.into(), cells, texts: None, values: Some(values), scale: None }
 }

@@ -1,15 +1,16 @@
 //! What is known of each case beside its numbers: compiled code, hashes, counters, samples, source.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
 
 use serde::Serialize;
 
+use super::changes::samples_of;
+use super::pool::Pool;
+use super::table::six_digits;
 use super::{Companions, SourceFile};
 use crate::format;
 use crate::model::{CaseRecord, LaunchRecord, Records, RegimeResult, Round};
 use crate::render::{number, units, wording};
-use crate::stats;
 
 pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "launch",
@@ -23,9 +24,6 @@ pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "blocks per SM",
     "limited by",
 ];
-
-/// A journal of another run has other medians.
-const SAME: f64 = 1e-9;
 
 /// The facts of one case: places in the tables that all cases share.
 #[derive(Debug, Serialize)]
@@ -45,26 +43,6 @@ pub(super) struct Facts {
     interval: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<usize>,
-}
-
-/// A list that has each different value once, in the order of their first use.
-#[derive(Debug)]
-pub(super) struct Pool<T> {
-    pub list: Vec<T>,
-    places: HashMap<T, usize>,
-}
-
-impl<T: Clone + Eq + Hash> Pool<T> {
-    fn new() -> Self {
-        Self { list: Vec::new(), places: HashMap::new() }
-    }
-
-    fn place(&mut self, value: T) -> usize {
-        *self.places.entry(value).or_insert_with_key(|value| {
-            self.list.push(value.clone());
-            self.list.len() - 1
-        })
-    }
 }
 
 /// What the facts of all cases share.
@@ -103,7 +81,9 @@ impl<'a> Tables<'a> {
         let launches = self.launches.place(launches(record));
         let count = |name: &String| record.counters.as_ref().and_then(|c| c.get(name)).map(format::count);
         let result = record.result.as_ref();
-        let rounds = result.and_then(|result| self.samples(record, result));
+        let beside: &'a Companions = self.beside;
+        let rounds =
+            result.and_then(|result| samples_of(&beside.samples, &record.case.key, result.regime, &result.time));
         let times = |rounds: &[Round]| rounds.iter().map(|round| six_digits(round.whole)).collect();
         let hash = record.hashes.as_ref().map(|hashes| hashes.source.as_str());
         Facts {
@@ -115,15 +95,6 @@ impl<'a> Tables<'a> {
             interval: rounds.and(result).map(|r| [r.time.point, r.time.low, r.time.high].map(six_digits)),
             source: hash.and_then(|hash| self.source_places.get(hash).copied()),
         }
-    }
-
-    /// Returns the samples of a case, if they are those that its time is the median of.
-    fn samples(&self, record: &CaseRecord, result: &RegimeResult) -> Option<&'a [Round]> {
-        let beside: &'a Companions = self.beside;
-        let rounds = beside.samples.get(&(record.case.key.clone(), result.regime))?;
-        let times: Vec<f64> = rounds.iter().map(|round| round.whole).collect();
-        let median = stats::median(&times)?;
-        ((median / result.time.point - 1.0).abs() <= SAME).then_some(rounds.as_slice())
     }
 
     fn pairs(&self, record: &CaseRecord) -> Vec<(&'static str, String)> {
@@ -213,9 +184,4 @@ fn launch_row(launch: &LaunchRecord) -> Vec<String> {
         shown(occupancy.map(|o| o.blocks_per_sm)),
         occupancy.and_then(|o| o.limiter).map(|by| wording::limiter(by).to_owned()).unwrap_or_default(),
     ]
-}
-
-/// Returns enough to sort by; the full precision is in `results.csv`.
-pub(super) fn six_digits(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
 }

@@ -3,22 +3,37 @@
 //!
 //! The numbers are embedded once, as JSON, and the script sets them as text only, so that no name can become markup.
 
+pub(in crate::render) mod changes;
 mod data;
 mod facts;
+mod pool;
+pub(in crate::render) mod table;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::report::{Report, report};
 use super::{RenderError, Templates};
-use crate::model::{CaseKey, Records, Regime, Round};
+use crate::model::Records;
+
+pub use changes::Samples;
+
+/// The style sheet of every page.
+const STYLE: &str = include_str!("../templates/page.css");
+
+/// The script of every page, in parts: the filter, the drawings of times, and the tables that use both.
+const SCRIPT: [&str; 3] = [
+    include_str!("../templates/filter.js"),
+    include_str!("../templates/times.js"),
+    include_str!("../templates/page.js"),
+];
 
 /// What is beside the records of a report, as far as it was found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Companions {
     /// The samples from the journal, if it is of the same run.
-    pub samples: HashMap<(CaseKey, Regime), Vec<Round>>,
+    pub samples: Samples,
     /// The files that a case's launches were compiled from, by their hash in the records.
     pub sources: BTreeMap<String, Vec<SourceFile>>,
 }
@@ -49,7 +64,7 @@ pub(super) struct View {
     title: String,
     reports: Vec<Section>,
     style: &'static str,
-    script: &'static str,
+    script: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,10 +73,18 @@ struct Section {
     place: String,
     device: String,
     view: Report,
-    /// The charts as SVG, the most informative first.
-    charts: Vec<String>,
+    /// The charts, the most informative first.
+    charts: Vec<Figure>,
     /// JSON in which nothing ends the element that it is in.
     data: String,
+}
+
+/// A chart on the page.
+#[derive(Debug, Serialize)]
+struct Figure {
+    /// Whether it is shown without being opened.
+    is_open: bool,
+    svg: String,
 }
 
 /// Returns the file: one report by its title, or several with an index.
@@ -73,8 +96,7 @@ pub fn html(pages: &[Page<'_>]) -> Result<String, RenderError> {
         [only] => only.view.title.clone(),
         several => format!("{} reports", several.len()),
     };
-    let (style, script) = (include_str!("../templates/page.css"), include_str!("../templates/page.js"));
-    templates.page(&View { title, reports, style, script })
+    templates.page(&View { title, reports, style: STYLE, script: SCRIPT.concat() })
 }
 
 fn section(index: usize, page: Page<'_>, templates: &Templates) -> Result<Section, RenderError> {
@@ -83,13 +105,13 @@ fn section(index: usize, page: Page<'_>, templates: &Templates) -> Result<Sectio
         let mut drawing = plot.chart.draw();
         drawing.prefix = format!("r{index}c{i}-");
         drawing.is_part = true;
-        templates.chart(&drawing)
+        Ok(Figure { is_open: plot.is_open, svg: templates.chart(&drawing)? })
     });
     Ok(Section {
         index,
         place: page.place.to_owned(),
         device: page.records.environment.device.name.clone(),
-        charts: charts.collect::<Result<Vec<String>, RenderError>>()?,
+        charts: charts.collect::<Result<Vec<Figure>, RenderError>>()?,
         data: embedded(&data::data(page.records, page.beside))?,
         view,
     })

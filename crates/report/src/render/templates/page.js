@@ -1,9 +1,11 @@
-"use strict";
 // State is in the part of the address after #, so that a view can be linked to: report, sort, desc, filter, page, case,
 // theme. All text is set as text, never as markup.
 (() => {
   const PAGE = 100;
-  const SVG = "http://www.w3.org/2000/svg";
+  // Columns of texts that are no part of a case's name.
+  const UNNAMED = ["check", "verdict", "why", "times", "changed at"];
+  // A longer text is broken into lines.
+  const LONG = 60;
   const root = document.documentElement;
   const sections = [...document.querySelectorAll("section.report")];
   const loaded = new Map();
@@ -17,13 +19,6 @@
     for (const part of [content].flat()) {
       if (part !== undefined && part !== null) element.append(part);
     }
-    return element;
-  }
-
-  function draw(tag, attributes, text) {
-    const element = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    if (text !== undefined) element.textContent = text;
     return element;
   }
 
@@ -69,51 +64,22 @@
     if (!loaded.has(key)) {
       const found = JSON.parse(section.querySelector("script.data").textContent);
       found.best = new Set(found.best);
-      found.words = Array.from({ length: found.rows }, (_, row) => wordsOf(found, row));
       loaded.set(key, found);
     }
     return loaded.get(key);
   }
 
-  const text = (column, row) => column.texts ? column.texts[column.cells[row]] : column.cells[row];
+  const text = filter.cell;
   const isNumber = (column) => column.values !== undefined;
 
-  function wordsOf(report, row) {
-    const parts = [];
-    for (const column of report.columns) {
-      if (!column.texts) continue;
-      const value = text(column, row);
-      if (value) parts.push(value, column.title + "=" + value);
-      if (value && column.values && String(column.values[row]) !== value) {
-        parts.push(column.title + "=" + column.values[row]);
-      }
-    }
-    return parts.map((part) => part.toLowerCase());
-  }
-
-  // Every word must match: a comparison with a column, NAME=VALUE, or a part of any text.
-  function matches(report, query) {
-    const tests = query.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
-      const found = /^(.+?)(<=|>=|<|>)(-?[0-9.e+]+)$/.exec(word);
-      const column = found && report.columns.find((c) => isNumber(c) && c.title.toLowerCase().startsWith(found[1]));
-      if (column) {
-        const limit = Number(found[3]);
-        const compare = {
-          "<": (a) => a < limit, ">": (a) => a > limit, "<=": (a) => a <= limit, ">=": (a) => a >= limit,
-        }[found[2]];
-        const scale = column.scale || 1;
-        return (row) => column.values[row] !== null && compare(column.values[row] / scale);
-      }
-      const exact = word.includes("=");
-      return (row) => report.words[row].some((part) => exact ? part === word : part.includes(word));
-    });
-    return (row) => tests.every((test) => test(row));
-  }
-
-  function ordered(report) {
-    const keep = matches(report, state.filter || "");
+  function ordered(report, section) {
+    const { keeps, faults } = filter.parse(report.columns, state.filter || "");
+    const fault = section.querySelector(".fault");
+    fault.hidden = faults.length === 0;
+    fault.textContent = "Not understood, and left out: " + faults.join("; ");
+    section.querySelector(".filter").setAttribute("aria-invalid", String(faults.length > 0));
     const rows = [];
-    for (let row = 0; row < report.rows; row += 1) if (keep(row)) rows.push(row);
+    for (let row = 0; row < report.rows; row += 1) if (keeps(row)) rows.push(row);
     const column = report.columns.find((c) => c.key === state.sort);
     if (!column) return rows;
     const sign = state.desc ? -1 : 1;
@@ -147,14 +113,15 @@
   }
 
   function table(report, section) {
-    const rows = ordered(report);
+    const rows = ordered(report, section);
     const last = Math.max(Math.ceil(rows.length / PAGE) - 1, 0);
     const open = state.case === undefined || state.case === "" ? -1 : Number(state.case);
     const asked = state.page === undefined && open >= 0 ? Math.floor(rows.indexOf(open) / PAGE) : Number(state.page || 0);
     const page = Math.min(Math.max(asked, 0), last);
     const body = [];
     for (const row of rows.slice(page * PAGE, (page + 1) * PAGE)) {
-      const cells = report.columns.map((c) => make("td", text(c, row) || "", isNumber(c) ? "number" : ""));
+      const kind = (c) => isNumber(c) ? "number" : (text(c, row) || "").length > LONG ? "long" : "";
+      const cells = report.columns.map((c) => make("td", text(c, row) || "", kind(c)));
       const line = make("tr", cells, "case" + (row === open ? " open" : "") + (report.best.has(row) ? " best" : ""));
       line.dataset.row = row;
       line.tabIndex = 0;
@@ -196,15 +163,16 @@
 
   function details(report, row) {
     const facts = report.facts[row];
-    const title = report.columns.filter((column) => column.texts && text(column, row)).map((column) => {
-      return column.key === "variant" ? text(column, row) : column.title + " = " + text(column, row);
-    });
+    const named = report.columns.filter((column) => column.texts && !UNNAMED.includes(column.key) && text(column, row));
+    const title = named.map((column) => (column.key === "variant" ? "" : column.title + " = ") + text(column, row));
     const pairs = [];
     for (let i = 0; i < facts.pairs.length; i += 2) {
       pairs.push([report.names[facts.pairs[i]], report.strings[facts.pairs[i + 1]]]);
     }
-    const parts = [make("h4", title.filter((part) => !part.startsWith("check = ")).join(", ")), list(pairs)];
-    const launches = report.launches[facts.launches];
+    const parts = [make("h4", title.join(", ")), list(pairs)];
+    if (facts.lanes) parts.push(make("h4", "Times, with their intervals" + (facts.lanes.some((lane) => lane.samples) ? " and samples" : "")), times.lanes(report.unit, facts.lanes));
+    if (facts.counts) parts.push(make("h4", "Counts that differ"), grid(["counter", "base", "new"], facts.counts));
+    const launches = report.launches ? report.launches[facts.launches] : [];
     if (launches.length > 0) {
       parts.push(make("h4", "Launches and compiled code"), grid(report.launchTitles, launches));
     }
@@ -213,40 +181,15 @@
       const content = [make("summary", counted.length + " counters"), grid(["counter", "count"], counted)];
       parts.push(make("details", content));
     }
-    if (facts.samples) parts.push(make("h4", facts.samples.length + " samples, in the order of rounds"), strip(report, row, facts));
-    else parts.push(make("p", report.noSamples, "dim"));
+    if (facts.samples) parts.push(make("h4", facts.samples.length + " samples, in the order of rounds"), times.strip(report.unit, facts));
+    else if (report.noSamples) parts.push(make("p", report.noSamples, "dim"));
     const source = facts.source === undefined ? null : report.sources[facts.source];
     for (const file of source || []) {
       const content = [make("summary", "Source: " + file.name), make("pre", file.text)];
       parts.push(make("details", content));
     }
-    if (!source) parts.push(make("p", report.noSource, "dim"));
+    if (!source && report.noSource) parts.push(make("p", report.noSource, "dim"));
     return make("div", parts);
-  }
-
-  // Samples from left to right, their median and its interval.
-  function strip(report, row, facts) {
-    const [wide, tall, left] = [720, 140, 90];
-    const [scale, unit] = [report.unit.scale, report.unit.name];
-    const [median, low, high] = facts.interval;
-    const all = facts.samples.concat(facts.interval);
-    const [least, most] = [Math.min(...all), Math.max(...all)];
-    const span = most - least || most || 1;
-    const y = (time) => 12 + (tall - 24) * (1 - (time - least) / span);
-    const x = (i) => left + 8 + (wide - left - 16) * (facts.samples.length > 1 ? i / (facts.samples.length - 1) : 0.5);
-    const label = (time) => draw("text", { x: left - 8, y: y(time) + 4, "text-anchor": "end", class: "tick" }, (time / scale).toPrecision(5) + " " + unit);
-    const svg = draw("svg", { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`, class: "strip", role: "img" });
-    svg.append(
-      draw("rect", { x: left, y: y(high), width: wide - left, height: Math.max(y(low) - y(high), 1), class: "band" }),
-      draw("line", { x1: left, x2: wide, y1: y(median), y2: y(median), class: "median" }),
-      label(least), label(most),
-    );
-    facts.samples.forEach((time, i) => {
-      const dot = draw("circle", { cx: x(i).toFixed(1), cy: y(time).toFixed(1), r: 2.5 });
-      dot.setAttribute("data-about", `round ${facts.rounds[i]}: ${(time / scale).toPrecision(6)} ${unit}`);
-      svg.append(dot);
-    });
-    return svg;
   }
 
   // Values under the pointer: the titles of marks, which would otherwise show late or not at all.
@@ -283,9 +226,9 @@
       section.hidden = section.dataset.report !== chosen;
       if (section.hidden) continue;
       const report = data(section);
-      const filter = section.querySelector(".filter");
-      if (filter !== document.activeElement) filter.value = state.filter || "";
-      filter.oninput = () => go({ filter: filter.value, page: "", case: "" });
+      const input = section.querySelector(".filter");
+      if (input !== document.activeElement) input.value = state.filter || "";
+      input.oninput = () => go({ filter: input.value, page: "", case: "" });
       head(report, section);
       table(report, section);
     }

@@ -1,0 +1,185 @@
+//! The comparison as one file for a browser: the page of a pull request, and all rows with the distributions of their
+//! times.
+
+use super::view::{Section, View, point, unit_of, view};
+use super::{Compared, claims, rollup, words};
+use crate::analyse::compare::{CauseKind, Change, CounterChange, Fact, Kind, ReportComparison};
+use crate::format::{count, rough};
+use crate::model::{CaseKey, Estimate, Value};
+use crate::render::RenderError;
+use crate::render::html::Samples;
+use crate::render::html::changes::{Details, Lane, Line, Page, Part, Rows, samples_of};
+use crate::render::html::table::{Column, Number, axis, numbers, texts};
+use crate::render::table::Cell;
+use crate::render::units::{self, TimeUnit};
+use crate::render::wording;
+
+/// A row: its report, its change, and the samples of base and new.
+struct Row<'a> {
+    report: &'a ReportComparison,
+    change: &'a Change,
+    samples: Option<&'a [Samples; 2]>,
+}
+
+impl<'a> Row<'a> {
+    /// Returns the value that the case has on an axis.
+    fn value(&self, name: &str) -> Option<&'a Value> {
+        units::axis(&self.change.case, name)
+    }
+}
+
+/// Returns the page. `samples` are those of base and new of each pair of reports, as far as their journals are known.
+pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
+    let View { headline, facts, warnings, claims, sections, reports, places, method } = view(compared, usize::MAX);
+    let rows: Vec<Row<'_>> = compared
+        .comparison
+        .reports
+        .iter()
+        .enumerate()
+        .flat_map(|(i, report)| report.changes.iter().map(move |change| (i, report, change)))
+        .map(|(i, report, change)| Row { report, change, samples: samples.get(i) })
+        .collect();
+    let unit = unit_of(rows.iter().map(|row| row.change));
+    let details = rows.iter().map(|row| details(row, compared.labels)).collect();
+    let table = Rows { columns: columns(compared, &rows, unit), unit: unit.into(), details };
+    let by_report = reports.map(|table| Part { title: "By report".to_owned(), table: Some(table), ..Part::default() });
+    let page = Page {
+        facts,
+        warnings,
+        parts: claims.iter().map(claimed).chain(sections.into_iter().map(part)).chain(by_report).collect(),
+        rows_title: "All cases",
+        example: "slower change > 2 n >= 2^24",
+        method,
+        places,
+        ..Page::new(headline, table)?
+    };
+    page.render()
+}
+
+fn claimed(claims: &claims::Claims) -> Part {
+    let line = |line: &claims::Line| {
+        let place = if line.report.is_empty() { String::new() } else { format!("{}: ", line.report) };
+        let mut cells = vec![
+            Cell::plain(format!("{} ", line.mark)),
+            Cell::plain(line.state).strong_if(line.fails),
+            Cell::plain(format!(": {place}")),
+            Cell::code(line.claim.clone()),
+        ];
+        if !line.condition.is_empty() {
+            cells.extend([Cell::plain(" where "), Cell::code(line.condition.clone())]);
+        }
+        cells.push(Cell::plain(format!(": {}; base: {}", line.new, line.base)));
+        Line { is_bad: line.fails, cells }
+    };
+    Part {
+        title: format!("Claims: {}", claims.counts),
+        is_open: true,
+        lines: claims.lines.iter().map(line).collect(),
+        ..Part::default()
+    }
+}
+
+/// What became of the variants; the rows of cases are in the table of all.
+fn part(section: Section) -> Part {
+    let line = |rollup::Line { report, variant, text }: &rollup::Line| {
+        let place = if report.is_empty() { String::new() } else { format!("{report}: ") };
+        Line {
+            is_bad: section.is_gating,
+            cells: vec![Cell::plain(place), Cell::code(variant.clone()), Cell::plain(format!(": {text}"))],
+        }
+    };
+    let lines = section.rollup.lines.iter().map(line);
+    let more = (section.rollup.left_out > 0).then(|| Line {
+        is_bad: false,
+        cells: vec![Cell::plain(format!("{} more variants", section.rollup.left_out))],
+    });
+    Part {
+        title: section.title,
+        is_open: section.is_open,
+        note: section.explanation.to_owned(),
+        lines: lines.chain(more).collect(),
+        table: (section.kind == Kind::Incomparable).then_some(section.table),
+    }
+}
+
+fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Column> {
+    let mut columns = Vec::new();
+    if compared.comparison.reports.len() > 1 {
+        columns.push(texts("report", rows, |row| format!("{}, {}", row.report.experiment, row.report.device)));
+    }
+    columns.push(texts("variant", rows, |row| row.change.case.key.variant.clone()));
+    let mut axes: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| &row.change.case.key.axes) {
+        if !axes.contains(&name.as_str()) {
+            axes.push(name);
+        }
+    }
+    columns.extend(axes.into_iter().map(|name| axis(name, rows, |row| row.value(name))));
+    let regime = texts("regime", rows, |row| row.change.regime.map(|regime| regime.to_string()).unwrap_or_default());
+    columns.extend(Some(regime).filter(|column| column.texts.as_ref().is_some_and(|texts| texts.len() > 1)));
+    columns.push(texts("verdict", rows, |row| {
+        format!("{} {}", words::mark(row.change.kind), words::heading(row.change.kind).to_lowercase())
+    }));
+    let times = [("base", 0), ("new", 1)].map(|(key, side)| Column {
+        scale: Some(unit.nanoseconds()),
+        ..numbers(key, format!("{key} ({})", unit.symbol()), rows, |row| {
+            time(row.change, side).map(|time| (time.point, point(&time, unit)))
+        })
+    });
+    columns.extend(times);
+    columns.push(numbers("change", "change", rows, |row| changed(row.change)));
+    columns.push(texts("why", rows, |row| words::why(row.change, row.report)));
+    columns.retain(|column| match (&column.texts, &column.values) {
+        (Some(texts), _) => texts.iter().any(|text| !text.is_empty()),
+        (None, values) => values.iter().flatten().any(Option::is_some),
+    });
+    columns
+}
+
+/// Returns the time of base or new.
+fn time(change: &Change, side: usize) -> Option<Estimate> {
+    let newcomer = || change.newcomer.as_ref().filter(|_| side == 1)?.time;
+    change.time.as_ref().map(|time| [time.base, time.new][side]).or_else(newcomer)
+}
+
+/// Returns the change in per cent: that of the time, or that of the count which decides.
+fn changed(change: &Change) -> Number {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    if let Some(time) = &change.time {
+        return Some((percent(time.ratio), words::time_change(time)));
+    }
+    let count = words::leading_count(change)?;
+    Some((percent(count.new / count.base), words::count_change(change)?))
+}
+
+fn details(row: &Row<'_>, labels: &[String; 2]) -> Details {
+    let Row { report, change, samples } = row;
+    let mut pairs = vec![("verdict", words::explanation(change.kind).to_owned())];
+    for (name, outcome) in ["base", "new"].into_iter().zip(&change.outcomes) {
+        pairs.extend(outcome.as_ref().map(|outcome| (name, wording::name(outcome))));
+    }
+    pairs.extend(Some(words::why(change, report)).filter(|why| !why.is_empty()).map(|why| ("why", why)));
+    if let Some(time) = &change.time {
+        pairs.extend(time.threshold.map(|threshold| ("threshold", format!("{} %", rough(100.0 * threshold)))));
+    }
+    let lanes = (0..2).filter_map(|side| {
+        let time = time(change, side)?;
+        let keys = renamed(change).filter(|_| side == 0).into_iter().chain([change.case.key.clone()]);
+        let rounds = samples.zip(change.regime).and_then(|(samples, regime)| {
+            keys.into_iter().find_map(|key| samples_of(&samples[side], &key, regime, &time))
+        });
+        Some(Lane::new(format!("{}, {}", ["base", "new"][side], labels[side]), &time, rounds))
+    });
+    let counts =
+        change.counters.iter().map(|CounterChange { name, base, new, .. }| [name.clone(), count(*base), count(*new)]);
+    Details { pairs, lanes: lanes.collect(), counts: counts.collect() }
+}
+
+/// Returns the key that the base has for a case whose variant had another name there.
+fn renamed(change: &Change) -> Option<CaseKey> {
+    let cause = change.causes.iter().find(|cause| cause.what == CauseKind::Variant)?;
+    match &cause.base {
+        Fact::Text(variant) => Some(CaseKey { variant: variant.clone(), ..change.case.key.clone() }),
+        _ => None,
+    }
+}

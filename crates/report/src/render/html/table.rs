@@ -1,0 +1,97 @@
+//! The columns of a table in a page, which the page's script sorts and filters.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::model::Value;
+use crate::render::units::TimeUnit;
+
+/// The unit of times, which are in nanoseconds.
+#[derive(Debug, Serialize)]
+pub(in crate::render) struct PageUnit {
+    pub name: &'static str,
+    pub scale: f64,
+}
+
+impl From<TimeUnit> for PageUnit {
+    fn from(unit: TimeUnit) -> Self {
+        Self { name: unit.symbol(), scale: unit.nanoseconds() }
+    }
+}
+
+/// What the page needs of one column. Cells are texts, or places in `texts` if that is given; `values` are for sorting.
+#[derive(Debug, Serialize)]
+pub(in crate::render) struct Column {
+    pub key: String,
+    pub title: String,
+    pub cells: Cells,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub texts: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<Option<f64>>>,
+    /// The unit of the values, in which comparisons of a filter are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(in crate::render) enum Cells {
+    Texts(Vec<String>),
+    Places(Vec<usize>),
+}
+
+/// A value for sorting and its text; neither where there is none.
+pub(in crate::render) type Number = Option<(f64, String)>;
+
+/// Returns a column of few different texts.
+pub(in crate::render) fn texts<T>(name: &str, rows: &[T], text: impl Fn(&T) -> String) -> Column {
+    let mut texts: Vec<String> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let place = |row: &T| {
+        let text = text(row);
+        *places.entry(text).or_insert_with_key(|text| {
+            texts.push(text.clone());
+            texts.len() - 1
+        })
+    };
+    let cells = Cells::Places(rows.iter().map(place).collect());
+    Column { key: name.to_owned(), title: name.to_owned(), cells, texts: Some(texts), values: None, scale: None }
+}
+
+/// Returns a column of numbers, each with its text.
+pub(in crate::render) fn numbers<T>(
+    key: &str,
+    title: impl Into<String>,
+    rows: &[T],
+    number: impl Fn(&T) -> Number,
+) -> Column {
+    let each = rows.iter().map(|row| match number(row) {
+        Some((value, text)) => (text, Some(six_digits(value))),
+        None => (String::new(), None),
+    });
+    let (texts, values): (Vec<String>, Vec<Option<f64>>) = each.unzip();
+    let cells = Cells::Texts(texts);
+    Column { key: key.to_owned(), title: title.into(), cells, texts: None, values: Some(values), scale: None }
+}
+
+/// Returns a column of an axis, whose values are shown as texts and sorted as numbers.
+pub(in crate::render) fn axis<'v, T>(name: &str, rows: &[T], value: impl Fn(&T) -> Option<&'v Value>) -> Column {
+    let shown = |row: &T| value(row).map(crate::render::units::axis_value).unwrap_or_default();
+    let numbers: Vec<Option<f64>> = rows.iter().map(|row| value(row).and_then(number_of)).collect();
+    Column { values: numbers.iter().any(Option::is_some).then_some(numbers), ..texts(name, rows, shown) }
+}
+
+fn number_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(n) => Some(*n as f64),
+        Value::Float(x) if x.is_finite() => Some(*x),
+        _ => None,
+    }
+}
+
+/// Returns enough to sort by; the full precision is in `results.csv`.
+pub(super) fn six_digits(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}

@@ -1,0 +1,24 @@
+//! A ladder: variants of which each is a step from the one before it, where most steps gain and few lose.
+
+use crate::analyse::Summary;
+use crate::model::{Estimate, Regime};
+
+/// A variant with what it gains over the one before it.
+pub struct Step<'s> {
+    pub to: &'s str,
+    pub from: &'s str,
+    /// The geometric mean of the speedups over all groups.
+    pub gain: Estimate,
+}
+
+/// Returns the steps in the manifest's order; `None` where the variants are no ladder.
+pub fn ladder(summary: &Summary, regime: Regime) -> Option<Vec<Step<'_>>> {
+    let of_regime = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
+    let steps: Vec<Step<'_>> = of_regime
+        .filter_map(|s| Some(Step { to: &s.contender, from: s.previous.as_ref()?, gain: s.step?.geomean }))
+        .collect();
+    let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
+    let losses = steps.iter().filter(|step| step.gain.high < 1.0).count();
+    let is_ladder = steps.len() >= 2 && 2 * gains > steps.len() && 4 * losses < steps.len();
+    is_ladder.then_some(steps)
+}
