@@ -17,6 +17,7 @@ mod limits;
 mod log;
 mod outside;
 mod plan;
+mod pull_requests;
 mod run;
 mod schema;
 mod shards;

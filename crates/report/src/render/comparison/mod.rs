@@ -7,6 +7,7 @@ mod json;
 mod junit;
 mod markdown;
 mod rollup;
+mod summary;
 mod terminal;
 mod view;
 pub(super) mod words;

@@ -39,7 +39,7 @@ const LISTED: [Kind; 10] = [
 /// Returns the text, in the width that there is.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
-    let mut lines = vec![paint(words::headline(compared), screen)];
+    let mut lines = vec![paint(prose(&words::headline(compared), screen.width, INDENT), screen)];
     let sentences = view.facts.iter().chain(&view.warnings);
     lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
     let claims = view.claims.iter().flat_map(claimed);

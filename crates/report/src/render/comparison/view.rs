@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
-use super::{Compared, rollup, words};
+use super::{Compared, rollup, summary, words};
 use crate::analyse::compare::{
     BETWEEN_GPUS, CauseKind, Change, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison,
 };
@@ -75,7 +75,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     let sections = sections.collect();
     View {
         headline: words::headline(compared),
-        facts: facts(compared),
+        facts: summary::summary(compared, &totals).into_iter().chain(facts(compared)).collect(),
         warnings: warnings(compared),
         claims: claims(compared),
         sections,
@@ -231,14 +231,16 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
             facts.push(format!("Average change of time: {}.", words::geomean(geomean)));
         }
         let causes = words::of_all_rows(report);
-        if !causes.is_empty() {
+        // The sentences before these have those of a single report.
+        if !causes.is_empty() && comparison.reports.len() > 1 {
             facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
         }
         let of_code = |code: Code| report.changes.iter().filter(|change| change.code == Some(code)).count();
         let (same, other) = (of_code(Code::SameOfOtherSource), of_code(Code::Changed));
         if same > 0 {
             let rows = plural((same + other) as u64, "row");
-            facts.push(format!("{subject}machine code changed in {other} of {rows} whose source or options changed."));
+            let what = if subject.is_empty() { "Machine code" } else { "machine code" };
+            facts.push(format!("{subject}{what} changed in {other} of {rows} whose source or options changed."));
         }
         let renamed: BTreeSet<(&str, String)> = report
             .changes

@@ -1,0 +1,254 @@
+//! Sixteen pull requests as a team gets them: the page of each says in its first lines what changed, by how much, why, and
+//! whether the results are still right.
+//!
+//! Fourteen are changes of an experiment, which `run --against` compares on the simulator. The updates of a toolkit and of
+//! a driver change no file; `compare` reads their records.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runner::journal;
+use runner::model::{Estimate, Records};
+use tempfile::TempDir;
+
+use crate::report::fixture;
+use crate::snapshot;
+
+const MANIFEST: &str = include_str!("sum.toml");
+const KERNEL: &str = include_str!("sum.cu");
+const HEADER: &str = "__device__ float load(const float* at) { return *at; }\n";
+
+const MANIFEST_PATH: &str = "experiments/sum.toml";
+const KERNEL_PATH: &str = "kernels/sum.cu";
+
+/// A folder that git follows, with commits that have the same names each time.
+struct Repository(TempDir);
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self(tempfile::tempdir().unwrap());
+        repository.git(&["init", "-q", "-b", "main"]);
+        repository
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+        let date = "2026-03-04T05:06:07+0000";
+        let mut command = Command::new("git");
+        command.current_dir(self.0.path()).args(identity).args(arguments);
+        let output = command.env("GIT_AUTHOR_DATE", date).env("GIT_COMMITTER_DATE", date).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn commit(&self, subject: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", subject]);
+    }
+
+    /// Runs the program; its exit code.
+    fn runner(&self, arguments: &[&str]) -> Option<i32> {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(self.0.path()).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(self.0.path().join("page.md").is_file(), "{said}");
+        output.status.code()
+    }
+
+    /// Compares the page with the kept one.
+    fn assert_page(&self, name: &str) {
+        let page = fs::read_to_string(self.0.path().join("page.md")).unwrap();
+        snapshot::assert_is(&page, &golden(name));
+    }
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/pull_requests").join(format!("{name}.md"))
+}
+
+/// Makes a change to a file of the experiment.
+type Edit = (&'static str, fn(&str) -> String);
+
+/// Compares a change with its base as the generated job does.
+#[track_caller]
+fn assert_change(name: &str, code: i32, edits: &[Edit]) {
+    let repository = Repository::new();
+    repository.write(MANIFEST_PATH, MANIFEST);
+    repository.write(KERNEL_PATH, KERNEL);
+    repository.write("kernels/load.cuh", HEADER);
+    repository.commit("Sum blocks");
+    repository.git(&["checkout", "-qb", "change"]);
+    for (path, edit) in edits {
+        let before = fs::read_to_string(repository.0.path().join(path)).unwrap();
+        let after = edit(&before);
+        assert_ne!(before, after, "{path}");
+        repository.write(path, &after);
+    }
+    repository.commit(name);
+    let found = repository.runner(&[
+        "run",
+        MANIFEST_PATH,
+        "--backend",
+        "sim",
+        "--against",
+        "main",
+        "--gate",
+        "--thorough",
+        "--markdown",
+        "page.md",
+    ]);
+    repository.assert_page(name);
+    assert_eq!(found, Some(code), "{name}");
+}
+
+/// Removes the part of the manifest from a line up to the next empty one.
+fn without(text: &str, first: &str) -> String {
+    let mut parts: Vec<&str> = text.split("\n\n").collect();
+    parts.retain(|part| !part.contains(first));
+    parts.join("\n\n")
+}
+
+#[test]
+fn a_comment() {
+    assert_change("comment", 0, &[(KERNEL_PATH, |text| text.replace("// The sum", "// Computes the sum"))]);
+}
+
+#[test]
+fn a_refactoring_that_changes_nothing() {
+    let renamed = |text: &str| text.replace("own", "mine").replace("half", "reach").replace("load(", "load(0 + ");
+    assert_change("refactoring", 0, &[(KERNEL_PATH, renamed)]);
+}
+
+#[test]
+fn an_extra_barrier() {
+    let twice = |text: &str| {
+        text.replace("half];\n        __syncthreads();", "half];\n        __syncthreads();\n        __syncthreads();")
+    };
+    assert_change("extra_barrier", 4, &[(KERNEL_PATH, twice)]);
+}
+
+#[test]
+fn a_wrong_index() {
+    let shifted = |text: &str| text.replace("* EACH + k)", "* EACH + k / 2)");
+    assert_change("wrong_index", 1, &[(KERNEL_PATH, shifted)]);
+}
+
+#[test]
+fn a_missing_barrier() {
+    let racing = |text: &str| text.replace("half];\n        __syncthreads();", "half];");
+    assert_change("missing_barrier", 1, &[(KERNEL_PATH, racing)]);
+}
+
+#[test]
+fn an_improvement() {
+    // The last five steps need no barrier and no memory.
+    let shuffled = |text: &str| {
+        text.replace("half > 0;", "half > 16;").replace(
+            "    if (threadIdx.x == 0) sums[blockIdx.x] = held[0];",
+            "    float last = held[threadIdx.x % 32];\n    for (int lane = 16; lane > 0; lane /= 2) last += \
+             __shfl_down_sync(~0u, last, lane);\n    if (threadIdx.x == 0) sums[blockIdx.x] = last;",
+        )
+    };
+    assert_change("improvement", 0, &[(KERNEL_PATH, shuffled)]);
+}
+
+#[test]
+fn an_added_variant() {
+    let eight = |text: &str| {
+        format!(
+            "{text}\n[[variant]]\nname   = \"eight\"\nsource = \"sum.cu\"\nkernel = \"sum<8>\"\ngrid   = [\"n / 128\"]\nblock  = \
+             [16]\nargs   = [\"input\", \"sums\"]\n"
+        )
+    };
+    assert_change("added", 0, &[(MANIFEST_PATH, eight)]);
+}
+
+#[test]
+fn a_renamed_variant() {
+    assert_change("renamed", 0, &[(MANIFEST_PATH, |text| text.replace("\"two\"", "\"pairs\""))]);
+}
+
+#[test]
+fn a_removed_variant() {
+    assert_change("removed", 0, &[(MANIFEST_PATH, |text| without(text, "name   = \"two\""))]);
+}
+
+#[test]
+fn removed_claims() {
+    assert_change("claims_removed", 0, &[(MANIFEST_PATH, |text| without(text, "[[claim]]"))]);
+}
+
+#[test]
+fn another_size() {
+    assert_change("size_changed", 0, &[(MANIFEST_PATH, |text| text.replace("[4096]", "[8192]"))]);
+}
+
+#[test]
+fn a_loosened_tolerance() {
+    assert_change("tolerance_loosened", 6, &[(MANIFEST_PATH, |text| text.replace("rel = 1e-5", "rel = 1e-2"))]);
+}
+
+#[test]
+fn a_changed_header() {
+    let again = |_: &str| {
+        "__device__ float load(const float* at) {\n    volatile const float* again = at;\n    float first = *again;\n    \
+         return first == *again ? first : 0.0f;\n}\n"
+            .to_owned()
+    };
+    assert_change("header_changed", 4, &[("kernels/load.cuh", again)]);
+}
+
+#[test]
+fn another_input() {
+    assert_change("new_input", 6, &[(MANIFEST_PATH, |text| text.replace("seed = 7", "seed = 8"))]);
+}
+
+/// Compares records of an H100 with those of a machine that was updated.
+#[track_caller]
+fn assert_update(name: &str, code: i32, options: &[&str], update: impl Fn(&mut Records)) {
+    let base = fixture::calibrated(&fixture::regimes());
+    let mut new = base.clone();
+    update(&mut new);
+    let repository = Repository::new();
+    for (records, subject) in [(&base, "Measure"), (&new, name)] {
+        repository.write("reports/regimes/h100/records.jsonl", &journal::records_text(records).unwrap());
+        repository.commit(subject);
+    }
+    let page = ["compare", "HEAD^:reports", "HEAD:reports", "--markdown", "page.md"];
+    let found = repository.runner(&[&page, options].concat());
+    repository.assert_page(name);
+    assert_eq!(found, Some(code), "{name}");
+}
+
+fn scale(time: &mut Estimate, factor: f64) {
+    for end in [&mut time.point, &mut time.low, &mut time.high] {
+        *end *= factor;
+    }
+}
+
+#[test]
+fn an_update_of_the_toolkit() {
+    assert_update("toolkit_changed", 4, &[], |records| {
+        records.environment.toolkit.build = Some("13.1.48".to_owned());
+        for record in records.cases.iter_mut().filter(|record| record.case.key.variant == "variant2") {
+            scale(&mut record.result.as_mut().unwrap().time, 1.08);
+            record.launches[0].resources.registers = Some(48);
+        }
+    });
+}
+
+#[test]
+fn an_update_of_the_driver() {
+    assert_update("driver_changed", 0, &["--inform", "driver"], |records| {
+        records.environment.driver = Some("590.10".to_owned());
+        for record in records.cases.iter_mut().filter(|record| record.case.key.variant == "variant2") {
+            scale(&mut record.result.as_mut().unwrap().time, 1.08);
+        }
+    });
+}
