@@ -79,7 +79,7 @@ fn claimed(claims: &claims::Claims) -> Part {
     }
 }
 
-/// What became of the variants; the rows of cases are in the table of all.
+/// Returns what became of the variants; the rows of cases are in the table of all.
 fn part(section: Section) -> Part {
     let line = |rollup::Line { report, variant, text }: &rollup::Line| {
         let place = if report.is_empty() { String::new() } else { format!("{report}: ") };
