@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use runner::experiment::Manifest;
 use runner::expr::{Program, Scope};
 use runner::manifest;
-use runner::model::{BackendKind, Shard, SourceText, Value};
+use runner::model::{BackendKind, SourceText, Value};
 use runner::plan::{self, PlanOptions, Shards};
 
 /// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells, the most that are planned, with rules and bindings as
@@ -70,8 +70,7 @@ fn matrix(c: &mut Criterion) {
     });
     group.bench_function("resolve_and_summarise", |b| b.iter(|| plan::summarise(&manifest, black_box(&plan)).ready));
     group.bench_function("10000 shards", |b| {
-        let shard = Shard { index: 1, of: 10_000 };
-        b.iter(|| Shards::plan(&manifest, black_box(&whole)).unwrap().keys(shard).len());
+        b.iter(|| Shards::plan(&manifest, black_box(&whole)).unwrap().divide(10_000).groups.len());
     });
     group.finish();
 }

@@ -18,6 +18,6 @@ pub use runner_report::render;
 pub use runner_results::{analyse, journal};
 
 use runner_cluster as cluster;
-use runner_model::{diagnostics, file_names, format, npy, regular};
+use runner_model::{cpp, diagnostics, file_names, format, npy, regular};
 use runner_progress::{log, progress};
 use runner_results::stored;

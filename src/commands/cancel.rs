@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use super::cli::CancelArgs;
+use super::send::lock;
 use super::{Console, Exit, Failure, status};
-use crate::cluster::scheduler::{Outcome, QueueError, listed_name};
+use crate::cluster::scheduler::{Hands, Outcome, QueueError, listed_name};
 use crate::cluster::{Job, JobError, Known, Submission};
 use crate::format::plural;
 use crate::model::calendar_time;
@@ -15,18 +16,27 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let failure = |error: JobError| Failure::environment(error.to_string());
     let refused = |error: QueueError| Failure::environment(format!("nothing was cancelled: {error}"));
     let job = Job::read(dir).map_err(|error| Failure::usage(error.to_string()))?;
+    // Nothing is sent meanwhile.
+    let _lock = lock(dir, console)?;
     let mut submissions = Submission::all(dir, &job).map_err(failure)?;
     let now = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
-    let Some(queue) = job.settings.scheduler.queue() else {
-        for submission in &mut submissions {
-            submission.cancelled = Some(now.clone());
-            submission.write(dir).map_err(failure)?;
+    let queue = match job.settings.scheduler.hands() {
+        Hands::Program(queue) => queue,
+        Hands::User { cancelling } => {
+            for submission in &mut submissions {
+                submission.cancelled = Some(now.clone());
+                submission.write(dir).map_err(failure)?;
+            }
+            console.print(&format!("{}\n", cancelling(&listed_name(&job))))?;
+            console.say(
+                "run this command to end the tasks; `runner submit` now counts those without results as cancelled",
+            );
+            return Ok(Exit::Success);
         }
-        console.print(&format!("{}\n", job.settings.scheduler.cancelling(&listed_name(&job))))?;
-        console.say("run this command to end the tasks; `runner submit` now counts those without results as cancelled");
-        return Ok(Exit::Success);
     };
-    let all: Vec<String> = submissions.iter().flat_map(ids).collect();
+    // An array without an answer may be there.
+    status::shards(dir, &job, &mut submissions, console);
+    let all: Vec<String> = submissions.iter().flat_map(Submission::ids).collect();
     let known = if all.is_empty() {
         BTreeMap::default()
     } else {
@@ -43,7 +53,7 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     queue.cancel(&open).map_err(|error| Failure::environment(error.to_string()))?;
     for submission in &mut submissions {
-        if ids(submission).any(|id| open.contains(&id)) {
+        if submission.ids().any(|id| open.contains(&id)) {
             submission.cancelled = Some(now.clone());
             submission.write(dir).map_err(failure)?;
         }
@@ -54,9 +64,4 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let count = plural(open.len() as u64, "job");
     console.print(&format!("job {}: cancelled {count} of the scheduler: {}\n", job.name, open.join(", ")))?;
     Ok(Exit::Success)
-}
-
-/// Returns the scheduler's jobs of a submission.
-fn ids(submission: &Submission) -> impl Iterator<Item = String> {
-    submission.arrays.iter().map(|array| array.id.clone()).chain(submission.collect.clone())
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Component, Path};
 
 use super::cli::{Cli, CollectArgs, Command, GateArgs, MergeArgs};
+use super::job_view::{counts, listed};
 use super::merge::Report;
+use super::send::send_rest;
 use super::session::breaks_claims;
 use super::{Console, Exit, Failure, compare, history, merge, status};
 use crate::cluster::{Job, JobError, State, Submission, mark_collected, shards_folder};
@@ -17,9 +19,13 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
         None => job.out.as_deref().map(below_here).transpose()?,
     };
     let collected = collect(&args.job, &job, out, console);
+    let rest = args.send_rest.as_ref().map(|script| send_rest(&args.job, &job, script, console)).transpose();
+    if matches!(rest, Ok(Some(true))) {
+        return collected;
+    }
     // This comes after a failure, too: who waits for this job finds its output in the log.
     mark_collected(&args.job, submissions).map_err(|error| Failure::environment(error.to_string()))?;
-    collected
+    rest.and(collected)
 }
 
 /// Returns the folder of the reports that a job names, which others may have written: only below the working directory,
@@ -41,10 +47,11 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
 /// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's
 /// reasons.
 pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
-    let submissions = Submission::all(dir, job).map_err(|error: JobError| Failure::environment(error.to_string()))?;
-    let shards = status::shards(dir, job, &submissions, console);
+    let mut submissions =
+        Submission::all(dir, job).map_err(|error: JobError| Failure::environment(error.to_string()))?;
+    let shards = status::shards(dir, job, &mut submissions, console);
     let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
-    console.print(&(status::counts(job, &shards) + "\n" + &status::listed(job, &open)))?;
+    console.print(&(counts(job, &shards) + "\n" + &listed(dir, job, &open)))?;
     let sources = vec![shards_folder(dir)];
     if open.len() == shards.len() && !sources[0].exists() {
         return Err(Failure::environment("no shard has a result yet"));

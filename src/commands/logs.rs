@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::cli::LogsArgs;
 use super::{Console, Exit, Failure};
-use crate::cluster::Job;
+use crate::cluster::{Job, logs_folder};
 use crate::regular;
 
 pub fn run(args: &LogsArgs, console: &mut Console) -> Result<Exit, Failure> {
     Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
-    let folder = args.job.join("logs");
+    let folder = logs_folder(&args.job);
     let files = files(&folder);
     let Some(task) = &args.task else {
         for file in &files {

@@ -9,7 +9,7 @@ use super::cli::{
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
-use crate::model::{BackendKind, Shard};
+use crate::model::{BackendKind, GroupPlace, Shard};
 use crate::progress::Style;
 
 /// What messages call the manifest that is made for `runner try`.
@@ -73,6 +73,18 @@ pub enum Kind {
     },
 }
 
+/// The part of a plan that a task of a submitted job runs, as the submission has planned it.
+#[derive(Debug, Clone)]
+pub struct Portion {
+    pub groups: Vec<GroupPlace>,
+    /// The number of cases that the whole plan has.
+    pub cases: u64,
+    /// The number of groups that the whole plan has.
+    pub group_count: u32,
+    /// The commit of the checkout that was submitted.
+    pub revision: Option<String>,
+}
+
 /// What `run` and `profile` do with one manifest.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -87,6 +99,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// The part of the plan to run; all of it if absent.
     pub shard: Option<Shard>,
+    /// The part that a submission has planned already; `None` if it is planned here.
+    pub portion: Option<Portion>,
     pub network: Network,
     pub trust: TrustArgs,
     pub passes: PassArgs,
@@ -114,6 +128,7 @@ impl RunOptions {
             out: args.out.clone(),
             resume: args.resume,
             shard: args.shard,
+            portion: None,
             network: network(args.offline),
             trust: args.trust.clone(),
             passes: args.passes,
@@ -138,6 +153,7 @@ impl RunOptions {
             out: args.out.clone(),
             resume: false,
             shard: None,
+            portion: None,
             network: network(args.offline),
             trust: args.trust.clone(),
             passes: PassArgs { counters: true, ..PassArgs::default() },
@@ -162,6 +178,7 @@ impl RunOptions {
             out: Some(args.out.clone().unwrap_or_else(|| folder.to_owned())),
             resume: false,
             shard: None,
+            portion: None,
             network: network(args.offline),
             trust: TrustArgs { reach: args.reach.clone(), allow_host_code: false },
             passes: PassArgs { thorough: args.thorough, ..PassArgs::default() },
@@ -187,6 +204,7 @@ impl RunOptions {
             out: Some(folder.join("report")),
             resume: false,
             shard: None,
+            portion: None,
             network: network(args.offline),
             trust: args.trust.clone(),
             passes: PassArgs { thorough: args.thorough, ..PassArgs::default() },

@@ -1,32 +1,55 @@
 //! Implements `runner status`, which shows a job's progress.
 
-use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use super::cli::StatusArgs;
+use super::job_view::JobView;
 use super::{Console, Exit, Failure};
-use crate::cluster::scheduler::QueueError;
-use crate::cluster::{self, Job, JobError, Known, ShardStatus, State, Submission};
-use crate::format::plural;
+use crate::cluster::scheduler::{Queue, QueueError, array_tag};
+use crate::cluster::{self, Job, JobError, Known, ShardStatus, State, Submission, now, user};
 
-/// Most shards of a state that are listed.
-const MOST_NAMES: usize = 20;
+/// How often `--watch` looks. The scheduler is asked less often.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// An array of which the scheduler has said nothing is not its own this long after it was sent, seconds.
+const CONFIRMED_AFTER: u64 = 60;
 
 pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     let failure = |error: JobError| Failure::environment(error.to_string());
     let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
-    let submissions = Submission::all(&args.job, &job).map_err(failure)?;
-    let shards = shards(&args.job, &job, &submissions, console);
-    console.print(&(counts(&job, &shards) + "\n" + &listed(&job, &shards)))?;
-    let missing = shards.iter().filter(|shard| shard.state.is_missing()).count();
-    if missing > 0 {
-        console.say("submit again with the same command to run what is missing");
+    loop {
+        let mut submissions = Submission::all(&args.job, &job).map_err(failure)?;
+        let shards = shards(&args.job, &job, &mut submissions, console);
+        let view = JobView::new(&args.job, &job, &submissions, &shards);
+        let is_open = shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running));
+        let waits = args.watch && is_open;
+        if args.json {
+            console.print(&format!("{}\n", view.json()))?;
+        } else {
+            if args.watch && std::io::stdout().is_terminal() {
+                // The screen is cleared, and the cursor goes to its first line.
+                console.print("\u{1b}[2J\u{1b}[H")?;
+            }
+            console.print(&view.text())?;
+        }
+        if waits {
+            let _ = std::io::stdout().flush();
+            thread::sleep(PAUSE);
+            continue;
+        }
+        let missing = shards.iter().filter(|shard| shard.state.is_missing()).count();
+        if missing > 0 {
+            console.say("submit again with the same command to run what is missing");
+        }
+        return Ok(if missing > 0 { Exit::CaseFailed } else { Exit::Success });
     }
-    Ok(if missing > 0 { Exit::CaseFailed } else { Exit::Success })
 }
 
 /// Returns the state of every shard. Asks the scheduler if its last answer is old.
-pub fn shards(dir: &Path, job: &Job, submissions: &[Submission], console: &mut Console) -> Vec<ShardStatus> {
+pub fn shards(dir: &Path, job: &Job, submissions: &mut [Submission], console: &mut Console) -> Vec<ShardStatus> {
     let (shards, silence) = look(dir, job, submissions, console);
     if let Some(error) = silence {
         console.say(&format!("warning: the scheduler does not answer ({error})"));
@@ -46,7 +69,7 @@ pub fn users(submissions: &[Submission]) -> Vec<u32> {
 pub fn look(
     dir: &Path,
     job: &Job,
-    submissions: &[Submission],
+    submissions: &mut [Submission],
     console: &mut Console,
 ) -> (Vec<ShardStatus>, Option<QueueError>) {
     let mut known = Known::read(dir);
@@ -55,9 +78,12 @@ pub fn look(
     let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else {
         return (shards, None);
     };
-    let jobs: Vec<String> = submissions.iter().flat_map(|s| s.arrays.iter().map(|array| array.id.clone())).collect();
+    if let Err(error) = confirm(queue, dir, job, submissions) {
+        return (shards, Some(error));
+    }
+    let jobs: Vec<String> = submissions.iter().flat_map(Submission::ids).collect();
     if jobs.is_empty() {
-        return (shards, None);
+        return (cluster::status(dir, job, submissions, &known), None);
     }
     match queue.ask(&jobs, &users(submissions)) {
         Ok(answer) => {
@@ -75,33 +101,34 @@ pub fn look(
     (cluster::status(dir, job, submissions, &known), None)
 }
 
-/// Counts the shards by state: `job reduce-1f3a: 40 shards: 30 done, 10 queued`.
-pub fn counts(job: &Job, shards: &[ShardStatus]) -> String {
-    let states =
-        [State::Done, State::Running, State::Queued, State::Failed, State::Lost, State::Outdated, State::Unsubmitted];
-    let count = |state: State| shards.iter().filter(|shard| shard.state == state).count();
-    let parts: Vec<String> = states
-        .into_iter()
-        .map(|state| (count(state), state))
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, state)| format!("{n} {state}"))
-        .collect();
-    format!("job {}: {}: {}", job.name, plural(shards.len() as u64, "shard"), parts.join(", "))
-}
-
-/// Returns every shard that is not done, with its reason.
-pub fn listed(job: &Job, shards: &[ShardStatus]) -> String {
-    let mut text = String::new();
-    for state in [State::Failed, State::Lost, State::Outdated, State::Unsubmitted, State::Running, State::Queued] {
-        let of_state: Vec<&ShardStatus> = shards.iter().filter(|shard| shard.state == state).collect();
-        for shard in of_state.iter().take(MOST_NAMES) {
-            let task = shard.task.as_ref().map(|task| format!(" (task {task})")).unwrap_or_default();
-            let why = if shard.why.is_empty() { String::new() } else { format!(": {}", shard.why) };
-            let _ = writeln!(text, "  {state:<13}  {}{task}{why}", job.label(shard.work));
+/// Finds arrays that this user has sent and the scheduler has not confirmed. One that it does not have after a while was
+/// not accepted.
+fn confirm(queue: &dyn Queue, dir: &Path, job: &Job, submissions: &mut [Submission]) -> Result<(), QueueError> {
+    for submission in submissions.iter_mut().filter(|submission| submission.user == Some(user())) {
+        let mut has_changed = false;
+        let mut refused = None;
+        for (index, array) in submission.arrays.iter_mut().enumerate().filter(|(_, array)| array.id.is_none()) {
+            match queue.find(&array_tag(job, submission.number, array.first))? {
+                Some(id) => {
+                    array.id = Some(id);
+                    has_changed = true;
+                }
+                None if now().saturating_sub(array.sent) > CONFIRMED_AFTER => {
+                    refused = Some(index);
+                    break;
+                }
+                None => {}
+            }
         }
-        if of_state.len() > MOST_NAMES {
-            let _ = writeln!(text, "  {state:<13}  and {} more", of_state.len() - MOST_NAMES);
+        if let Some(index) = refused {
+            submission.arrays.truncate(index);
+            submission.refused = Some("the scheduler did not answer when it was sent, and does not have it".to_owned());
+            has_changed = true;
+        }
+        if has_changed {
+            // Another process that sends tasks writes down what it finds; this one finds it again at the next look.
+            let _ = submission.write(dir);
         }
     }
-    text
+    Ok(())
 }

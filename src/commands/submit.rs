@@ -2,74 +2,186 @@
 
 mod ahead;
 mod describe;
+mod needs;
 mod outdated;
 mod rerun;
-mod send;
 mod wait;
 
 use std::path::Path;
 
 use super::cli::SubmitArgs;
 use super::options::network;
+use super::send::{self, Batch, lock};
 use super::{Console, Exit, Failure, refuse_path_outside, run, status};
-use crate::cluster::{Job, Submission, Work, pack};
+use crate::atomic;
+use crate::cluster::scheduler::Cause;
+use crate::cluster::{self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, pack, write_groups};
 use crate::format::{about, plural};
+use describe::Described;
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let manifests = run::load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
-    let described = describe::job(args, &manifests, console)?;
-    let dir = described.dir.as_path();
-    refuse_path_outside(dir)?;
+    let paths = describe::relative(&args.manifests)?;
+    let manifests = run::load_all(&paths, &args.trust.reach, network(args.offline), console)?;
+    let mut described = describe::job(args, &manifests, console)?;
+    let dir = described.dir.clone();
+    refuse_path_outside(&dir)?;
+    if args.sending.dry_run {
+        return dry_run(args, described, console);
+    }
+    atomic::create_folder(&dir).map_err(|error| Failure::environment(error.to_string()))?;
+    let lock = lock(&dir, console)?;
+    let mut earlier = describe::same_job(&dir, &mut described.job)?;
+    if earlier.is_empty() && !args.sending.rerun.is_empty() {
+        return Err(rerun::unsubmitted(&described.job));
+    }
+    let (program, hash) = ahead::keep_this_program(&dir)?;
+    described.job.program = program;
+    let ready = ahead::get_ready(args, &manifests, &described, hash, console)?;
+    if ready.has_host_code && !args.trust.allow_host_code {
+        // The user has allowed it before, for this project; the copies are another folder.
+        described.job.trust.push("--allow-host-code".to_owned());
+    }
     let job = &described.job;
-    let earlier = describe::same_job(dir, job)?;
-    let sends = !args.sending.dry_run;
-    if sends {
-        let ahead = ahead::compile(args, &manifests, &described, console)?;
-        outdated::mark(dir, job, &manifests, &ahead, earlier.len() as u32)?;
+    let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
+    refuse_other_version(&dir, &earlier, &shards, &ready.files)?;
+    if outdated::mark(&dir, job, &manifests, &ready.kernels, earlier.len() as u32)? {
+        shards = cluster::status(&dir, job, &earlier, &Known::read(&dir));
     }
-    let missing = if args.sending.rerun.is_empty() {
-        missing(dir, job, &earlier, console)
+    let chosen = chosen(args, job, &earlier, &shards)?;
+    if !args.sending.rerun.is_empty() {
+        outdated::mark_again(&dir, job, &chosen, earlier.len() as u32)?;
+    }
+    if chosen.is_empty() {
+        nothing_missing(args, &described, &mut earlier, &shards, console)?;
     } else {
-        let again = rerun::chosen(&args.sending.rerun, dir, job, &earlier, console)?;
-        if sends {
-            outdated::mark_again(dir, job, &again, earlier.len() as u32)?;
+        if earlier.is_empty() {
+            for (experiment, groups) in job.experiments.iter().zip(&described.groups) {
+                write_groups(&dir, experiment, groups).map_err(|error| Failure::environment(error.to_string()))?;
+            }
         }
-        again
-    };
-    if missing.is_empty() {
-        let dir = dir.display();
-        let state = if args.sending.rerun.is_empty() { "missing" } else { "of that state" };
-        console
-            .print(&format!("job {}: no shard is {state}; `runner status {dir}` shows how far it is\n", job.name))?;
-        return if args.sending.wait {
-            wait::wait(&described.dir, args.out.as_deref(), console)
-        } else {
-            Ok(Exit::Success)
-        };
+        let batch = batch(job, &chosen, &earlier, &shards, ready.snapshot);
+        announce(job, &chosen, batch.tasks.len(), console);
+        send::send((&dir, job, described.limits), batch, &earlier, &shards, console)?;
     }
-    let tasks = pack(job, missing.iter().copied(), job.settings.min_task_time.0 as f64);
-    announce(job, &missing, &tasks, console);
-    if !sends {
-        send::show(dir, job, &tasks, console)?;
+    drop(lock);
+    if args.sending.wait { wait::wait(&dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
+}
+
+/// Prints what would be sent.
+fn dry_run(args: &SubmitArgs, mut described: Described, console: &mut Console) -> Result<Exit, Failure> {
+    let dir = described.dir.clone();
+    let mut earlier = describe::same_job(&dir, &mut described.job)?;
+    let job = &described.job;
+    let shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
+    let chosen = chosen(args, job, &earlier, &shards)?;
+    if chosen.is_empty() {
+        console.print(&nothing_to_do(args, &described))?;
         return Ok(Exit::Success);
     }
-    send::send(dir, job, tasks, earlier.len() as u32 + 1, console)?;
-    if args.sending.wait { wait::wait(dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
+    let batch = batch(job, &chosen, &earlier, &shards, "SNAPSHOT".to_owned());
+    announce(job, &chosen, batch.tasks.len(), console);
+    send::show((&dir, job, described.limits), batch, console)?;
+    Ok(Exit::Success)
 }
 
-/// Returns the shards that have no results and are not on their way.
-fn missing(dir: &Path, job: &Job, earlier: &[Submission], console: &mut Console) -> Vec<Work> {
-    if earlier.is_empty() {
-        return job.work().collect();
+/// Returns the shards to run: those that the user has named, or those without results that are not on their way.
+fn chosen(args: &SubmitArgs, job: &Job, earlier: &[Submission], shards: &[ShardStatus]) -> Result<Vec<Work>, Failure> {
+    if !args.sending.rerun.is_empty() {
+        return rerun::chosen(&args.sending.rerun, job, earlier, shards);
     }
-    let shards = status::shards(dir, job, earlier, console);
-    shards.into_iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect()
+    if earlier.is_empty() {
+        return Ok(job.work().collect());
+    }
+    Ok(shards.iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect())
 }
 
-fn announce(job: &Job, missing: &[Work], tasks: &[Vec<Work>], console: &mut Console) {
-    let seconds: f64 = missing.iter().map(|work| job.seconds(*work)).sum();
-    let (shards, count) = (plural(missing.len() as u64, "shard"), plural(tasks.len() as u64, "task"));
+/// Refuses to send shards of another version of the files than tasks have that still wait or run: one report would have
+/// results of both.
+fn refuse_other_version(
+    dir: &Path,
+    earlier: &[Submission],
+    shards: &[ShardStatus],
+    files: &str,
+) -> Result<(), Failure> {
+    let is_other = |submission: &&Submission| {
+        // One that cannot be read is no reason to send nothing more.
+        Snapshot::read(dir, &submission.snapshot).is_ok_and(|snapshot| snapshot.of_files() != files)
+    };
+    let others: Vec<u32> = earlier.iter().filter(is_other).map(|submission| submission.number).collect();
+    let is_open = |shard: &&ShardStatus| {
+        let is_other = shard.place.is_some_and(|(submission, _)| others.contains(&submission));
+        is_other && matches!(shard.state, State::Queued | State::Running)
+    };
+    match shards.iter().filter(is_open).count() {
+        0 => Ok(()),
+        open => Err(Failure::usage(format!(
+            "sources or inputs have changed since {} that still {} submitted: end them with `runner cancel {}` and submit \
+             again, or wait for them",
+            plural(open as u64, "shard"),
+            if open == 1 { "waits or runs was" } else { "wait or run were" },
+            dir.display()
+        ))),
+    }
+}
+
+/// Packs shards into tasks. Those that get more than the settings say are in tasks of their own.
+fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStatus], snapshot: String) -> Batch {
+    let retry_of = |work: &Work| {
+        let Some(shard) = shards.iter().find(|shard| shard.work == *work) else { return Retry::default() };
+        let last = shard.place.and_then(|(number, task)| {
+            earlier.iter().find(|submission| submission.number == number).map(|submission| submission.retry(task))
+        });
+        let mut retry = last.unwrap_or_default();
+        match shard.cause {
+            Some(Cause::Memory) => retry.memory += 1,
+            Some(Cause::Time) => retry.time += 1,
+            None => {}
+        }
+        retry
+    };
+    let grows = job.settings.memory_factor.is_some() || job.settings.time_factor.is_some();
+    let mut classes: Vec<(Retry, Vec<Work>)> = Vec::new();
+    for work in chosen {
+        let retry = if grows { retry_of(work) } else { Retry::default() };
+        match classes.iter_mut().find(|(known, _)| *known == retry) {
+            Some((_, of_class)) => of_class.push(*work),
+            None => classes.push((retry, vec![*work])),
+        }
+    }
+    let (mut tasks, mut retries) = (Vec::new(), Vec::new());
+    for (retry, work) in classes {
+        let packed = pack(job, work, job.settings.min_task_time.0 as f64);
+        retries.extend(packed.iter().map(|_| retry));
+        tasks.extend(packed);
+    }
+    if retries.iter().all(|retry| *retry == Retry::default()) {
+        retries.clear();
+    }
+    Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot }
+}
+
+/// Says that there is nothing to send, and sends the collecting job if the last submission has none.
+fn nothing_missing(
+    args: &SubmitArgs,
+    described: &Described,
+    earlier: &mut [Submission],
+    shards: &[ShardStatus],
+    console: &mut Console,
+) -> Result<(), Failure> {
+    console.print(&nothing_to_do(args, described))?;
+    send::collect_again((&described.dir, &described.job, described.limits), earlier, shards, console)
+}
+
+fn nothing_to_do(args: &SubmitArgs, described: &Described) -> String {
+    let state = if args.sending.rerun.is_empty() { "missing" } else { "of that state" };
+    let (name, dir) = (&described.job.name, described.dir.display());
+    format!("job {name}: no shard is {state}; `runner status {dir}` shows how far it is\n")
+}
+
+fn announce(job: &Job, chosen: &[Work], tasks: usize, console: &mut Console) {
+    let seconds: f64 = chosen.iter().map(|work| job.seconds(*work)).sum();
+    let (shards, count) = (plural(chosen.len() as u64, "shard"), plural(tasks as u64, "task"));
     let all = job.work().count();
-    let of = if missing.len() < all { format!(" of {all}") } else { String::new() };
+    let of = if chosen.len() < all { format!(" of {all}") } else { String::new() };
     console.say(&format!("job {}: {shards}{of} in {count}, about {} in all", job.name, about(seconds)));
 }

@@ -5,35 +5,55 @@
 //! was measured is in the journal. After a warning the task asks to be started again, a bounded number of times; after
 //! SIGTERM the scheduler has decided already.
 
-use std::path::Path;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::cli::{Cli, Command, TaskArgs, TrustArgs};
-use super::options::{Kind, RunOptions};
+use rustix::io::Errno;
+
+use super::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
+use super::options::{Kind, Portion, RunOptions};
 use super::session::{interrupt, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::cuda;
 use crate::cluster::scheduler::{Placement, Queue};
-use crate::cluster::{Job, JobError, Submission, TaskEvent, TaskLog, Work, is_done, next_attempt, preflight};
+use crate::cluster::{
+    Job, JobError, Snapshot, SnapshotError, Submission, TIME_WAS_NEAR, TaskEvent, TaskLog, Work, check_program,
+    is_done, next_attempt, preflight, read_groups,
+};
 use crate::compile::Network;
 use crate::dispatch::{Interrupt, Urgency};
 
+/// How long a task waits for files that its node does not see yet: a shared file system shows them some time after they
+/// were written.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How often a task looks for such files.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What a file of a full disk cannot hold: more than the blocks that file systems keep in reserve for small ones.
+static PROBE: [u8; 64 << 10] = [0; 64 << 10];
+
 pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     let environment = |error: JobError| Failure::environment(error.to_string());
-    let job = Job::read(&args.job).map_err(environment)?;
-    let submission = Submission::read(&args.job, &job, args.submission).map_err(environment)?;
+    // The working directory changes.
+    let dir = std::path::absolute(&args.job).unwrap_or_else(|_| args.job.clone());
+    let job = when_visible(|| Job::read(&dir), JobError::is_absent).map_err(environment)?;
+    let read = || Submission::read(&dir, &job, args.submission);
+    let submission = when_visible(read, JobError::is_absent).map_err(environment)?;
     let shards = submission
         .tasks
         .get(args.task)
         .ok_or_else(|| Failure::usage(format!("submission {} has no task {}", args.submission, args.task)))?;
     let task = Task {
-        dir: &args.job,
+        dir: &dir,
         job: &job,
-        trust: &args.trust,
-        log: TaskLog::new(&args.job, args.submission, args.task),
+        log: TaskLog::new(&dir, args.submission, args.task),
         place: job.settings.scheduler.queue().map_or_else(Placement::of_host, Queue::place),
     };
     for work in shards {
-        job.refuse_links(&args.job, *work).map_err(|error| Failure::usage(error.to_string()))?;
+        job.refuse_links(&dir, *work).map_err(|error| Failure::usage(error.to_string()))?;
     }
     let interrupt = interrupt()?;
     interrupt.on_warning().map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
@@ -42,11 +62,17 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         node: task.place.node.clone(),
         restart: task.place.restart,
     })?;
+    // The script names the files that its user has submitted; the folder may name others.
+    let files = args.snapshot.as_ref().unwrap_or(&submission.snapshot);
+    let files = match task.enter(files, &args.trust) {
+        Ok(files) => files,
+        Err(failure) => return task.give_back(failure),
+    };
     if let Err(failure) = task.preflight() {
         return task.give_back(failure);
     }
     for work in shards {
-        if let Err(failure) = task.run_shard(*work, &interrupt, console) {
+        if let Err(failure) = task.run_shard(*work, &files, &interrupt, console) {
             return task.give_back(failure);
         }
         if interrupt.urgency() > Urgency::None {
@@ -57,16 +83,52 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
+/// Reads something again and again while it is not there, up to a limit.
+fn when_visible<T, E>(read: impl Fn() -> Result<T, E>, is_absent: impl Fn(&E) -> bool) -> Result<T, E> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match read() {
+            Err(error) if is_absent(&error) && Instant::now() < until => thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+}
+
 struct Task<'a> {
     dir: &'a Path,
     job: &'a Job,
-    /// What the command line allows: a job, which others may have written, allows nothing.
-    trust: &'a TrustArgs,
     log: TaskLog,
     place: Placement,
 }
 
+/// The files that a task runs.
+struct Files {
+    /// The commit of the checkout that was submitted.
+    revision: Option<String>,
+    /// What the command line allows, for these files: a job, which others may have written, allows nothing.
+    trust: TrustArgs,
+}
+
 impl Task<'_> {
+    /// Checks the files of the submission, and lets relative paths lead to them from now on.
+    fn enter(&self, files: &str, trust: &TrustArgs) -> Result<Files, Failure> {
+        let snapshot = when_visible(|| Snapshot::checked(self.dir, files), SnapshotError::is_absent);
+        let refused = |error: SnapshotError| Failure::usage(error.to_string());
+        let snapshot = snapshot.map_err(|error| {
+            // Another node may see what this one does not.
+            if error.is_absent() { Failure::environment(error.to_string()) } else { refused(error) }
+        })?;
+        check_program(&snapshot.program).map_err(refused)?;
+        let directory = Snapshot::directory(self.dir, files, &self.job.directory);
+        let directory = directory.map_err(|error| Failure::environment(error.to_string()))?;
+        std::env::set_current_dir(&directory)
+            .map_err(|error| Failure::environment(format!("cannot enter {}: {error}", directory.display())))?;
+        let allow_outside = trust.reach.allow_outside;
+        let project: Option<PathBuf> = (!allow_outside).then(|| Snapshot::root(self.dir, files));
+        let trust = TrustArgs { reach: ReachArgs { project, allow_outside }, ..trust.clone() };
+        Ok(Files { revision: snapshot.revision, trust })
+    }
+
     fn write(&self, event: TaskEvent) -> Result<(), Failure> {
         self.log
             .write(event)
@@ -82,13 +144,26 @@ impl Task<'_> {
     }
 
     /// Runs what the last attempt at the shard lacks.
-    fn run_shard(&self, work: Work, interrupt: &Interrupt, console: &mut Console) -> Result<(), Failure> {
+    fn run_shard(
+        &self,
+        work: Work,
+        files: &Files,
+        interrupt: &Interrupt,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
         let folder = self.job.folder(self.dir, work);
         if is_done(&folder) {
             return Ok(());
         }
         let experiment = &self.job.experiments[work.experiment];
-        let options = self.options(work, &experiment.manifest)?;
+        let options = self.options(work, &experiment.manifest, &files.trust)?;
+        let groups = when_visible(|| read_groups(self.dir, experiment, work.shard), JobError::is_absent);
+        let portion = Portion {
+            groups: groups.map_err(|error| Failure::environment(error.to_string()))?,
+            cases: experiment.cases.iter().sum(),
+            group_count: experiment.groups,
+            revision: files.revision.clone(),
+        };
         let manifest = load_manifest(&experiment.manifest, &options.trust.reach, options.network, console)?;
         if manifest.hash != experiment.hash {
             let path = experiment.manifest.display();
@@ -97,12 +172,12 @@ impl Task<'_> {
         let attempt = next_attempt(&folder).map_err(|error| {
             Failure::environment(format!("cannot begin an attempt in {}: {error}", folder.display()))
         })?;
-        let options = RunOptions { out: Some(attempt), shard: Some(work.shard), ..options };
+        let options = RunOptions { out: Some(attempt), shard: Some(work.shard), portion: Some(portion), ..options };
         console.say(&format!("{}:", self.job.label(work)));
         run_one(&options, &manifest, interrupt, console).map(|_| ())
     }
 
-    fn options(&self, work: Work, manifest: &Path) -> Result<RunOptions, Failure> {
+    fn options(&self, work: Work, manifest: &Path, trust: &TrustArgs) -> Result<RunOptions, Failure> {
         let words = ["runner", "run"].into_iter().chain(self.job.options.iter().map(String::as_str)).map(Into::into);
         let words = words.chain(["--".into(), manifest.as_os_str().to_owned()]);
         let parsed = Cli::read(words).map_err(|error| Failure::usage(error.to_string()))?;
@@ -111,7 +186,7 @@ impl Task<'_> {
         };
         let options = RunOptions::of_run(&args, manifest)?;
         Ok(RunOptions {
-            trust: self.trust.clone(),
+            trust: trust.clone(),
             resume: true,
             network: Network::Forbidden,
             kind: Kind::OneOfSeveral,
@@ -125,20 +200,42 @@ impl Task<'_> {
             self.write(TaskEvent::Stopped { why: "ended by the scheduler (SIGTERM)".to_owned() })?;
             return Ok(Exit::Interrupted);
         }
-        self.write(TaskEvent::Stopped { why: "its time limit was near".to_owned() })?;
+        self.write(TaskEvent::Stopped { why: TIME_WAS_NEAR.to_owned() })?;
         if self.requeue(None)? {
             console.say("asked the scheduler to start this task again");
         }
         Ok(Exit::Interrupted)
     }
 
-    /// Ends after the machine has failed, and asks to run on another node.
+    /// Ends after the machine has failed, and asks to run on another node, unless it would fail there, too.
     fn give_back(&self, failure: Failure) -> Result<Exit, Failure> {
+        if failure.exit == Exit::Environment && self.is_disk_full(&failure) {
+            let why = "the disk of the job is full: free some space, then submit again";
+            // There may be no room for this, either.
+            let _ = self.log.write(TaskEvent::Stopped { why: why.to_owned() });
+            return Err(Failure::environment(format!("{why} ({})", failure.message)));
+        }
         self.write(TaskEvent::Refused { node: self.place.node.clone(), why: failure.message.clone() })?;
         if failure.exit == Exit::Environment {
             self.requeue(Some(&self.place.node))?;
         }
         Err(failure)
+    }
+
+    /// Whether the folder of the job takes no more, by the failure or by a file that is written there.
+    fn is_disk_full(&self, failure: &Failure) -> bool {
+        let is_full =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let codes = [Errno::NOSPC, Errno::DQUOT].map(|code| format!("(os error {})", code.raw_os_error()));
+        let is_of_job = failure.message.contains(&*self.dir.to_string_lossy());
+        if is_of_job && codes.iter().any(|code| failure.message.contains(code)) {
+            return true;
+        }
+        let probe = tempfile::tempfile_in(self.dir).and_then(|mut file| {
+            file.write_all(&PROBE)?;
+            file.sync_all()
+        });
+        probe.is_err_and(|error| is_full(&error))
     }
 
     /// Asks the scheduler to start this task again. False if it was asked often enough.

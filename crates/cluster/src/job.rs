@@ -12,7 +12,7 @@ use crate::model::{Shard, experiment_name};
 use crate::regular;
 
 /// Increased when an older program would misread a newer folder.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const JOB_FILE: &str = "job.json";
 const COLLECTED: &str = "collected";
 
@@ -26,7 +26,9 @@ pub struct Job {
     pub version: u32,
     /// The name for people and for the scheduler's lists.
     pub name: String,
-    /// The executable that tasks run.
+    /// What tells the job apart from every other one, also of the same name: hexadecimal digits.
+    pub id: String,
+    /// The executable that the job was submitted with.
     pub program: PathBuf,
     /// The folder that tasks run in, to which the manifests' paths are relative.
     pub directory: PathBuf,
@@ -62,7 +64,7 @@ struct JobVersion {
 }
 
 /// A manifest of a job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// The manifest's path as the command line gave it.
     pub manifest: PathBuf,
@@ -73,6 +75,10 @@ pub struct Experiment {
     pub hash: String,
     /// The estimated seconds of each shard.
     pub seconds: Vec<f64>,
+    /// The cases that each shard has.
+    pub cases: Vec<u64>,
+    /// The number of groups that the whole plan has.
+    pub groups: u32,
 }
 
 /// The options of a job that have a value, and those that have none.
@@ -118,47 +124,6 @@ pub struct Work {
     pub experiment: usize,
     /// The part of the experiment's groups.
     pub shard: Shard,
-}
-
-/// One `runner submit`: tasks, and the arrays that the scheduler accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Submission {
-    /// The number of the submission; the first is 1.
-    pub number: u32,
-    /// The number of the user who submitted it. Older versions of this program did not write it.
-    #[serde(default)]
-    pub user: Option<u32>,
-    /// The time of the submission: RFC 3339, UTC.
-    pub submitted: String,
-    /// The shards that each task runs.
-    pub tasks: Vec<Vec<Work>>,
-    /// The job arrays in the order of their tasks.
-    pub arrays: Vec<Array>,
-    /// The scheduler's id of the job that collects the results.
-    pub collect: Option<String>,
-    /// The time at which its tasks were cancelled: RFC 3339, UTC.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancelled: Option<String>,
-}
-
-/// A job array of the scheduler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Array {
-    /// The id that the scheduler gave it.
-    pub id: String,
-    /// The task that element 0 of the array runs.
-    pub first: usize,
-    /// How many elements it has.
-    pub count: usize,
-}
-
-impl Submission {
-    /// Returns the scheduler's name of a task, such as `1234_7`; `None` if its array was not accepted.
-    pub fn id_of(&self, task: usize) -> Option<String> {
-        let array =
-            self.arrays.iter().find(|array| (array.first..array.first.saturating_add(array.count)).contains(&task))?;
-        Some(format!("{}_{}", array.id, task - array.first))
-    }
 }
 
 /// Why the folder of a job cannot be used.
@@ -210,6 +175,17 @@ pub enum JobError {
     Write(#[from] WriteError),
 }
 
+impl JobError {
+    /// Whether a file is not there, or not visible yet.
+    pub fn is_absent(&self) -> bool {
+        match self {
+            Self::NoJob(_) => true,
+            Self::Read { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}
+
 impl Job {
     /// The version of the format that this program writes.
     pub const VERSION: u32 = VERSION;
@@ -235,6 +211,17 @@ impl Job {
                 why: format!("`{}` has more than {MOST_SHARDS} shards", large.name),
             });
         }
+        if let Some(odd) = job.experiments.iter().find(|experiment| experiment.seconds.len() != experiment.cases.len())
+        {
+            return Err(JobError::Invalid {
+                path,
+                why: format!("`{}` has no number of cases for each shard", odd.name),
+            });
+        }
+        if job.id.is_empty() || !job.id.chars().all(|c| c.is_ascii_hexdigit()) {
+            let why = format!("`{}` cannot be the identity of a job", job.id.escape_debug());
+            return Err(JobError::Invalid { path, why });
+        }
         Ok(job)
     }
 
@@ -255,7 +242,7 @@ impl Job {
 
     /// Writes the job to `dir`, which is created.
     pub fn write(&self, dir: &Path) -> Result<(), JobError> {
-        write_json(&dir.join(JOB_FILE), self)
+        write_text(&dir.join(JOB_FILE), serde_json::to_string_pretty(self))
     }
 
     /// Returns every shard of every experiment.
@@ -270,6 +257,12 @@ impl Job {
     pub fn seconds(&self, work: Work) -> f64 {
         let experiment = self.experiments.get(work.experiment);
         experiment.and_then(|e| e.seconds.get(work.shard.index as usize - 1)).copied().unwrap_or(0.0)
+    }
+
+    /// Returns how many cases a shard has.
+    pub fn cases(&self, work: Work) -> u64 {
+        let experiment = self.experiments.get(work.experiment);
+        experiment.and_then(|e| e.cases.get(work.shard.index as usize - 1)).copied().unwrap_or(0)
     }
 
     /// Names a shard in messages: `reduce 3/40`.
@@ -290,45 +283,14 @@ pub fn shards_folder(dir: &Path) -> PathBuf {
     dir.join("shards")
 }
 
-impl Submission {
-    /// Reads every submission of a job, which is in `dir`, in order.
-    pub fn all(dir: &Path, job: &Job) -> Result<Vec<Self>, JobError> {
-        (1..)
-            .take_while(|number| Self::path(dir, *number).exists())
-            .map(|number| Self::read(dir, job, number))
-            .collect()
-    }
-
-    /// Reads the submission with this number. Its tasks have shards of the job, and its arrays names of a scheduler.
-    pub fn read(dir: &Path, job: &Job, number: u32) -> Result<Self, JobError> {
-        let path = Self::path(dir, number);
-        let submission: Self = read_json(&path)?;
-        let is_of_job = |work: &&Work| {
-            let experiment = job.experiments.get(work.experiment);
-            experiment.is_some_and(|experiment| experiment.seconds.len() == work.shard.of as usize)
-        };
-        let strange = submission.tasks.iter().flatten().find(|work| !is_of_job(work));
-        let why = strange.map(|work| format!("the job has no shard {} of experiment {}", work.shard, work.experiment));
-        let is_name =
-            |id: &str| id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(|c| c.is_ascii_graphic());
-        let unnamed = submission.arrays.iter().map(|array| &array.id).find(|id| !is_name(id));
-        let why = why.or_else(|| unnamed.map(|id| format!("`{}` cannot name an array", id.escape_debug())));
-        why.map_or(Ok(submission), |why| Err(JobError::Invalid { path, why }))
-    }
-
-    /// Writes it, or replaces it.
-    pub fn write(&self, dir: &Path) -> Result<(), JobError> {
-        write_json(&Self::path(dir, self.number), self)
-    }
-
-    fn path(dir: &Path, number: u32) -> PathBuf {
-        dir.join(format!("submission-{number}.json"))
-    }
-}
-
 /// Returns the folder of the logs of tasks.
 pub(super) fn tasks_folder(dir: &Path) -> PathBuf {
     dir.join("tasks")
+}
+
+/// Returns the folder of what the tasks print.
+pub fn logs_folder(dir: &Path) -> PathBuf {
+    dir.join("logs")
 }
 
 /// Notes in `dir` that the results of the first `submissions` were collected.
@@ -348,29 +310,10 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, JobError>
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), JobError> {
-    let text = serde_json::to_string_pretty(value);
-    let text = text.map_err(|source| JobError::Damaged { path: path.to_owned(), source })?;
-    Ok(atomic::write(path, (text + "\n").as_bytes())?)
+    write_text(path, serde_json::to_string(value))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_task_has_the_name_of_its_element_in_its_array() {
-        let array = |id: &str, first, count| Array { id: id.to_owned(), first, count };
-        let submission = Submission {
-            number: 1,
-            user: None,
-            submitted: String::new(),
-            tasks: Vec::new(),
-            arrays: vec![array("70", 0, 1000), array("71", 1000, 5)],
-            collect: None,
-            cancelled: None,
-        };
-        assert_eq!(submission.id_of(999).as_deref(), Some("70_999"));
-        assert_eq!(submission.id_of(1004).as_deref(), Some("71_4"));
-        assert_eq!(submission.id_of(1005), None);
-    }
+fn write_text(path: &Path, text: serde_json::Result<String>) -> Result<(), JobError> {
+    let text = text.map_err(|source| JobError::Damaged { path: path.to_owned(), source })?;
+    Ok(atomic::write(path, (text + "\n").as_bytes())?)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::settings::Settings;
+use super::settings::{Settings, size};
 use crate::regular;
 
 /// The name of the file, in the project and in the user's configuration folder.
@@ -15,6 +15,12 @@ pub const SETTINGS_FILE: &str = "cluster.toml";
 
 /// The characters that values may have besides letters and digits.
 const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
+
+/// The largest factor by which a retry gets more memory or time.
+const LARGEST_FACTOR: f64 = 16.0;
+
+/// The settings of schedulers whose commands this program runs: it has to know what became of tasks.
+const OF_QUEUES: [&str; 4] = ["queue", "memory_factor", "time_factor", "collect"];
 
 /// The settings that apply unless a layer sets others.
 const DEFAULTS: &str = "min_task_time = '10min'\nrequeues = 3\nwarning = '2min'";
@@ -42,7 +48,9 @@ pub fn project_code(layer: &Table) -> Option<String> {
     let keys = ["setup", "modules", "extra", "image"];
     let has_code = |value: &&Value| value.as_array().is_none_or(|lines| !lines.is_empty());
     let line = |key: &&str| Some(format!("{key} = {}\n", layer.get(*key).filter(has_code)?));
-    let lines: String = keys.iter().filter_map(line).collect();
+    let collecting = layer.get("collect").and_then(|collect| collect.get("extra")).filter(has_code);
+    let collecting = collecting.map(|extra| format!("collect.extra = {extra}\n"));
+    let lines: String = keys.iter().filter_map(line).chain(collecting).collect();
     (!lines.is_empty()).then_some(lines)
 }
 
@@ -74,17 +82,31 @@ fn faults(settings: &Settings, given: &[String]) -> Vec<String> {
         ("gres", &settings.gres),
         ("gpus", &settings.gpus),
         ("constraint", &settings.constraint),
+        ("collect.partition", &settings.collect.partition),
+        ("collect.account", &settings.collect.account),
+        ("collect.qos", &settings.collect.qos),
     ];
     for (key, value) in plain {
         faults.extend(value.as_deref().and_then(|value| unfit(key, value)));
     }
-    faults.extend(settings.extra.iter().filter_map(|option| unfit_option(option)));
+    faults.extend(settings.extra.iter().filter_map(|option| unfit_option("extra", option)));
+    faults.extend(settings.collect.extra.iter().filter_map(|option| unfit_option("collect.extra", option)));
+    for (key, factor) in [("memory_factor", settings.memory_factor), ("time_factor", settings.time_factor)] {
+        let odd = factor.filter(|factor| !(1.0..=LARGEST_FACTOR).contains(factor));
+        faults.extend(odd.map(|factor| format!("{key}: {factor} is not between 1 and {LARGEST_FACTOR}")));
+    }
+    if settings.memory_factor.is_some() && settings.memory.is_none() {
+        faults.push("memory_factor: there is no `memory` that it multiplies".to_owned());
+    }
     for (key, lines) in [("modules", &settings.modules), ("setup", &settings.setup)] {
         let broken = lines.iter().filter(|line| line.contains(['\n', '\r', '\0']));
         faults.extend(broken.map(|line| format!("{key}: {line:?} is more than one line")));
     }
     let scheduler = settings.scheduler;
-    let lacks = scheduler.lacks();
+    let mut lacks = scheduler.lacks().to_vec();
+    if scheduler.queue().is_none() {
+        lacks.extend(OF_QUEUES);
+    }
     let other = if lacks.contains(&"extra") { "" } else { ", or write the option that it has into `extra`" };
     let unknown = lacks.iter().filter(|key| given.iter().any(|given| given == *key));
     faults.extend(unknown.map(|key| format!("{key}: {scheduler} has nothing of this kind: leave it out{other}")));
@@ -92,8 +114,10 @@ fn faults(settings: &Settings, given: &[String]) -> Vec<String> {
     faults.extend(absent.map(|key| format!("{key}: {scheduler} needs it, in {SETTINGS_FILE}")));
     let gpus = settings.gpus.as_deref().filter(|gpus| !scheduler.knows_models() && gpus.parse::<u32>().is_err());
     faults.extend(gpus.map(|gpus| format!("gpus: {scheduler} wants a number here, not {gpus:?}")));
-    let size = settings.size().filter(|(number, _)| number.parse::<u64>().is_err()).and(settings.memory.as_ref());
-    faults.extend(size.map(|text| format!("memory: {text:?} is no size: write for example 32G or 500M")));
+    for (key, memory) in [("memory", &settings.memory), ("collect.memory", &settings.collect.memory)] {
+        let odd = memory.as_deref().filter(|text| size(text).is_none_or(|(number, _)| number.parse::<u64>().is_err()));
+        faults.extend(odd.map(|text| format!("{key}: {text:?} is no size: write for example 32G or 500M")));
+    }
     faults
 }
 
@@ -106,10 +130,10 @@ fn unfit(key: &str, value: &str) -> Option<String> {
         .then(|| format!("{key}: {value:?} has characters that an option of the scheduler cannot hold"))
 }
 
-fn unfit_option(option: &str) -> Option<String> {
+fn unfit_option(key: &str, option: &str) -> Option<String> {
     let fits = option.starts_with('-') && is_plain(option);
     (!fits).then(|| {
-        format!("extra: {option:?} is no option of the scheduler: write for example --exclusive or --reservation=name")
+        format!("{key}: {option:?} is no option of the scheduler: write for example --exclusive or --reservation=name")
     })
 }
 
@@ -144,16 +168,27 @@ mod tests {
     fn a_value_that_would_end_its_option_is_refused_with_every_other_fault() {
         let hostile = "partition = \"gpu\\n#SBATCH --wrap=x\"\ngres = 'gpu 1'\nextra = ['$(touch x)']\nmemory = 'much'";
         assert_eq!(faulty_keys(hostile), ["partition", "gres", "extra", "memory"]);
+        let hostile = "memory_factor = 0.5\ntime_factor = 99.0\n[collect]\naccount = '$x'\nextra = ['x']\nmemory = 'x'";
+        let expected =
+            ["collect.account", "collect.extra", "memory_factor", "time_factor", "memory_factor", "collect.memory"];
+        assert_eq!(faulty_keys(hostile), expected);
     }
 
     #[test]
     fn what_a_scheduler_has_nothing_for_is_refused_by_name() {
-        let all = "partition = 'p'\naccount = 'a'\nqos = 'q'\ngres = 'gpu:1'\ngpus = 'h100:1'\nconstraint =                    'c'\nmemory = '32G'\ncpus = 4\nextra = ['-x']\nthrottle = 2\nrequeues = 1\nwarning = '1min'";
-        let refused: [(&str, &[&str]); 5] = [
+        let all = "partition = 'p'\naccount = 'a'\nqos = 'q'\ngres = 'gpu:1'\ngpus = 'h100:1'\nconstraint = 'c'\n\
+                   memory = '32G'\ncpus = 4\nextra = ['-x']\nthrottle = 2\nqueue = 9\nrequeues = 1\n\
+                   warning = '1min'\nmemory_factor = 2.0\ntime_factor = 1.5\ncollect = { time = '5min' }";
+        let of_queues = ["queue", "memory_factor", "time_factor", "collect"];
+        let refused: [(&str, &[&str]); 6] = [
             ("slurm", &[]),
             ("pbs", &["qos", "gres", "constraint", "requeues", "warning", "gpus"]),
             ("lsf", &["qos", "gres", "requeues", "warning"]),
             ("flux", &["qos", "gres", "memory", "throttle", "requeues", "warning", "gpus"]),
+            (
+                "hyperqueue",
+                &["partition", "account", "qos", "gres", "constraint", "memory", "throttle", "warning", "gpus"],
+            ),
             (
                 "kubernetes",
                 &[
@@ -173,7 +208,10 @@ mod tests {
         ];
         for (scheduler, expected) in refused {
             let text = format!("scheduler = '{scheduler}'\n{all}");
-            assert_eq!(faulty_keys(&text), expected, "{scheduler}");
+            let (of_queue, others): (Vec<_>, Vec<_>) =
+                faulty_keys(&text).into_iter().partition(|key| of_queues.contains(&key.as_str()));
+            assert_eq!(others, expected, "{scheduler}");
+            assert_eq!(of_queue, if scheduler == "slurm" { &[][..] } else { &of_queues }, "{scheduler}");
         }
         assert_eq!(faulty_keys("image = 'i'"), ["image"]);
     }

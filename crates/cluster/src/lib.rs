@@ -4,6 +4,7 @@
 //! a job array and runs `runner task`. Results are in the journals of the shards, and what a task did is in its log.
 //! What the scheduler says only explains why a shard has no result. Nothing here runs a case.
 
+mod groups;
 mod job;
 mod layers;
 mod log;
@@ -12,7 +13,9 @@ pub mod preflight;
 pub mod scheduler;
 mod settings;
 mod shards;
+mod snapshot;
 mod status;
+mod submission;
 mod view;
 
 use runner_backend as backend;
@@ -20,11 +23,14 @@ use runner_base::{atomic, programs};
 use runner_model::{file_names, format, model, regular};
 use runner_results::journal;
 
-pub use job::{Array, Experiment, Job, JobError, Submission, Work, collected, mark_collected, shards_folder};
+pub use groups::{read_groups, write_groups};
+pub use job::{Experiment, Job, JobError, Work, collected, logs_folder, mark_collected, shards_folder};
 pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};
-pub use log::{TaskEvent, TaskLog};
+pub use log::{TIME_WAS_NEAR, TaskEvent, TaskLog};
 pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
 pub use shards::{Outdated, finished_journal, is_done, mark_outdated, next_attempt};
-pub use status::{ShardStatus, State, status};
-pub use view::{Known, user};
+pub use snapshot::{Snapshot, SnapshotError, check_program, keep_program, plain_path};
+pub use status::{ShardStatus, State, collecting, status};
+pub use submission::{Array, Retry, Submission};
+pub use view::{Known, now, user};

@@ -13,6 +13,9 @@ use crate::atomic;
 use crate::model::calendar_time;
 use crate::regular;
 
+/// Why a task stopped that the scheduler has warned of its time limit.
+pub const TIME_WAS_NEAR: &str = "its time limit was near";
+
 /// What an attempt did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

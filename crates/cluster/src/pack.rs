@@ -26,31 +26,11 @@ pub fn pack(job: &Job, work: impl IntoIterator<Item = Work>, least: f64) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Experiment, Settings};
-    use std::path::PathBuf;
+    use crate::Experiment;
 
     fn sizes(seconds: &[&[f64]], least: f64) -> Vec<usize> {
-        let experiment = |seconds: &&[f64]| Experiment {
-            manifest: PathBuf::new(),
-            name: String::new(),
-            hash: String::new(),
-            seconds: seconds.to_vec(),
-        };
-        let job = Job {
-            version: Job::VERSION,
-            name: String::new(),
-            program: PathBuf::new(),
-            directory: PathBuf::new(),
-            cache: PathBuf::new(),
-            options: Vec::new(),
-            out: None,
-            compare_with: None,
-            trust: Vec::new(),
-            gate: false,
-            device: None,
-            experiments: seconds.iter().map(experiment).collect(),
-            settings: Settings::default(),
-        };
+        let experiment = |seconds: &&[f64]| Experiment { seconds: seconds.to_vec(), ..Experiment::default() };
+        let job = Job { experiments: seconds.iter().map(experiment).collect(), ..Job::default() };
         pack(&job, job.work(), least).iter().map(Vec::len).collect()
     }
 

@@ -20,12 +20,14 @@ pub enum SchedulerKind {
     Lsf,
     /// The scheduler is Flux.
     Flux,
+    /// The scheduler is `HyperQueue`.
+    HyperQueue,
     /// Kubernetes: an indexed Job.
     Kubernetes,
 }
 
 /// Settings of a job.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// The scheduler that starts the tasks.
@@ -64,6 +66,8 @@ pub struct Settings {
     pub setup: Vec<String>,
     /// Most tasks that run at a time.
     pub throttle: Option<NonZeroU32>,
+    /// Most tasks that the scheduler has at a time, waiting or running. The collecting job sends the rest later.
+    pub queue: Option<NonZeroU32>,
     /// The largest number of elements that an array may have; `None` for the scheduler's own limit.
     pub max_array: Option<NonZeroU32>,
     /// The least estimated work that a task has, as in `10min`.
@@ -72,6 +76,30 @@ pub struct Settings {
     pub requeues: u32,
     /// How long before the time limit a task is warned, as in `2min`.
     pub warning: Seconds,
+    /// How many times the memory the shards of a task get that ran out of it, when they are submitted again.
+    pub memory_factor: Option<f64>,
+    /// How many times the time limit the shards of a task get that reached it, when they are submitted again.
+    pub time_factor: Option<f64>,
+    /// What is different for the job that collects the results.
+    pub collect: CollectSettings,
+}
+
+/// Settings of the job that collects the results. What is not given is as for tasks, without their GPUs and nodes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CollectSettings {
+    /// The partition of the job.
+    pub partition: Option<String>,
+    /// The account that is charged.
+    pub account: Option<String>,
+    /// The quality of service.
+    pub qos: Option<String>,
+    /// The memory that the job gets.
+    pub memory: Option<String>,
+    /// The time limit of the job; an hour, or less where the partition allows less.
+    pub time: Option<Seconds>,
+    /// The further options of the scheduler.
+    pub extra: Vec<String>,
 }
 
 /// A duration, written as in `2h`.
@@ -106,10 +134,14 @@ impl FromStr for Seconds {
 impl Settings {
     /// Returns the number and the unit of the memory, one of `KMGT`.
     pub fn size(&self) -> Option<(&str, char)> {
-        let text = self.memory.as_deref()?;
-        Some(match text.strip_suffix(['K', 'M', 'G', 'T']) {
-            Some(number) => (number, text.chars().last()?),
-            None => (text, 'M'),
-        })
+        size(self.memory.as_deref()?)
     }
+}
+
+/// Returns the number and the unit of an amount of memory.
+pub fn size(text: &str) -> Option<(&str, char)> {
+    Some(match text.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(number) => (number, text.chars().last()?),
+        None => (text, 'M'),
+    })
 }

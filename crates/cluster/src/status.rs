@@ -1,14 +1,14 @@
 //! What became of every shard: by its journals first, and where these do not say, by the scheduler and the tasks' logs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::log::Attempt;
-use super::scheduler::{Outcome, Queue};
-use super::shards::{Outdated, outdated};
+use super::log::{Attempt, TIME_WAS_NEAR, TaskEvent, TaskLog};
+use super::scheduler::{Cause, Outcome, Queue};
+use super::shards::{Outdated, finished_journal, outdated};
 use super::view::{Known, Sighting};
-use super::{Job, Submission, TaskEvent, TaskLog, Work, is_done};
+use super::{Job, Submission, Work};
 
 /// A task that is in no answer of the scheduler is lost this long after it was seen last, seconds.
 const LOST_AFTER: u64 = 600;
@@ -52,6 +52,12 @@ pub struct ShardStatus {
     pub task: Option<String>,
     /// Why, in words; may be empty.
     pub why: String,
+    /// What the task that failed had too little of.
+    pub cause: Option<Cause>,
+    /// The number of the submission with its last task, and the task's own number.
+    pub place: Option<(u32, usize)>,
+    /// The journal of the results, if it is done.
+    pub journal: Option<PathBuf>,
 }
 
 /// Returns the state of every shard of the job in `dir`.
@@ -70,26 +76,55 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         let folder = job.folder(dir, work);
         let last = task.map(|(submission, _)| submission.number);
         let applies_not = |mark: &Outdated| last.is_none_or(|last| last <= mark.submissions);
-        let (state, why) = if is_done(&folder) {
+        let journal = finished_journal(&folder);
+        let mut cause = None;
+        let (state, why) = if journal.is_some() {
             (State::Done, String::new())
         } else if let Some(mark) = outdated(&folder).filter(applies_not) {
             let why = if mark.is_rerun { "it is to be run again" } else { "code or inputs have changed" };
             (State::Outdated, why.to_owned())
         } else {
-            match (task, queue, &id) {
-                (Some((submission, task)), None, _) => {
+            match (task, queue) {
+                (Some((submission, task)), None) => {
                     explain_by_log(submission, &TaskLog::new(dir, submission.number, task).read())
                 }
-                (Some((submission, task)), Some(queue), Some(id)) => {
+                (Some((submission, task)), Some(queue)) if submission.array_of(task).is_some() => {
                     let log = TaskLog::new(dir, submission.number, task).read();
-                    explain((queue, known), submission, id, &log)
+                    let name = id.as_deref().unwrap_or_default();
+                    let explained = explain((queue, known), submission, name, &log);
+                    let ended = known.sighting(name).and_then(|sighting| queue.cause(&sighting.seen.state));
+                    let warned = (last_words(&log) == TIME_WAS_NEAR).then_some(Cause::Time);
+                    cause = ended.or(warned).filter(|_| explained.0 == State::Failed);
+                    explained
                 }
-                _ => (State::Unsubmitted, String::new()),
+                (Some((submission, _)), Some(queue)) => explain_unsent((queue, known), submission),
+                (None, _) => (State::Unsubmitted, String::new()),
             }
         };
-        ShardStatus { work, state, task: id, why }
+        let place = task.map(|(submission, task)| (submission.number, task));
+        ShardStatus { work, state, task: id, why, cause, place, journal }
     };
     job.work().map(status_of).collect()
+}
+
+/// Returns the state of the job that collects the results of a submission, and why; `None` if there is none.
+pub fn collecting(job: &Job, submission: &Submission, known: &Known) -> Option<(State, String)> {
+    let queue = job.settings.scheduler.queue()?;
+    Some(explain((queue, known), submission, submission.collect.as_deref()?, &[]))
+}
+
+/// Returns the state of a task that is in no array: the collecting job may send it later.
+fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission) -> (State, String) {
+    if let Some(why) = &submission.refused {
+        return (State::Unsubmitted, why.clone());
+    }
+    let Some(collect) = submission.collect.as_deref() else { return (State::Unsubmitted, String::new()) };
+    let (state, why) = explain((queue, known), submission, collect, &[]);
+    if state.is_missing() {
+        (State::Unsubmitted, format!("the job {collect} that was to send it: {why}"))
+    } else {
+        (State::Queued, "it is sent when those before it have ended".to_owned())
+    }
 }
 
 /// Returns the state of a task whose shards have no results. Only what was seen or said counts: no time that passes
@@ -130,6 +165,10 @@ fn explain(
         }
         (None, Some(Sighting { seen, .. }), _) => {
             (State::Queued, seen.reason.clone(), "waited when it was seen last".to_owned())
+        }
+        (None, None, _) if id.is_empty() => {
+            let why = "the scheduler did not answer when it was sent".to_owned();
+            (State::Queued, why.clone(), why)
         }
         (None, None, _) => {
             (State::Queued, "not seen by the scheduler yet".to_owned(), "unknown to the scheduler".to_owned())
@@ -220,15 +259,8 @@ mod tests {
     }
 
     fn explained(views: &[View], log: &[Attempt]) -> (State, String) {
-        let submission = Submission {
-            number: 1,
-            user: Some(USER),
-            submitted: SUBMITTED.to_owned(),
-            tasks: Vec::new(),
-            arrays: Vec::new(),
-            collect: None,
-            cancelled: None,
-        };
+        let submission =
+            Submission { number: 1, user: Some(USER), submitted: SUBMITTED.to_owned(), ..Submission::default() };
         let known = Known::new(USER, views.iter().cloned());
         explain((SchedulerKind::Slurm.queue().unwrap(), &known), &submission, "7_0", log)
     }

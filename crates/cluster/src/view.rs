@@ -73,6 +73,11 @@ impl Known {
         now().saturating_sub(self.own.asked) >= INTERVAL
     }
 
+    /// Returns how long ago the scheduler answered the user who submitted, seconds; `None` if it never did.
+    pub fn age(&self, submitted_by: Option<u32>) -> Option<u64> {
+        self.view_of(submitted_by).filter(|view| view.answered > 0).map(|view| now().saturating_sub(view.answered))
+    }
+
     /// Adds an answer.
     pub fn add(&mut self, answer: Answer) {
         let at = now();
@@ -120,6 +125,7 @@ impl View {
     }
 }
 
-fn now() -> u64 {
+/// Returns the time in seconds since 1970.
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

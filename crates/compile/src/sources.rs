@@ -16,6 +16,8 @@ pub struct Sources {
     pub hash: String,
     /// Name and text, the source first; includes by the name that they are included by.
     pub files: Vec<(String, Arc<str>)>,
+    /// The paths of these files.
+    pub paths: Vec<PathBuf>,
     /// False if more may be included than was found.
     pub is_whole: bool,
 }
@@ -33,6 +35,7 @@ pub fn sources(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Op
         let other = of_source(&CompileUnit { source: source.clone(), ..unit.clone() }, project, toolkit)?;
         hashes.push(other.hash);
         all.files.extend(other.files);
+        all.paths.extend(other.paths);
         all.is_whole &= other.is_whole;
     }
     // The compiled parts are hashed in the same way.
@@ -51,5 +54,7 @@ fn of_source(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Opti
         Some((name, Arc::clone(&input.content.as_ref()?.text)))
     };
     let is_whole = inputs.whole && inputs.outside.is_empty();
-    Some(Sources { is_whole, hash: key::hash_of(&inputs.files), files: inputs.files.iter().filter_map(file).collect() })
+    let paths = inputs.paths().map(PathBuf::from).collect();
+    let files = inputs.files.iter().filter_map(file).collect();
+    Some(Sources { is_whole, hash: key::hash_of(&inputs.files), files, paths })
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::planned_outcome::Cell;
 use super::points::Points;
+use crate::model::GroupPlace;
 
 /// The cells of the matrix, group after group; those of a group are in the manifest's order.
 #[derive(Debug, Default)]
@@ -11,6 +12,8 @@ pub struct Groups {
     cells: Vec<Cell>,
     /// Where each group starts, and at last where the last one ends.
     starts: Vec<u32>,
+    /// The number of each group in the whole plan, if this is a part of it.
+    ordinals: Option<Vec<u32>>,
 }
 
 impl Groups {
@@ -22,6 +25,11 @@ impl Groups {
         self.starts.len().saturating_sub(1)
     }
 
+    /// Returns the number of a group in the whole plan.
+    pub fn ordinal(&self, index: usize) -> u32 {
+        self.ordinals.as_ref().and_then(|ordinals| ordinals.get(index)).copied().unwrap_or(index as u32)
+    }
+
     /// Returns the cells of a group; none for an index past the last.
     pub fn get(&self, index: usize) -> &[Cell] {
         match self.starts.get(index..index + 2) {
@@ -31,10 +39,18 @@ impl Groups {
     }
 }
 
-/// Puts the cells, which are in the manifest's order, into groups. Groups are in the order of their first cells.
-pub fn form(points: &Points, compared: &[bool], variants: usize, mut cells: Vec<Cell>) -> Groups {
+/// Puts the cells, which are in the manifest's order, into groups. Groups are in the order of their first cells. If
+/// `places` are given, the groups are those of a part of a plan.
+pub fn form(
+    points: &Points,
+    compared: &[bool],
+    variants: usize,
+    mut cells: Vec<Cell>,
+    places: Option<&[GroupPlace]>,
+) -> Groups {
     let group_of: Vec<u32> = group_numbers(points, compared);
-    let group = |cell: &Cell| group_of[cell.ordinal as usize / variants];
+    let group_at = |point: usize| points.position(point).and_then(|row| group_of.get(row)).copied().unwrap_or_default();
+    let group = |cell: &Cell| group_at(cell.ordinal as usize / variants);
     // Groups are numbered in the order of their first points, and the sort keeps the order of the cells within each.
     if compared.contains(&true) {
         cells.sort_by_key(group);
@@ -46,7 +62,13 @@ pub fn form(points: &Points, compared: &[bool], variants: usize, mut cells: Vec<
         }
     }
     starts.push(cells.len() as u32);
-    Groups { cells, starts }
+    let ordinals = places.map(|places| {
+        let known: HashMap<u32, u32> =
+            places.iter().map(|place| (group_at(place.point as usize), place.ordinal)).collect();
+        let first_cells = starts.iter().filter_map(|start| cells.get(*start as usize));
+        first_cells.map(|cell| known.get(&group(cell)).copied().unwrap_or_default()).collect()
+    });
+    Groups { cells, starts, ordinals }
 }
 
 /// Returns the number of each point's group.
@@ -56,7 +78,7 @@ fn group_numbers(points: &Points, compared: &[bool]) -> Vec<u32> {
         return (0..points.len() as u32).collect();
     }
     let width = compared.iter().filter(|compared| !**compared).count();
-    let rows = (0..points.len()).map(|point| points.row(point));
+    let rows = points.numbers().map(|point| points.row(point));
     let shared = |row: &[u32]| -> Vec<u32> {
         row.iter().zip(compared).filter(|(_, compared)| !**compared).map(|(index, _)| *index).collect()
     };

@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use crate::experiment::{Axis, BodySpec, Manifest};
 use crate::expr::Scope;
 use crate::model::{
-    AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, KernelCompiler, Value,
+    AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, GroupPlace, KernelCompiler,
+    Value,
 };
 
 pub mod against;
@@ -38,12 +39,12 @@ pub use estimate::{GroupCost, memory_needed};
 pub use hashes::of_sources as source_hash;
 pub use planned_outcome::{Cell, PlannedOutcome};
 pub use resolve::{ResolvedGroup, Undecided, resolve};
-pub use shard::Shards;
+pub use shard::{Division, Shards};
 pub use summary::{Reason, Summary, summarise};
 pub use variants::PlannedVariant;
 
 use groups::Groups;
-use points::Points;
+use points::{Chosen, Points};
 use recipe::{Recipe, Rule};
 
 /// The largest number of cells that a matrix may have. A larger one is more likely a typing error in an axis, and its
@@ -102,14 +103,29 @@ const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and th
 ///
 /// The error has all errors of the manifest on this backend and of the narrowing options.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
+    expand_part(manifest, options, None)
+}
+
+/// Makes the part of the matrix that has these groups, without the rest of it: the work is that of their cells only.
+///
+/// # Errors
+///
+/// The errors are those of [`expand`].
+pub fn expand_groups(manifest: &Manifest, options: &PlanOptions, places: &[GroupPlace]) -> Result<Plan, Diagnostics> {
+    expand_part(manifest, options, Some(places))
+}
+
+fn expand_part(manifest: &Manifest, options: &PlanOptions, places: Option<&[GroupPlace]>) -> Result<Plan, Diagnostics> {
     let _span = tracing::info_span!("plan", experiment = manifest.name).entered();
     let diagnostics = |items| Diagnostics::new(manifest.source.clone(), items);
     let axes = axes::effective(manifest, options).map_err(diagnostics)?;
     let variants = variants::expand(&axes, options).map_err(diagnostics)?;
     let recipes = recipe::of_variants(manifest, options).map_err(diagnostics)?;
-    let points = points::lay_out(manifest, &axes, variants.len()).map_err(|fault| diagnostics(vec![fault]))?;
-    let rules = recipe::rules(manifest, &recipes, &axes, options).map_err(diagnostics)?;
     let compared: Vec<bool> = axes.shared.iter().map(|axis| manifest.compare.contains(&axis.name)).collect();
+    let chosen: Option<Vec<u32>> = places.map(|places| places.iter().map(|place| place.point).collect());
+    let chosen = chosen.as_ref().map(|points| Chosen { points, compared: &compared });
+    let points = points::lay_out(manifest, &axes, variants.len(), chosen).map_err(|fault| diagnostics(vec![fault]))?;
+    let rules = recipe::rules(manifest, &recipes, &axes, options).map_err(diagnostics)?;
     let mut plan = Plan {
         experiment: manifest.name.clone(),
         backend: options.backend,
@@ -128,7 +144,7 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagno
     if cells.is_empty() {
         return Err(diagnostics(vec![nothing_left(options)]));
     }
-    plan.groups = groups::form(&plan.points, &plan.compared, plan.variants.len(), cells);
+    plan.groups = groups::form(&plan.points, &plan.compared, plan.variants.len(), cells, places);
     Ok(plan)
 }
 
@@ -214,6 +230,12 @@ impl Plan {
     /// Returns the cells of one group, in the manifest's order.
     pub fn group(&self, index: usize) -> &[Cell] {
         self.groups.get(index)
+    }
+
+    /// Returns where a group is, by which [`expand_groups`] finds it.
+    pub fn place(&self, index: usize) -> GroupPlace {
+        let point = self.group(index).first().map_or(0, |cell| self.point_of(cell.ordinal));
+        GroupPlace { ordinal: self.groups.ordinal(index), point: point as u32 }
     }
 
     /// Returns the shared values of a group: those of the axes that are not compared.

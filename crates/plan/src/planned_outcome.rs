@@ -85,11 +85,11 @@ impl<'a> Matrix<'a> {
         Self { plan, filter, base: plan.device_scope(), axes, device_known: plan.device.is_some() }
     }
 
-    fn chunk(&self, points: Range<usize>) -> (Vec<Cell>, Faults) {
+    fn chunk(&self, rows: Range<usize>) -> (Vec<Cell>, Faults) {
         let variants = &self.plan.variants;
-        let (mut cells, mut faults) = (Vec::with_capacity(points.len() * variants.len()), Faults::default());
+        let (mut cells, mut faults) = (Vec::with_capacity(rows.len() * variants.len()), Faults::default());
         let mut scope = self.base.clone();
-        for point in points {
+        for point in rows.map(|row| self.plan.points.number(row)) {
             scope.truncate(self.base.len());
             self.place(point, &mut scope);
             let shared = scope.len();

@@ -8,15 +8,17 @@ use crate::model::{Diagnostic, Value};
 use super::MAX_CELLS;
 use super::axes::Axes;
 
-/// Every point, a row of indices into the axes' values.
+/// Points, each a row of indices into the axes' values.
 #[derive(Debug, Default)]
 pub struct Points {
     /// The number of axes in each row.
     width: usize,
     indices: Vec<u32>,
+    /// The number of the point in each row, rising; `None` if every point has its row.
+    numbers: Option<Vec<u32>>,
     /// Rows; stored separately, since a manifest without axes has one row of width zero.
     count: usize,
-    /// The first row that was included and is not part of the product.
+    /// The number of the first point that was included and is not part of the product.
     included: usize,
 }
 
@@ -27,8 +29,21 @@ pub struct Layout {
     added: Vec<Vec<Value>>,
 }
 
-/// Multiplies the axes out and appends the included points.
-pub fn lay_out(manifest: &Manifest, axes: &Axes, variants: usize) -> Result<Layout, Diagnostic> {
+/// The groups that a plan is made of: those of the points with these numbers. Groups share the values of the axes that
+/// are not `compared`.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen<'a> {
+    pub points: &'a [u32],
+    pub compared: &'a [bool],
+}
+
+/// Multiplies the axes out and appends the included points. If groups are chosen, there are rows for their points only.
+pub fn lay_out(
+    manifest: &Manifest,
+    axes: &Axes,
+    variants: usize,
+    chosen: Option<Chosen<'_>>,
+) -> Result<Layout, Diagnostic> {
     let dimensions = dimensions(&axes.shared, &manifest.zip);
     let product = dimensions.iter().map(|d| d.length as u64).try_fold(1_u64, u64::checked_mul);
     let cells = product.and_then(|points| points.checked_mul(variants.max(1) as u64));
@@ -37,8 +52,9 @@ pub fn lay_out(manifest: &Manifest, axes: &Axes, variants: usize) -> Result<Layo
         let message = format!("the matrix has {count} cells, at most {MAX_CELLS} are planned");
         return Err(Diagnostic::whole(message).hint("shorten an axis, or zip axes that belong together"));
     }
-    let mut points = multiply(&dimensions, axes.shared.len());
-    let mut added = vec![Vec::new(); axes.shared.len()];
+    let width = axes.shared.len();
+    let product = dimensions.iter().map(|dimension| dimension.length).product();
+    let (mut added, mut included) = (vec![Vec::new(); width], Vec::new());
     let mut seen = BTreeSet::new();
     for include in &manifest.include {
         let values: Option<Vec<&Value>> = axes.shared.iter().map(|axis| include.get(&axis.name)).collect();
@@ -48,11 +64,88 @@ pub fn lay_out(manifest: &Manifest, axes: &Axes, variants: usize) -> Result<Layo
         }
         let row: Vec<u32> = axes.shared.iter().zip(&values).zip(&mut added).map(index_of).collect();
         if seen.insert(row.clone()) {
-            points.indices.extend(row);
-            points.count += 1;
+            included.push(row);
         }
     }
-    Ok(Layout { points, added })
+    let numbers = chosen.map(|chosen| chosen.members(&dimensions, product, &included));
+    let count = numbers.as_ref().map_or(product + included.len(), Vec::len);
+    let mut indices = Vec::with_capacity(count * width);
+    for at in 0..count {
+        let number = numbers.as_ref().map_or(at, |numbers| numbers[at] as usize);
+        push_row(&mut indices, number, &dimensions, width, (product, &included));
+    }
+    Ok(Layout { points: Points { width, indices, numbers, count, included: product }, added })
+}
+
+/// Appends the row of the point with a number. The numbers of the `product` count through it like an odometer, whose
+/// last dimension changes fastest.
+fn push_row(
+    indices: &mut Vec<u32>,
+    number: usize,
+    dimensions: &[Dimension],
+    width: usize,
+    (product, included): (usize, &[Vec<u32>]),
+) {
+    if let Some(row) = number.checked_sub(product) {
+        indices.extend(included.get(row).into_iter().flatten());
+        return;
+    }
+    let start = indices.len();
+    indices.resize(start + width, 0);
+    let mut rest = number;
+    for dimension in dimensions.iter().rev() {
+        let value = (rest % dimension.length) as u32;
+        rest /= dimension.length;
+        for &axis in &dimension.axes {
+            indices[start + axis] = value;
+        }
+    }
+}
+
+impl Chosen<'_> {
+    /// Returns the numbers of all points of the groups, rising.
+    fn members(self, dimensions: &[Dimension], product: usize, included: &[Vec<u32>]) -> Vec<u32> {
+        let width = self.compared.len();
+        let mut numbers = BTreeSet::new();
+        let known = self.points.iter().filter(|point| (**point as usize) < product + included.len());
+        for &point in known {
+            if numbers.contains(&point) {
+                continue;
+            }
+            let mut row = Vec::with_capacity(width);
+            push_row(&mut row, point as usize, dimensions, width, (product, included));
+            numbers.extend(self.of_product(&row, dimensions));
+            let is_shared = |other: &&Vec<u32>| {
+                let mut pairs = other.iter().zip(&row).zip(self.compared);
+                pairs.all(|((one, other), compared)| *compared || one == other)
+            };
+            let of_included = included.iter().enumerate().filter(|(_, other)| is_shared(other));
+            numbers.extend(of_included.map(|(at, _)| (product + at) as u32));
+        }
+        numbers.into_iter().collect()
+    }
+
+    /// Returns the numbers of the points of the product that are in the group of a row.
+    fn of_product(self, row: &[u32], dimensions: &[Dimension]) -> Vec<u32> {
+        let mut numbers = vec![0_u32];
+        for dimension in dimensions {
+            let mut shared = dimension.axes.iter().filter(|axis| !self.compared[**axis]).map(|axis| row[*axis]);
+            let values = match shared.next() {
+                None => 0..dimension.length as u32,
+                // An index past the dimension is a value that only included points have.
+                Some(first) if (first as usize) < dimension.length && shared.all(|other| other == first) => {
+                    first..first + 1
+                }
+                Some(_) => return Vec::new(),
+            };
+            let longer = numbers.iter().flat_map(|number| {
+                let before = number * dimension.length as u32;
+                values.clone().map(move |value| before + value)
+            });
+            numbers = longer.collect();
+        }
+        numbers
+    }
 }
 
 /// Axes that advance together.
@@ -75,24 +168,6 @@ fn dimensions(axes: &[Axis], zip: &[Vec<String>]) -> Vec<Dimension> {
         }
     }
     dimensions
-}
-
-/// Counts through all points like an odometer: the last dimension changes fastest.
-fn multiply(dimensions: &[Dimension], width: usize) -> Points {
-    let count = dimensions.iter().map(|d| d.length).product();
-    let mut indices = vec![0_u32; count * width];
-    let mut run = count;
-    for dimension in dimensions {
-        // A value of this dimension is repeated for `run` rows.
-        run /= dimension.length.max(1);
-        for (row, indices) in indices.chunks_exact_mut(width).enumerate() {
-            let value = (row / run % dimension.length) as u32;
-            for &axis in &dimension.axes {
-                indices[axis] = value;
-            }
-        }
-    }
-    Points { width, indices, count, included: count }
 }
 
 /// Whether a point has only values of the axes that replaced the manifest's.
@@ -133,8 +208,27 @@ impl Layout {
 }
 
 impl Points {
+    /// Returns the numbers of the points, rising.
+    pub fn numbers(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        (0..self.count).map(|row| self.number(row))
+    }
+
+    /// Returns how many points have rows.
     pub const fn len(&self) -> usize {
         self.count
+    }
+
+    /// Returns the number of the point in a row.
+    pub fn number(&self, row: usize) -> usize {
+        self.numbers.as_ref().map_or(row, |numbers| numbers[row] as usize)
+    }
+
+    /// Returns the row that a point is in; `None` if it has none.
+    pub fn position(&self, point: usize) -> Option<usize> {
+        match &self.numbers {
+            None => (point < self.count).then_some(point),
+            Some(numbers) => numbers.binary_search(&u32::try_from(point).ok()?).ok(),
+        }
     }
 
     /// Whether a point was included, so that `exclude` does not apply to it.
@@ -142,8 +236,8 @@ impl Points {
         point >= self.included
     }
 
-    /// Indices into the values of each axis.
+    /// Indices into the values of each axis; none for a point without a row.
     pub fn row(&self, point: usize) -> &[u32] {
-        &self.indices[point * self.width..(point + 1) * self.width]
+        self.position(point).map_or(&[], |row| &self.indices[row * self.width..(row + 1) * self.width])
     }
 }

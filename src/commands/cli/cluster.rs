@@ -104,8 +104,8 @@ impl From<&str> for Rerun {
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
 #[derive(Debug, Clone, Default, Args, Serialize)]
 pub struct SiteArgs {
-    /// What distributes the tasks: slurm, pbs, lsf, flux or kubernetes [default: slurm]. For the others than Slurm, the
-    /// scripts are written and not submitted.
+    /// What distributes the tasks: slurm, pbs, lsf, flux, hyperqueue or kubernetes [default: slurm]. For the others than
+    /// Slurm, the scripts are written and not submitted.
     #[arg(help_heading = "Scheduler", long, value_name = "NAME", value_parser = scheduler)]
     pub scheduler: Option<SchedulerKind>,
     /// Partition of the tasks.
@@ -146,6 +146,9 @@ pub struct SiteArgs {
     /// Most tasks that run at a time.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub throttle: Option<NonZeroU32>,
+    /// Most tasks that the scheduler has at a time; the job that collects the results sends the rest later.
+    #[arg(help_heading = "Scheduler", long, value_name = "N")]
+    pub queue: Option<NonZeroU32>,
     /// Most elements of a job array [default: the scheduler's limit].
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub max_array: Option<NonZeroU32>,
@@ -165,6 +168,12 @@ pub struct StatusArgs {
     /// Folder of the job, as `runner submit` prints it.
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Print again every five seconds, until no task waits or runs.
+    #[arg(long)]
+    pub watch: bool,
 }
 
 #[derive(Debug, Args)]
@@ -192,6 +201,9 @@ pub struct CollectArgs {
     /// Folder of the reports [default: that of the job, which must be below the working directory].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Send the tasks that a limit of queued tasks has kept back, by the script with this hash.
+    #[arg(long, value_name = "HASH", hide = true)]
+    pub send_rest: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -202,6 +214,9 @@ pub struct TaskArgs {
     pub submission: u32,
     /// Number of the task.
     pub task: usize,
+    /// Identity of the files to run [default: that in the submission].
+    #[arg(long, value_name = "HASH")]
+    pub snapshot: Option<String>,
     #[command(flatten)]
     pub trust: TrustArgs,
 }

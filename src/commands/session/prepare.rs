@@ -136,7 +136,11 @@ impl Planned {
     ) -> Result<(Self, Option<PlannedBase<'b>>), Failure> {
         let planned = plan_options(options, &worker.ready.device);
         let template = templates::of_manifest(manifest, console)?;
-        let mut plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
+        let expanded = match &options.portion {
+            Some(portion) => plan::expand_groups(manifest, &planned, &portion.groups),
+            None => plan::expand(manifest, &planned),
+        };
+        let mut plan = expanded.map_err(|faults| console.faults(&faults))?;
         let own = own_groups(options, manifest, &planned, console)?;
         let mut planned_base = base.map(|base| base.plan(planned, console));
         let toolkit = find_toolkit(options, worker, console)?;
@@ -206,8 +210,8 @@ impl Planned {
             header: Box::new(header),
             environment: Box::new(environment.clone()),
             context: context(options, device_uuid),
-            cases: plan.cells().len() as u64,
-            groups: plan.group_count() as u32,
+            cases: options.portion.as_ref().map_or(plan.cells().len() as u64, |portion| portion.cases),
+            groups: options.portion.as_ref().map_or(plan.group_count() as u32, |portion| portion.group_count),
         }
     }
 }
@@ -292,7 +296,10 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     RunContext {
         host,
-        revision: revision::describe_checkout(dir, &Programs::of_this_machine()),
+        revision: match &args.portion {
+            Some(portion) => portion.revision.clone(),
+            None => revision::describe_checkout(dir, &Programs::of_this_machine()),
+        },
         started: humantime::format_rfc3339_micros(calendar_time(SystemTime::now())).to_string(),
         arguments: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         device_uuid,
@@ -307,8 +314,10 @@ fn own_groups(
     planned: &PlanOptions,
     console: &Console,
 ) -> Result<Option<HashSet<GroupKey>>, Failure> {
-    let Some(shard) = args.shard else { return Ok(None) };
-    let shards = Shards::plan(manifest, planned).map_err(|faults| console.faults(&faults))?;
+    let Some(shard) = args.shard.filter(|_| args.portion.is_none()) else { return Ok(None) };
+    // Every machine divides a plan in the same way, whatever its device.
+    let anywhere = PlanOptions { device: None, ..planned.clone() };
+    let shards = Shards::plan(manifest, &anywhere).map_err(|faults| console.faults(&faults))?;
     Ok(Some(shards.keys(shard)))
 }
 

@@ -1,22 +1,25 @@
-//! Compiles every kernel into the shared cache before the first task starts, so that nodes need neither toolkit nor
-//! network.
+//! Copies what the tasks need, and compiles every kernel of the copies into the shared cache before the first task starts,
+//! so that nodes need neither toolkit nor network, and see no later edit.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use super::describe::Described;
+use super::needs::Needs;
+use crate::cluster::{Snapshot, keep_program};
 use crate::commands::cli::SubmitArgs;
 use crate::commands::options::network;
-use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, CompileOptions, Installed, Requirement, Target, Toolkit};
 use crate::experiment::Manifest;
 use crate::format::{plural, seconds};
-use crate::model::{BackendKind, CaseHashes, CaseKey, CompileUnit, Environment, Machine};
+use crate::model::{BackendKind, CaseHashes, CaseKey, Environment, Machine};
 use crate::plan::link::{CompiledUnits, link};
-use crate::plan::{self, PlanOptions, ResolvedGroup};
+use crate::plan::{self, PlanOptions};
 use crate::programs::Programs;
 use crate::project::Project;
+use crate::revision;
 
 /// The kernels that are compiled before the job starts.
 #[derive(Debug)]
@@ -37,12 +40,45 @@ impl CompiledKernels {
     }
 }
 
-pub fn compile(
+/// What the tasks of a submission run.
+#[derive(Debug)]
+pub struct Ready {
+    pub kernels: CompiledKernels,
+    /// The identity of the copies.
+    pub snapshot: String,
+    /// The identity of the files alone.
+    pub files: String,
+    /// Whether tasks run code of the host, which the user has allowed.
+    pub has_host_code: bool,
+}
+
+/// Keeps this program beside the jobs, so that tasks run it after it was replaced. Returns its path and its hash.
+pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
+    let program =
+        env::current_exe().map_err(|e| Failure::environment(format!("the path of this program is unknown: {e}")))?;
+    keep_program(dir.parent().unwrap_or(dir), &program).map_err(|e| {
+        Failure::environment(format!("cannot keep {} for the tasks of {}: {e}", program.display(), dir.display()))
+    })
+}
+
+/// Returns the plan's options of what the nodes run.
+pub fn plan_options(args: &SubmitArgs, described: &Described) -> PlanOptions {
+    PlanOptions {
+        device: Some(described.device.clone()),
+        set: args.narrowing.set.clone(),
+        filter: args.narrowing.filter.clone(),
+        variants: args.narrowing.variant.clone(),
+        ..PlanOptions::for_backend(described.backend)
+    }
+}
+
+pub fn get_ready(
     args: &SubmitArgs,
     manifests: &[(&Path, Manifest)],
     described: &Described,
+    program: String,
     console: &mut Console,
-) -> Result<CompiledKernels, Failure> {
+) -> Result<Ready, Failure> {
     let environment = |error: &dyn std::fmt::Display| Failure::environment(error.to_string());
     let capability = described.device.compute_capability;
     let (target, want) = match described.backend {
@@ -52,37 +88,42 @@ pub fn compile(
     let cache = Cache::locate().map_err(|e| environment(&e))?;
     let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
         .map_err(|e| environment(&e))?;
-    let options = PlanOptions {
-        device: Some(described.device.clone()),
-        set: args.narrowing.set.clone(),
-        filter: args.narrowing.filter.clone(),
-        variants: args.narrowing.variant.clone(),
-        ..PlanOptions::for_backend(described.backend)
-    };
+    let options = plan_options(args, described);
     let installed = Installed::find(&toolkit, &Programs::of_this_machine());
-    let mut units: Vec<CompileUnit> = Vec::new();
-    for (path, manifest) in manifests {
-        let groups = groups(&options, manifest, console)?;
-        let headers = [toolkit.include_dirs.as_slice(), installed.include_dirs()].concat();
-        let code = HostCode::find(groups.iter(), &manifest.project, &headers);
-        let project = Project::folder_of(path);
-        code.map_or(Ok(()), |code| code.ask((&project, path), args.trust.allow_host_code, console))?;
-        let cases = groups.iter().flat_map(|group| &group.job.cases);
-        units.extend(cases.flat_map(|case| case.body.units()).cloned());
-    }
-    units.sort();
-    units.dedup();
+    let headers = [toolkit.include_dirs.as_slice(), installed.include_dirs()].concat();
+    let needs = Needs::find(manifests, &options, &headers, &args.trust, console)?;
+    let dir = described.dir.as_path();
+    let revision = manifests.first().and_then(|(path, _)| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        revision::describe_checkout(folder, &Programs::of_this_machine())
+    });
+    let snapshot = Snapshot::copy(dir, needs.files.iter().cloned(), program, revision).map_err(|e| environment(&e))?;
+    let id = snapshot.write(dir).map_err(|e| environment(&e))?;
+
+    let directory = Snapshot::directory(dir, &id, &described.job.directory).map_err(|e| environment(&e))?;
+    let project = if args.trust.reach.allow_outside {
+        Project::everywhere()
+    } else {
+        Project::at(&Snapshot::root(dir, &id)).map_err(|e| environment(&e))?
+    };
     let mut compiler = CompileOptions::new(cache).map_err(|e| environment(&e))?;
-    let projects = manifests.iter().map(|(_, manifest)| manifest.project.clone());
-    compiler.project = projects.reduce(|all, project| all.and(&project)).unwrap_or_default();
+    compiler.project = project;
     compiler.installed = installed;
     let started = std::time::Instant::now();
     let mut failed = 0_u64;
-    let compiled = compile::compile_all(&units, target, &toolkit, &compiler, &mut |_, result, _| {
+    let there = WorkingDirectory::enter(&directory).map_err(|e| environment(&e))?;
+    if let Some(unit) = needs.differing(&compiler.project, &headers) {
+        return Err(Failure::environment(format!(
+            "{} changed while it was copied for the tasks: submit again",
+            unit.source.display()
+        )));
+    }
+    let compiled = compile::compile_all(&needs.units, target, &toolkit, &compiler, &mut |_, result, _| {
         failed += u64::from(result.is_err());
     });
+    drop(there);
     let took = seconds(started.elapsed().as_secs_f64());
-    console.say(&format!("compiled {} in {took}", plural(units.len() as u64, "unit")));
+    console.say(&format!("compiled {} in {took}", plural(needs.units.len() as u64, "unit")));
     if failed > 0 {
         // This does not end the command: the rows of the report say why.
         console.say(&format!("warning: {} did not compile; their cases will have the error", plural(failed, "unit")));
@@ -98,7 +139,12 @@ pub fn compile(
         counting_method: None,
         machine: Machine::default(),
     };
-    Ok(CompiledKernels { units: compiled, options, environment })
+    Ok(Ready {
+        kernels: CompiledKernels { units: compiled, options, environment },
+        snapshot: id,
+        files: snapshot.of_files(),
+        has_host_code: needs.has_host_code,
+    })
 }
 
 /// Returns the toolkit for a GPU whose driver is on another machine.
@@ -107,7 +153,23 @@ fn gpu_toolkit(compute_capability: (u32, u32)) -> Requirement {
         .map_or(Requirement::Pinned, |driver| Requirement::Gpu { driver: driver.cuda, compute_capability })
 }
 
-fn groups(options: &PlanOptions, manifest: &Manifest, console: &Console) -> Result<Vec<ResolvedGroup>, Failure> {
-    let plan = plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
-    Ok((0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index)).collect())
+/// The working directory is another one until this is dropped. Compiled code is found in the cache by the paths of its
+/// sources, so it is compiled where the tasks run.
+struct WorkingDirectory {
+    before: PathBuf,
+}
+
+impl WorkingDirectory {
+    fn enter(directory: &Path) -> std::io::Result<Self> {
+        let before = env::current_dir()?;
+        env::set_current_dir(directory)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for WorkingDirectory {
+    fn drop(&mut self) {
+        // It existed a moment ago; without it, the paths of what is written next are absolute.
+        let _ = env::set_current_dir(&self.before);
+    }
 }

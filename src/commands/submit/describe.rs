@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-use crate::cluster::{self, Experiment, Job, JobError, SETTINGS_FILE, Settings, Submission, project_code, read_layer};
+use crate::cluster::{
+    self, Experiment, Job, JobError, SETTINGS_FILE, Settings, Submission, plain_path, project_code, read_layer,
+};
 use crate::commands::cli::{BackendChoice, SubmitArgs};
+use crate::commands::send::Limits;
 use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure, plan};
 use crate::compile::Cache;
 use crate::experiment::Manifest;
 use crate::file_names::slug;
-use crate::model::{BackendKind, DeviceInfo, sha256_hex};
+use crate::model::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
 use crate::plan::{PlanOptions, Shards};
 
 /// The folder of all jobs.
@@ -25,6 +28,10 @@ pub struct Described {
     pub dir: PathBuf,
     pub device: DeviceInfo,
     pub backend: BackendKind,
+    /// The groups of each shard of each experiment.
+    pub groups: Vec<Vec<Vec<GroupPlace>>>,
+    /// The longest time limits that the scheduler allows.
+    pub limits: Limits,
 }
 
 pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Console) -> Result<Described, Failure> {
@@ -35,36 +42,49 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
         let here = std::fs::canonicalize(".").unwrap_or_default();
         code.ask((&here, Path::new(SETTINGS_FILE)), args.trust.allow_host_code, console)?;
     }
-    let mut experiments = Vec::with_capacity(manifests.len());
+    let limits = Limits::ask(&settings);
+    limits.allow(&settings)?;
+    let (mut experiments, mut groups) = (Vec::with_capacity(manifests.len()), Vec::with_capacity(manifests.len()));
     for (path, manifest) in manifests {
         let planned = PlanOptions {
+            device: Some(device.clone()),
             set: args.narrowing.set.clone(),
             filter: args.narrowing.filter.clone(),
             variants: args.narrowing.variant.clone(),
             ..PlanOptions::for_backend(backend)
         };
         let shards = Shards::plan(manifest, &planned).map_err(|faults| console.faults(&faults))?;
-        let count = shards.count(settings.min_task_time.0 as f64);
+        let divided = shards.divide(shards.count(settings.min_task_time.0 as f64));
         experiments.push(Experiment {
             manifest: path.to_path_buf(),
             name: manifest.name.clone(),
             hash: manifest.hash.clone(),
-            seconds: shards.seconds_of(count),
+            seconds: divided.seconds,
+            cases: divided.cases,
+            groups: shards.whole().group_count() as u32,
         });
+        groups.push(divided.groups);
     }
     let options = options(args, backend);
     let name = args.name.clone().unwrap_or_else(|| name(&experiments, &options));
     let here =
         std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
-    let program = std::env::current_exe()
-        .map_err(|e| Failure::environment(format!("the path of this program is unknown: {e}")))?;
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+    if cache.root().is_relative() {
+        let cache = cache.root().display();
+        return Err(Failure::usage(format!(
+            "the cache {cache} is relative to the working directory, and tasks have another: set RUNNER_CACHE to an \
+             absolute path"
+        )));
+    }
     let dir = here.join(JOBS).join(slug(&name));
     let job = Job {
         version: Job::VERSION,
         name,
-        program,
-        cache: here.join(cache.root()),
+        id: new_identity(&dir),
+        // The submission keeps a copy.
+        program: std::env::current_exe().unwrap_or_default(),
+        cache: cache.root().to_owned(),
         directory: here,
         options,
         out: args.out.clone(),
@@ -75,7 +95,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
         experiments,
         settings,
     };
-    Ok(Described { job, dir, device, backend })
+    Ok(Described { job, dir, device, backend, groups, limits })
 }
 
 /// Reads settings from the command line, the project and the user, in this order; and the code of the project's.
@@ -137,8 +157,31 @@ fn name(experiments: &[Experiment], options: &[String]) -> String {
     format!("{first}{more}-{}", hash.get(..8).unwrap_or_default())
 }
 
-/// Returns the submissions of the job in `dir`; fails if it is another job.
-pub fn same_job(dir: &Path, job: &Job) -> Result<Vec<Submission>, Failure> {
+/// Returns the manifests as tasks find them, whose working directory is another: relative to this one.
+pub fn relative(manifests: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let here =
+        std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
+    let relative = |manifest: &PathBuf| {
+        if manifest.is_relative() {
+            return manifest.clone();
+        }
+        let manifest = plain_path(manifest);
+        let shared = here.components().zip(manifest.components()).take_while(|(one, other)| one == other).count();
+        let up = here.components().skip(shared).map(|_| std::path::Component::ParentDir);
+        up.chain(manifest.components().skip(shared)).collect()
+    };
+    Ok(manifests.iter().map(relative).collect())
+}
+
+/// Returns what no other job has: a hash of the folder, the time and this process.
+fn new_identity(dir: &Path) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let text = format!("{}\0{}\0{}", dir.display(), now.as_nanos(), std::process::id());
+    sha256_hex(text.as_bytes()).chars().take(8).collect()
+}
+
+/// Returns the submissions of the job in `dir`, which `job` then continues; fails if it is another job.
+pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     if !Job::exists(dir) {
         return Ok(Vec::new());
     }
@@ -155,6 +198,8 @@ pub fn same_job(dir: &Path, job: &Job) -> Result<Vec<Submission>, Failure> {
     } else if known.options != job.options {
         "other options"
     } else {
+        // The groups stay in the shards that the first submission has put them into.
+        (job.id, job.experiments) = (known.id, known.experiments);
         return Submission::all(dir, job).map_err(failure);
     };
     Err(Failure::usage(format!("{} is a job with {what}: choose another --name, or remove that folder", dir.display())))

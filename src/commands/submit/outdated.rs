@@ -12,27 +12,31 @@ use crate::experiment::Manifest;
 use crate::journal::{self, Contents, History};
 use crate::model::{CaseHashes, CaseKey, Event, Outcome};
 
-/// Marks finished shards of which a case has other hashes now. They were run by one of the first `submissions`.
+/// Marks finished shards of which a case has other hashes now. They were run by one of the first `submissions`. Returns
+/// whether there are any.
 pub fn mark(
     dir: &Path,
     job: &Job,
     manifests: &[(&Path, Manifest)],
     ahead: &CompiledKernels,
     submissions: u32,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
+    let mut is_any = false;
     for (index, (_, manifest)) in manifests.iter().enumerate() {
-        let hashes = ahead.hashes(manifest);
+        // Only where there is something to compare with: a large matrix has as many hashes.
+        let mut hashes = None;
         for work in job.work().filter(|work| work.experiment == index) {
             let Some(path) = finished_journal(&job.folder(dir, work)) else { continue };
             // A task that continues a damaged journal reports it.
             let Ok(history) = journal::read(&path).and_then(Contents::into_history) else { continue };
-            if differ(&history, &hashes) {
+            if differ(&history, hashes.get_or_insert_with(|| ahead.hashes(manifest))) {
                 mark_outdated(&path, Outdated { submissions, is_rerun: false })
                     .map_err(|error| Failure::environment(error.to_string()))?;
+                is_any = true;
             }
         }
     }
-    Ok(())
+    Ok(is_any)
 }
 
 /// Marks the finished shards among `again`, which are to be run again. Their results stay in reports until there are new

@@ -1,23 +1,19 @@
 //! Chooses the shards that are run again.
 
-use std::path::Path;
-
 use crate::cluster::{Job, ShardStatus, State, Submission, Work};
+use crate::commands::Failure;
 use crate::commands::cli::Rerun;
-use crate::commands::{Console, Failure, status};
 
 /// Returns the shards that the user has named, in order. What the scheduler still has is refused: it would run twice.
 pub fn chosen(
     named: &[Rerun],
-    dir: &Path,
     job: &Job,
     earlier: &[Submission],
-    console: &mut Console,
+    shards: &[ShardStatus],
 ) -> Result<Vec<Work>, Failure> {
     if earlier.is_empty() {
-        return Err(Failure::usage(format!("{} has no job yet: submit it without --rerun", dir.display())));
+        return Err(unsubmitted(job));
     }
-    let shards = status::shards(dir, job, earlier, console);
     let mut chosen: Vec<&ShardStatus> = Vec::new();
     for rerun in named {
         let found: Vec<_> = shards.iter().filter(|shard| is_meant(rerun, job, shard)).collect();
@@ -25,8 +21,7 @@ pub fn chosen(
             match found.as_slice() {
                 [] => {
                     return Err(Failure::usage(format!(
-                        "--rerun: the job has no shard `{name}`; `runner status {}` lists those without results",
-                        dir.display()
+                        "--rerun: the job has no shard `{name}`; `runner status` lists those without results"
                     )));
                 }
                 [_] => {}
@@ -44,16 +39,20 @@ pub fn chosen(
     let is_open = |shard: &&&ShardStatus| matches!(shard.state, State::Queued | State::Running);
     if let Some(open) = chosen.iter().find(is_open).filter(|_| job.settings.scheduler.queue().is_some()) {
         return Err(Failure::usage(format!(
-            "--rerun: {} is {} and would run twice: wait, or end it with `runner cancel {}`",
+            "--rerun: {} is {} and would run twice: wait, or end the job with `runner cancel`",
             job.label(open.work),
-            open.state,
-            dir.display()
+            open.state
         )));
     }
     let mut work: Vec<Work> = chosen.into_iter().map(|shard| shard.work).collect();
     work.sort_unstable();
     work.dedup();
     Ok(work)
+}
+
+/// Refuses to run shards again of a job that has none.
+pub fn unsubmitted(job: &Job) -> Failure {
+    Failure::usage(format!("job {} has not been submitted yet: submit it without --rerun", job.name))
 }
 
 fn is_meant(rerun: &Rerun, job: &Job, shard: &ShardStatus) -> bool {

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cluster::{self, Job, Known, State, Submission, collected};
+use crate::commands::job_view::counts;
 use crate::commands::{Console, Exit, Failure, collect, status};
 use crate::format::seconds;
 
@@ -25,11 +26,11 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     let (mut last, mut ended) = (String::new(), None);
     let (mut silence, mut asks_at) = (Duration::ZERO, Instant::now());
     loop {
-        let submissions = Submission::all(dir, &job).map_err(failure)?;
+        let mut submissions = Submission::all(dir, &job).map_err(failure)?;
         let shards = if Instant::now() < asks_at {
             cluster::status(dir, &job, &submissions, &Known::read(dir))
         } else {
-            let (shards, error) = status::look(dir, &job, &submissions, console);
+            let (shards, error) = status::look(dir, &job, &mut submissions, console);
             silence = error.as_ref().map_or(Duration::ZERO, |_| longer(silence));
             asks_at = Instant::now() + silence;
             if let Some(error) = error {
@@ -38,7 +39,7 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
             }
             shards
         };
-        let line = status::counts(&job, &shards);
+        let line = counts(&job, &shards);
         if line != last {
             console.say(&line);
             last = line;

@@ -255,6 +255,100 @@ fn a_shard_whose_code_has_changed_is_sent_again() {
 }
 
 #[test]
+fn tasks_run_what_was_submitted_and_never_beside_a_later_version() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    runner(dir.path(), &["run", manifest, "--backend", "sim", "--set", "n=256,512", "--out", "alone"], 0);
+    fs::write(dir.path().join("slurm/sbatch"), ACCEPTS).unwrap();
+    submit(dir.path(), manifest, &[], 0);
+    fs::write(dir.path().join("kernels/scale.cu"), KERNEL.replace("2.0f", "3.0f")).unwrap();
+    let refused = submit(dir.path(), manifest, &[], 2);
+    assert!(refused.contains("have changed since 8 shards that still wait or run"), "{refused}");
+    let task = |number: &str, code: i32| runner(dir.path(), &["task", JOB, "1", number], code);
+    for number in 0..8 {
+        task(&number.to_string(), 0);
+    }
+    let report = "target/reports/scale/simulated-h100";
+    runner(dir.path(), &["merge", &format!("{JOB}/shards"), "--out", report], 0);
+    let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
+    assert!(read("alone") == read(report), "a task ran the edited source");
+    // The folder of the job was changed, too.
+    fs::remove_dir_all(dir.path().join(JOB).join("shards")).unwrap();
+    let submission = fs::read_to_string(dir.path().join(JOB).join("submission-1.json")).unwrap();
+    let submission: serde_json::Value = serde_json::from_str(&submission).unwrap();
+    let copy = dir.path().join(JOB).join("snapshots").join(&submission["snapshot"].as_str().unwrap()[..16]);
+    let here = dir.path().canonicalize().unwrap();
+    let copy = copy.join("files").join(here.strip_prefix("/").unwrap()).join("kernels/scale.cu");
+    fs::remove_file(&copy).unwrap();
+    fs::write(&copy, KERNEL.replace("2.0f", "3.0f")).unwrap();
+    assert!(task("0", 2).contains("scale.cu is not as it was submitted"));
+}
+
+#[test]
+fn status_is_legible_at_ten_tasks_and_at_a_thousand() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    fs::write(dir.path().join("slurm/sbatch"), ACCEPTS).unwrap();
+    fs::write(dir.path().join("cluster.toml"), "max_array = 2000").unwrap();
+    let sizes: Vec<String> = (256..506).map(|n| n.to_string()).collect();
+    let set = format!("n={}", sizes.join(","));
+    let words = ["submit", manifest, "--backend", "sim", "--set", &set, "--min-task-time", "0s", "--name", "job"];
+    runner(dir.path(), &words, 0);
+    let slurm = |file: &str| dir.path().join("slurm").join(file);
+    let mut rows: Vec<String> = (0..30).map(|task| format!("1_{task}|FAILED|n1|None\n")).collect();
+    rows.extend((30..40).map(|task| format!("1_{task}|RUNNING|n{}|None\n", task % 2)));
+    rows.push("1_[40-998]|PENDING||Priority\n1_999|PENDING||JobHeldUser\n2|PENDING||Dependency\n".to_owned());
+    fs::write(slurm("squeue.says"), rows.concat()).unwrap();
+    fs::create_dir_all(dir.path().join(JOB).join("logs")).unwrap();
+    fs::write(dir.path().join(JOB).join("logs/task-1_0.out"), "one\nCUDA error: \u{1b}[31mbad\n\n").unwrap();
+    forget(dir.path());
+    let said = runner(dir.path(), &["status", JOB], 1);
+    for line in [
+        "job job: 1000 shards: 10 running, 960 queued, 30 failed",
+        "  0 of 2000 cases done; tasks: 10 running, 960 queued, 30 failed; ",
+        "  job 2 collects the results: queued: Dependency",
+        "  failed         scale 0001/1000 (task 1_0): exited with an error on n1",
+        "                 target/jobs/job/logs/task-1_0.out: CUDA error: [31mbad",
+        "  failed         and 10 more: exited with an error on n1",
+        "(task 1_40), scale 0042/1000 (task 1_41), scale 0043/1000 (task 1_42) and 956 more: Priority",
+        "  queued         scale 1000/1000 (task 1_999): JobHeldUser",
+        " and 2 more: on n0",
+    ] {
+        let line = line.replace("0001/", "1/").replace("0042/", "42/").replace("0043/", "43/");
+        assert!(said.contains(&line), "{line}\n{said}");
+    }
+    assert!(said.lines().count() < 40, "{said}");
+    let json: serde_json::Value =
+        serde_json::from_str(runner(dir.path(), &["status", JOB, "--json"], 1).lines().next().unwrap()).unwrap();
+    assert_eq!(json["tasks"], serde_json::json!({ "failed": 30, "queued": 960, "running": 10 }));
+    assert_eq!(json["waiting"], serde_json::json!({ "JobHeldUser": 1, "Priority": 959 }));
+    assert_eq!(json["cases"], serde_json::json!({ "planned": 2000, "done": 0 }));
+    assert_eq!(json["missing"][0]["last_line"], "CUDA error: [31mbad");
+    assert_eq!(json["collecting"]["state"], "queued");
+}
+
+#[test]
+fn an_array_that_was_refused_is_sent_by_the_next_submit_and_a_job_collects_the_others() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let sbatch = dir.path().join("slurm/sbatch");
+    // The second array is over a limit of the site.
+    let refuses = ACCEPTS.replace("#!/bin/bash", "#!/bin/bash\necho \"$*\" >>\"$0.args\"")
+        + "[ \"$id\" != 2 ] || { echo 'sbatch: error: Job violates accounting/QOS policy' >&2; exit 1; }\n";
+    fs::write(&sbatch, refuses.replace("| tee \"$0.id\"", ">\"$0.id\"") + "echo \"$id\"\n").unwrap();
+    let said = submit(dir.path(), manifest, &[], 3);
+    assert!(said.contains("array 1: 3 tasks") && said.contains("job 3: collects the results"), "{said}");
+    assert!(said.contains("accounting/QOS policy; 5 tasks not sent: the same command sends"), "{said}");
+    fs::write(dir.path().join("slurm/squeue.says"), "1_[0-2]|PENDING||Priority\n3|PENDING||Dependency\n").unwrap();
+    forget(dir.path());
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("8 shards: 3 queued, 5 not submitted") && said.contains("QOS policy"), "{said}");
+    let said = submit(dir.path(), manifest, &[], 0);
+    assert!(said.contains("5 shards of 8 in 5 tasks") && said.contains("array 4: 3 tasks"), "{said}");
+    // The new collecting job waits for all arrays, and takes the place of the one before.
+    let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
+    assert!(arguments.lines().last().unwrap().contains("--dependency=afterany:1:4:5 "), "{arguments}");
+    assert_eq!(fs::read_to_string(dir.path().join("slurm/scancel.args")).unwrap(), "--quiet 3\n");
+}
+
+#[test]
 fn a_dry_run_prints_the_scripts_and_writes_nothing() {
     let dir = project("experiments/scale.toml");
     fs::write(dir.path().join("cluster.toml"), "partition = 'gpu'\nmodules = ['cuda/13']\nsetup = ['umask 077']")
@@ -487,7 +581,7 @@ fn named_shards_run_again_and_until_then_their_results_stay() {
     let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
     runner(dir.path(), &["run", manifest, "--backend", "sim", "--set", "n=256,512", "--out", "alone"], 0);
     let refused = submit(dir.path(), manifest, &["--rerun", "all"], 2);
-    assert!(refused.contains("has no job yet"), "{refused}");
+    assert!(refused.contains("has not been submitted yet"), "{refused}");
     submit(dir.path(), manifest, &["--out", "reports/scale"], 0);
     let (records, attempts) = (
         |folder: &str| fs::read_to_string(dir.path().join(folder).join("records.jsonl")).unwrap(),

@@ -5,6 +5,7 @@ mod fixture;
 mod expansion;
 mod fingerprints;
 mod narrowing;
+mod parts;
 mod properties;
 mod resolution;
 mod waiting;

@@ -1,6 +1,6 @@
 //! Flux.
 
-use super::{Part, Scheduler, Script, ScriptError, given};
+use super::{Hands, Part, Scheduler, Script, ScriptError, given};
 
 #[derive(Debug)]
 pub struct Flux;
@@ -10,8 +10,10 @@ impl Scheduler for Flux {
         &["image", "claim", "mount", "qos", "gres", "memory", "throttle", "requeues", "warning"]
     }
 
-    fn cancelling(&self, name: &str) -> String {
-        format!("flux jobs --no-header --format='{{id}}' --name={name} | xargs -r flux cancel")
+    fn hands(&self) -> Hands {
+        Hands::User {
+            cancelling: |name| format!("flux jobs --no-header --format='{{id}}' --name={name} | xargs -r flux cancel"),
+        }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Part, Scheduler, Script, ScriptError, text};
+use super::{Hands, Part, Scheduler, Script, ScriptError, text};
 
 /// The exit code of a task that no other node can run either: its options or files are wrong.
 const USAGE: i32 = 2;
@@ -22,8 +22,8 @@ impl Scheduler for Kubernetes {
         &["image", "claim", "mount"]
     }
 
-    fn cancelling(&self, name: &str) -> String {
-        format!("kubectl delete jobs --selector={LABEL}={}", label(name))
+    fn hands(&self) -> Hands {
+        Hands::User { cancelling: |name| format!("kubectl delete jobs --selector={LABEL}={}", label(name)) }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

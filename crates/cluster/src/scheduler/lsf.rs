@@ -1,6 +1,6 @@
 //! IBM Spectrum LSF.
 
-use super::{Part, Scheduler, Script, ScriptError, given, lines};
+use super::{Hands, Part, Scheduler, Script, ScriptError, given, lines};
 
 #[derive(Debug)]
 pub struct Lsf;
@@ -14,8 +14,8 @@ impl Scheduler for Lsf {
         true
     }
 
-    fn cancelling(&self, name: &str) -> String {
-        format!("bkill -J {name} 0")
+    fn hands(&self) -> Hands {
+        Hands::User { cancelling: |name| format!("bkill -J {name} 0") }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -2,7 +2,9 @@
 //!
 //! A script is text for bash, and every path in it is one quoted word.
 
+mod command;
 mod flux;
+mod hyperqueue;
 mod kubernetes;
 mod lsf;
 mod pbs;
@@ -14,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Job;
 use super::settings::SchedulerKind;
+use super::{Job, Retry};
 
 /// Added to a time limit that is made from the estimate: starting, calibrating and reading the cache take this long,
 /// seconds.
@@ -32,6 +34,7 @@ impl Deref for SchedulerKind {
             Self::Pbs => &pbs::Pbs,
             Self::Lsf => &lsf::Lsf,
             Self::Flux => &flux::Flux,
+            Self::HyperQueue => &hyperqueue::HyperQueue,
             Self::Kubernetes => &kubernetes::Kubernetes,
         }
     }
@@ -55,28 +58,50 @@ pub trait Scheduler {
     /// Returns the script that runs some tasks of a submission.
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError>;
 
-    /// Returns the command of a shell that cancels the tasks of all jobs with this name in the scheduler's lists.
-    fn cancelling(&self, name: &str) -> String;
+    /// Returns who submits scripts and cancels tasks.
+    fn hands(&self) -> Hands;
 
     /// Returns how this program submits scripts and asks about tasks; `None` if the user does.
     fn queue(&self) -> Option<&'static dyn Queue> {
-        None
+        match self.hands() {
+            Hands::Program(queue) => Some(queue),
+            Hands::User { .. } => None,
+        }
     }
 }
 
+/// Who runs the commands of a scheduler.
+#[derive(Debug, Clone, Copy)]
+pub enum Hands {
+    /// This program runs them.
+    Program(&'static dyn Queue),
+    /// The user runs them.
+    User {
+        /// Returns the command of a shell that cancels the tasks of all jobs with a name in the scheduler's lists.
+        cancelling: fn(&str) -> String,
+    },
+}
+
 /// A scheduler whose commands this program runs.
-pub trait Queue {
+pub trait Queue: std::fmt::Debug {
     /// Returns the most elements that an array may have.
     fn max_array(&self) -> Result<u32, QueueError>;
 
-    /// Returns the script that collects the results of a submission.
-    fn collecting(&self, part: &Part<'_>) -> Result<Script, ScriptError>;
+    /// Returns the longest time limit of a partition in seconds, or of the default one; `None` if it has none.
+    fn longest(&self, partition: Option<&str>) -> Result<Option<u64>, QueueError>;
+
+    /// Returns the script that collects the results of a submission. If tasks are not sent yet, it sends them by the
+    /// script with the hash `rest`.
+    fn collecting(&self, part: &Part<'_>, rest: Option<&str>) -> Result<Script, ScriptError>;
 
     /// Lets the tasks of a script start when these jobs have ended, however they did.
     fn start_after(&self, script: &mut Script, jobs: &[String]);
 
-    /// Submits a script and returns the job's id.
-    fn submit(&self, script: &Script) -> Result<String, QueueError>;
+    /// Submits a script.
+    fn submit(&self, script: &Script) -> Sent;
+
+    /// Returns the id of the job of this user that has a tag of [`Part`]; `None` if the scheduler answers and has none.
+    fn find(&self, tag: &str) -> Result<Option<String>, QueueError>;
 
     /// Cancels these jobs with all of their tasks.
     fn cancel(&self, jobs: &[String]) -> Result<(), QueueError>;
@@ -87,12 +112,26 @@ pub trait Queue {
     /// Puts the scheduler's word for a state into words. How a task ended is no failure of a case.
     fn outcome(&self, state: &str) -> Outcome;
 
+    /// Returns what a task that ended in this state had too little of.
+    fn cause(&self, state: &str) -> Option<Cause>;
+
     /// Returns where this process runs.
     fn place(&self) -> Placement;
 
     /// Starts the task again that this process belongs to, not on the excluded node. The scheduler then ends this
     /// process.
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError>;
+}
+
+/// What came of a script that was submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// The scheduler has the job, by this id.
+    Accepted(String),
+    /// The scheduler does not have it, for this reason.
+    Refused(String),
+    /// The scheduler may have it: there was no answer, for this reason.
+    Unknown(String),
 }
 
 /// The answer of a scheduler about the tasks of a job.
@@ -124,6 +163,15 @@ pub enum Outcome {
     Runs,
     /// The task has ended, in these words.
     Ended(String),
+}
+
+/// What a task had too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The task had not enough host memory.
+    Memory,
+    /// The task reached its time limit.
+    Time,
 }
 
 /// Where the scheduler runs this process.
@@ -191,7 +239,7 @@ impl Script {
 }
 
 /// Some tasks of a submission, which one script runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Part<'a> {
     /// The job that is submitted.
     pub job: &'a Job,
@@ -205,6 +253,12 @@ pub struct Part<'a> {
     pub count: usize,
     /// The estimated seconds of the longest task.
     pub seconds: f64,
+    /// The identity of the files that the tasks run.
+    pub snapshot: String,
+    /// What the tasks get more than the settings say.
+    pub retry: Retry,
+    /// The longest time limit that the scheduler allows, seconds.
+    pub longest: Option<u64>,
 }
 
 impl Part<'_> {
@@ -213,9 +267,29 @@ impl Part<'_> {
         listed_name(self.job)
     }
 
+    /// Returns what identifies these tasks among all jobs of the scheduler.
+    pub fn tag(&self) -> String {
+        array_tag(self.job, self.number, self.first)
+    }
+
+    /// Returns what identifies the job that collects the results after these tasks.
+    pub fn collecting_tag(&self) -> String {
+        format!("{}.{}.{}.collect-{}", self.name(), self.job.id, self.number, self.first)
+    }
+
     /// Returns the time limit in seconds.
     fn limit(&self) -> u64 {
-        self.job.settings.time.map_or((self.seconds * MARGIN + STARTUP).ceil() as u64, |time| time.0)
+        let settings = &self.job.settings;
+        let limit = settings.time.map_or(self.seconds * MARGIN + STARTUP, |time| time.0 as f64);
+        let limit = (limit * grown(settings.time_factor, self.retry.time)).ceil() as u64;
+        self.longest.map_or(limit, |longest| limit.min(longest))
+    }
+
+    /// Returns the memory of a task, as the scheduler takes it.
+    fn memory(&self) -> Option<String> {
+        let (number, unit) = self.job.settings.size()?;
+        let number = number.parse::<f64>().ok()? * grown(self.job.settings.memory_factor, self.retry.memory);
+        Some(format!("{}{unit}", number.ceil() as u64))
     }
 
     /// Returns the time limit in minutes.
@@ -257,7 +331,8 @@ impl Part<'_> {
     /// Returns the command of a task with its arguments, and with what the user allows.
     fn task_command(&self, arguments: &str) -> Result<String, ScriptError> {
         let trust = self.job.trust.iter().map(|option| Ok(format!(" {}", quoted(option)?)));
-        self.command("task", &format!("{arguments}{}", trust.collect::<Result<String, ScriptError>>()?))
+        let trust = trust.collect::<Result<String, ScriptError>>()?;
+        self.command("task", &format!("{arguments} --snapshot={}{trust}", self.snapshot))
     }
 
     /// Returns a command of this program about the job.
@@ -282,6 +357,16 @@ impl Part<'_> {
              RUNNER_CACHE={cache}\n{command}\n"
         ))
     }
+}
+
+/// Returns how many times as much a task gets after so many that ended for want of it.
+fn grown(factor: Option<f64>, times: u32) -> f64 {
+    factor.unwrap_or(1.0).powi(i32::try_from(times).unwrap_or(i32::MAX))
+}
+
+/// Returns what identifies the array of a submission whose first task has this number.
+pub fn array_tag(job: &Job, number: u32, first: usize) -> String {
+    format!("{}.{}.{number}.{first}", listed_name(job), job.id)
 }
 
 /// Returns the name of a job in the scheduler's lists, of lower-case letters, digits and dashes.
@@ -316,136 +401,4 @@ fn quoted_path(path: &Path) -> Result<String, ScriptError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
-mod tests {
-    use super::*;
-
-    /// Returns the script of three tasks of a job with every setting that the scheduler has.
-    fn script(scheduler: &str, settings: &str, device: Option<&str>) -> Script {
-        let settings = format!("scheduler = '{scheduler}'\nsetup = ['echo \"here\"']\ntime = '90min'\n{settings}");
-        let job = Job {
-            name: "Reduce_1".to_owned(),
-            program: PathBuf::from("/opt/it's/runner"),
-            directory: PathBuf::from("/data/$(touch x)"),
-            cache: PathBuf::from("/cache"),
-            device: device.map(str::to_owned),
-            settings: toml::from_str(&settings).unwrap(),
-            ..Job::default()
-        };
-        let part = Part { job: &job, folder: Path::new("/data/a job"), number: 2, first: 100, count: 3, seconds: 10.0 };
-        job.settings.scheduler.script(&part).unwrap()
-    }
-
-    /// Returns the options in the lines of a script that begin with a directive.
-    fn options<'a>(script: &'a Script, directive: &str) -> Vec<&'a str> {
-        script.text.lines().filter_map(|line| line.strip_prefix(directive)?.strip_prefix(' ')).collect()
-    }
-
-    const ALL: &str = "partition = 'p'\naccount = 'a'\ncpus = 4\nextra = ['--x=y']\n";
-
-    #[test]
-    fn slurm_gets_every_setting() {
-        let more = "qos = 'q'\ngres = 'gpu:1'\ngpus = 'h100:1'\nconstraint = 'c&d'\nmemory = '32G'\nthrottle = 2\nwarning \
-                    = '1min'";
-        let script = script("slurm", &format!("{ALL}{more}"), None);
-        let words = "sbatch --parsable '--array=0-2%2' '--output=/data/a job/logs/task-%A_%a.out' '/data/a job/task-2.sh' \
-                     2 100";
-        assert_eq!(script.command().unwrap(), words);
-        let expected = [
-            "--job-name=runner-reduce-1",
-            "--time=90",
-            "--requeue",
-            "--open-mode=append",
-            "--partition=p",
-            "--account=a",
-            "--qos=q",
-            "--signal=B:USR1@60",
-            "--gres=gpu:1",
-            "--gpus=h100:1",
-            "--constraint=c&d",
-            "--mem=32G",
-            "--cpus-per-task=4",
-            "--x=y",
-        ];
-        assert_eq!(options(&script, "#SBATCH"), expected);
-        let body = "trap '' USR1\ncd '/data/$(touch x)' || exit 3\necho \"here\"\nexport RUNNER_CACHE=/cache\nexec \
-                    \"/opt/it's/runner\" task '/data/a job' \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
-        assert!(script.text.ends_with(body), "{}", script.text);
-    }
-
-    #[test]
-    fn pbs_gets_every_setting_that_it_has() {
-        let script = script("pbs", &format!("{ALL}gpus = '1'\nmemory = '32G'\nthrottle = 2"), None);
-        assert_eq!(script.command().unwrap(), "qsub -o '/data/a job/logs/' '/data/a job/task-2-100.sh'");
-        let chunk = "-l select=1:ncpus=4:ngpus=1:mem=32gb";
-        let name = "-N runner-reduce-1";
-        let expected = [name, "-J 0-2%2", "-l walltime=01:30:00", chunk, "-r y", "-j oe", "-q p", "-A a", "--x=y"];
-        assert_eq!(options(&script, "#PBS"), expected);
-        let task = "exec \"/opt/it's/runner\" task '/data/a job' 2 \"$((100 + ${PBS_ARRAY_INDEX:-0}))\"\n";
-        assert!(script.text.ends_with(task), "{}", script.text);
-    }
-
-    #[test]
-    fn lsf_gets_every_setting_that_it_has() {
-        let more = "gpus = 'h100:1'\nmemory = '500'\nthrottle = 2\nconstraint = 'nvme'";
-        let script = script("lsf", &format!("{ALL}{more}"), None);
-        let command = "bsub -o '/data/a job/logs/task-%J_%I.out' < '/data/a job/task-2-100.sh'";
-        assert_eq!(script.command().unwrap(), command);
-        let expected = [
-            "-J \"runner-reduce-1[1-3]%2\"",
-            "-W 90",
-            "-r",
-            "-R \"span[hosts=1]\"",
-            "-n 4",
-            "-gpu \"num=1:gmodel=h100\"",
-            "-M 500MB",
-            "-R \"rusage[mem=500MB]\"",
-            "-R \"select[nvme]\"",
-            "-q p",
-            "-P a",
-            "--x=y",
-        ];
-        assert_eq!(options(&script, "#BSUB"), expected);
-        assert!(script.text.ends_with("2 \"$((100 + LSB_JOBINDEX - 1))\"\n"), "{}", script.text);
-    }
-
-    #[test]
-    fn flux_gets_every_setting_that_it_has() {
-        let script = script("flux", &format!("{ALL}gpus = '1'\nconstraint = 'h100'"), None);
-        let expected = "flux submit --cc=0-2 --job-name=runner-reduce-1 --time-limit=90m --queue=p --bank=a --requires=h100 --gpus-per-task=1 \
-                        --cores-per-task=4 --x=y bash";
-        let (path, words) = script.words.split_last().unwrap();
-        assert_eq!((words.join(" ").as_str(), path.as_str()), (expected, "/data/a job/task-2-100.sh"));
-        assert!(script.text.ends_with("2 \"$((100 + FLUX_JOB_CC))\"\n"), "{}", script.text);
-    }
-
-    #[test]
-    fn kubernetes_gets_every_setting_that_it_has_and_no_gpu_for_the_simulator() {
-        let needed = "image = 'runner:1'\nclaim = 'shared'\nmount = '/data'\n";
-        let more = "cpus = 4\nmemory = '32G'\nthrottle = 2\nrequeues = 1";
-        let Script { text, words, .. } = script("kubernetes", &format!("{needed}{more}"), None);
-        assert_eq!(words, ["kubectl", "apply", "-f", "/data/a job/task-2-100.json"]);
-        let job: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(job["metadata"]["name"], "runner-reduce-1-2-100");
-        let spec = &job["spec"];
-        let numbers = ["completions", "parallelism", "backoffLimitPerIndex"].map(|key| spec[key].as_u64());
-        assert_eq!(numbers, [Some(3), Some(2), Some(1)]);
-        let actions = [0, 1].map(|rule| spec["podFailurePolicy"]["rules"][rule]["action"].as_str());
-        assert_eq!(actions, [Some("Ignore"), Some("FailIndex")]);
-        let pod = &spec["template"]["spec"];
-        assert_eq!(pod["activeDeadlineSeconds"], 5400);
-        let task = &pod["containers"][0];
-        assert_eq!(task["workingDir"], "/data/$(touch x)");
-        assert_eq!(task["resources"]["limits"], serde_json::json!({ "cpu": "4", "memory": "32Gi" }));
-        let command =
-            "echo \"here\"\nexec \"/opt/it's/runner\" task '/data/a job' 2 \"$((100 + JOB_COMPLETION_INDEX))\"";
-        assert_eq!(task["command"][2], command);
-        let limits = |settings: &str, device| {
-            let text = script("kubernetes", &format!("{needed}{settings}"), device).text;
-            let job: serde_json::Value = serde_json::from_str(&text).unwrap();
-            job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"].clone()
-        };
-        assert_eq!(limits("", Some("H100")), serde_json::json!({ "nvidia.com/gpu": "1" }));
-        assert_eq!(limits("gpus = '2'", Some("H100")), serde_json::json!({ "nvidia.com/gpu": "2" }));
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! PBS Pro and `OpenPBS`.
 
-use super::{Part, Scheduler, Script, ScriptError, given, lines};
+use super::{Hands, Part, Scheduler, Script, ScriptError, given, lines};
 
 #[derive(Debug)]
 pub struct Pbs;
@@ -10,8 +10,8 @@ impl Scheduler for Pbs {
         &["image", "claim", "mount", "qos", "gres", "constraint", "requeues", "warning"]
     }
 
-    fn cancelling(&self, name: &str) -> String {
-        format!("qselect -u \"$USER\" -N {name} | xargs -r qdel")
+    fn hands(&self) -> Hands {
+        Hands::User { cancelling: |name| format!("qselect -u \"$USER\" -N {name} | xargs -r qdel") }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

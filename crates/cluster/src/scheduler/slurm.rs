@@ -4,17 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::process::Command;
 
+use super::command::{NO_ANSWER, run, run_as};
 use super::{
-    Answer, Outcome, Part, Placement, Queue, QueueError, Scheduler, Script, ScriptError, Seen, given, lines,
-    quoted_path,
+    Answer, Cause, Hands, Outcome, Part, Placement, Queue, QueueError, Scheduler, Script, ScriptError, Seen, Sent,
+    given, lines, quoted_path,
 };
+use crate::Retry;
 
 /// Slurm's default, where it does not say.
 const DEFAULT_MAX_ARRAY: u32 = 1001;
 /// More elements than Slurm lets an array have.
 const LARGEST_ARRAY: u32 = 4_000_001;
+/// The time limit of the job that collects the results, seconds, unless the settings or the partition say less.
+const COLLECTING: u64 = 3600;
 /// The signal by which Slurm says that a task had not enough memory, as accounts write it.
 const OUT_OF_MEMORY: &str = ":125";
 
@@ -30,34 +33,41 @@ impl Scheduler for Slurm {
         true
     }
 
-    fn cancelling(&self, name: &str) -> String {
-        format!("scancel --me --name={name},{name}-collect")
+    fn hands(&self) -> Hands {
+        Hands::Program(&Self)
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
         let settings = &part.job.settings;
-        let mut options = options(part, &part.name(), part.minutes());
+        let plain = Part { retry: Retry::default(), ..part.clone() };
+        let mut options = options(plain.minutes());
+        options.extend(given([
+            ("--partition=", settings.partition.clone()),
+            ("--account=", settings.account.clone()),
+            ("--qos=", settings.qos.clone()),
+        ]));
         options.push(format!("--signal=B:USR1@{}", settings.warning.0));
         options.extend(given([
             ("--gres=", settings.gres.clone()),
             ("--gpus=", settings.gpus.clone()),
             ("--constraint=", settings.constraint.clone()),
-            ("--mem=", settings.memory.clone()),
             ("--cpus-per-task=", settings.cpus.map(|cpus| cpus.to_string())),
+            ("--mem=", plain.memory()),
         ]));
         options.extend(settings.extra.iter().cloned());
         // Slurm may warn up to a minute early, so before the program handles the signal, which would end this shell.
         let head = lines("#SBATCH ", options) + "trap '' USR1\n";
         // All arrays of a submission share the script.
         let text = part.shell(&head, &part.task_command("\"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"")?)?;
-        let mut script = sbatch(part, "task", text, "task-%A_%a.out")?;
+        let mut script = sbatch(part, ("task", &part.tag()), text, "task-%A_%a.out")?;
         script.words.insert(2, format!("--array={}{}", part.range(0), part.throttle()));
+        // What the command line says goes before the script.
+        let more_memory = part.memory().filter(|memory| Some(memory) != plain.memory().as_ref());
+        let more_memory = more_memory.map(|memory| format!("--mem={memory}"));
+        let more_time = (part.minutes() != plain.minutes()).then(|| format!("--time={}", part.minutes()));
+        script.words.splice(3..3, more_memory.into_iter().chain(more_time));
         script.words.extend([part.number.to_string(), part.first.to_string()]);
         Ok(script)
-    }
-
-    fn queue(&self) -> Option<&'static dyn Queue> {
-        Some(&Self)
     }
 }
 
@@ -68,22 +78,59 @@ impl Queue for Slurm {
         Ok(value.and_then(|value| value.trim().parse().ok()).unwrap_or(DEFAULT_MAX_ARRAY))
     }
 
-    fn collecting(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
-        let out = part.job.out.as_deref().map(quoted_path).transpose()?;
-        let arguments = out.map(|out| format!("--out={out}")).unwrap_or_default();
-        let head = lines("#SBATCH ", options(part, &format!("{}-collect", part.name()), 60));
-        sbatch(part, "collect", part.shell(&head, &part.command("collect", &arguments)?)?, "collect-%A.out")
+    fn longest(&self, partition: Option<&str>) -> Result<Option<u64>, QueueError> {
+        let said = run(&["sinfo", "--noheader", "--format=%R|%P|%l"])?;
+        Ok(longest(&said, partition))
+    }
+
+    fn collecting(&self, part: &Part<'_>, rest: Option<&str>) -> Result<Script, ScriptError> {
+        let (settings, own) = (&part.job.settings, &part.job.settings.collect);
+        let out = part.job.out.as_deref().map(|out| Ok(format!("--out={}", quoted_path(out)?))).transpose()?;
+        let rest = rest.map(|hash| format!("--send-rest={hash}"));
+        let arguments: Vec<String> = out.into_iter().chain(rest).collect();
+        let seconds = own.time.map_or(COLLECTING.min(part.longest.unwrap_or(COLLECTING)), |time| time.0);
+        let mut options = options(seconds.div_ceil(60).max(1));
+        let given_or = |own: &Option<String>, of_tasks: &Option<String>| own.clone().or_else(|| of_tasks.clone());
+        options.extend(given([
+            ("--partition=", given_or(&own.partition, &settings.partition)),
+            ("--account=", given_or(&own.account, &settings.account)),
+            ("--qos=", given_or(&own.qos, &settings.qos)),
+            ("--mem=", own.memory.clone()),
+        ]));
+        options.extend(own.extra.iter().cloned());
+        let text = part.shell(&lines("#SBATCH ", options), &part.command("collect", &arguments.join(" "))?)?;
+        sbatch(part, ("collect", &part.collecting_tag()), text, "collect-%A.out")
     }
 
     fn start_after(&self, script: &mut Script, jobs: &[String]) {
         script.words.insert(2, format!("--dependency=afterany:{}", jobs.join(":")));
     }
 
-    fn submit(&self, script: &Script) -> Result<String, QueueError> {
+    fn submit(&self, script: &Script) -> Sent {
         let words: Vec<&str> = script.words.iter().map(String::as_str).collect();
-        let said = run(&words)?;
-        // With several clusters, the cluster's name follows.
-        Ok(said.trim().split(';').next().unwrap_or_default().to_owned())
+        match run(&words) {
+            // With several clusters, the cluster's name follows.
+            Ok(said) => Sent::Accepted(said.trim().split(';').next().unwrap_or_default().to_owned()),
+            Err(error @ QueueError::Failed { .. }) if is_silence(&error.to_string()) => {
+                Sent::Unknown(error.to_string())
+            }
+            Err(error) => Sent::Refused(error.to_string()),
+        }
+    }
+
+    fn find(&self, tag: &str) -> Result<Option<String>, QueueError> {
+        let said = run(&["squeue", "--noheader", "--me", "--states=all", "--format=%F|%j"])?;
+        if let Some(id) = id_of(&said, tag) {
+            return Ok(Some(id));
+        }
+        // It may have ended, and be forgotten by the controller.
+        let name = format!("--name={tag}");
+        let words = ["sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-2days", &name];
+        match run(&[&words[..], &["--format=JobID,JobName"]].concat()) {
+            Ok(said) => Ok(id_of(&said, tag)),
+            Err(error) if has_no_accounts(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn cancel(&self, jobs: &[String]) -> Result<(), QueueError> {
@@ -104,8 +151,7 @@ impl Queue for Slurm {
                 self.add_ended(&mut tasks, rows(&said, jobs));
                 None
             }
-            Err(QueueError::Missing { .. }) => None,
-            Err(QueueError::Failed { why, .. }) if why.contains("accounting storage is disabled") => None,
+            Err(error) if has_no_accounts(&error) => None,
             Err(error) => Some(error),
         };
         Ok(Answer { tasks, gap })
@@ -132,6 +178,14 @@ impl Queue for Slurm {
         }
     }
 
+    fn cause(&self, state: &str) -> Option<Cause> {
+        match state {
+            "OUT_OF_MEMORY" => Some(Cause::Memory),
+            "TIMEOUT" => Some(Cause::Time),
+            _ => None,
+        }
+    }
+
     fn place(&self) -> Placement {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let element = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
@@ -146,61 +200,112 @@ impl Queue for Slurm {
 
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError> {
         let Some(node) = excluded else { return enduring(&["requeue", id]) };
+        let job = run(&["scontrol", "show", "job", id])?;
+        // The nodes that the user excludes, and those of earlier tries, stay excluded.
+        let nodes = excluded_with(&job, node);
+        if let Some(partition) = value_of(&job, "Partition") {
+            let all = run(&["sinfo", "--noheader", "--Node", "--format=%N", &format!("--partition={partition}")])?;
+            let excluded = run(&["scontrol", "show", "hostnames", &nodes])?;
+            if !all.lines().any(|node| !excluded.lines().any(|other| other.trim() == node.trim())) {
+                // The task would wait for ever.
+                let why = format!("no other node of {partition} is left");
+                return Err(QueueError::Failed { program: "scontrol requeue".to_owned(), why });
+            }
+        }
         // The nodes of a running job cannot change, so the job is held until they are set.
         enduring(&["requeuehold", id])?;
-        let updated = enduring(&["update", &format!("JobId={id}"), &format!("ExcNodeList={node}")]);
+        let updated = enduring(&["update", &format!("JobId={id}"), &format!("ExcNodeList={nodes}")]);
         enduring(&["release", id])?;
         updated
     }
 }
 
 /// Returns the options of every job.
-fn options(part: &Part<'_>, name: &str, minutes: u64) -> Vec<String> {
-    let settings = &part.job.settings;
-    let mut options = vec![format!("--job-name={name}"), format!("--time={minutes}")];
-    options.extend(["--requeue", "--open-mode=append"].map(str::to_owned));
-    options.extend(given([
-        ("--partition=", settings.partition.clone()),
-        ("--account=", settings.account.clone()),
-        ("--qos=", settings.qos.clone()),
-    ]));
-    options
+fn options(minutes: u64) -> Vec<String> {
+    vec!["--requeue".to_owned(), "--open-mode=append".to_owned(), format!("--time={minutes}")]
 }
 
-/// Returns a script of a submission with the command that submits it.
-fn sbatch(part: &Part<'_>, name: &str, text: String, log: &str) -> Result<Script, ScriptError> {
+/// Returns the script of a submission with the command that submits it. The tag tells which one it is, also if there is
+/// no answer.
+fn sbatch(part: &Part<'_>, (name, tag): (&str, &str), text: String, log: &str) -> Result<Script, ScriptError> {
     let path = part.path(&format!("{name}-{}.sh", part.number))?;
     // Slurm replaces a percent sign and what follows; two of them are one.
     let log = format!("--output={}/{log}", part.path("logs")?.replace('%', "%%"));
-    Ok(Script { words: vec!["sbatch".to_owned(), "--parsable".to_owned(), log, path.clone()], text, path: path.into() })
+    let mut words = vec!["sbatch".to_owned(), "--parsable".to_owned()];
+    words.extend([format!("--job-name={tag}"), format!("--comment={tag}"), log, path.clone()]);
+    Ok(Script { words, text, path: path.into() })
+}
+
+/// Whether an error means that Slurm may have done what it was asked for.
+fn is_silence(error: &str) -> bool {
+    let error = error.to_lowercase();
+    ["timed out", "unable to contact", "communication", "connection", "zero bytes", "socket", NO_ANSWER]
+        .iter()
+        .any(|words| error.contains(words))
+}
+
+/// Whether Slurm keeps no accounts.
+fn has_no_accounts(error: &QueueError) -> bool {
+    match error {
+        QueueError::Missing { .. } => true,
+        QueueError::Failed { why, .. } => why.contains("accounting storage is disabled"),
+    }
+}
+
+/// Returns the id of the row `ID|NAME` with a name.
+fn id_of(text: &str, name: &str) -> Option<String> {
+    let rows = text.lines().filter_map(|line| line.trim().split_once('|'));
+    let id = rows.filter(|(_, known)| *known == name).map(|(id, _)| id).next()?;
+    // Accounts name the elements of an array.
+    id.split('_').next().map(str::to_owned)
+}
+
+/// Returns the longest time limit of a partition, seconds, of rows `NAME|NAME OR NAME*|LIMIT`, where a star marks the
+/// default.
+fn longest(text: &str, partition: Option<&str>) -> Option<u64> {
+    let rows = text.lines().filter_map(|line| {
+        let mut fields = line.trim().split('|');
+        Some((fields.next()?, fields.next()?, fields.next()?))
+    });
+    let is_meant = |name: &str, marked: &str| match partition {
+        // A task may go to any of several.
+        Some(partition) => partition.split(',').any(|part| part == name),
+        None => marked.ends_with('*'),
+    };
+    let limits: Vec<Option<u64>> =
+        rows.filter(|(name, marked, _)| is_meant(name, marked)).map(|(.., limit)| duration(limit)).collect();
+    limits.iter().all(Option::is_some).then(|| limits.into_iter().flatten().max()).flatten()
+}
+
+/// Returns a duration in seconds that Slurm writes as `DAYS-HOURS:MINUTES:SECONDS` or a part of it; `None` for any other
+/// word.
+fn duration(text: &str) -> Option<u64> {
+    let (days, rest) = text.split_once('-').unwrap_or(("0", text));
+    let parts = rest.split(':').map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<u64>>>()?;
+    let seconds = parts.iter().fold(0, |sum, part| sum * 60 + part);
+    // Without seconds, what follows the days is hours.
+    let unit = if rest.len() < text.len() { [3600, 60, 1].get(parts.len() - 1).copied().unwrap_or(1) } else { 1 };
+    Some(days.parse::<u64>().ok()? * 86_400 + seconds * unit)
+}
+
+/// Returns the excluded nodes of a job, as `scontrol show job` has them, and another one.
+fn excluded_with(job: &str, node: &str) -> String {
+    match value_of(job, "ExcNodeList") {
+        Some(nodes) => format!("{nodes},{node}"),
+        None => node.to_owned(),
+    }
+}
+
+/// Returns a value that `scontrol show job` has; `None` if there is none.
+fn value_of<'a>(job: &'a str, key: &str) -> Option<&'a str> {
+    let value = job.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+    value.filter(|value| !value.is_empty() && *value != "(null)")
 }
 
 /// Runs scontrol so that it outlives the signal with which Slurm ends the job that it belongs to.
 fn enduring(arguments: &[&str]) -> Result<(), QueueError> {
     let shell = ["/bin/sh", "-c", "trap '' TERM; exec scontrol \"$@\"", "scontrol"];
     run_as("scontrol", &[&shell, arguments].concat()).map(drop)
-}
-
-fn run(words: &[&str]) -> Result<String, QueueError> {
-    run_as(words.first().copied().unwrap_or_default(), words)
-}
-
-/// Runs a command that messages call `program`.
-fn run_as(program: &str, words: &[&str]) -> Result<String, QueueError> {
-    let [file, arguments @ ..] = words else { return Ok(String::new()) };
-    let _span = tracing::info_span!("ask the scheduler", program, ?arguments).entered();
-    let output = Command::new(file).args(arguments).env("PATH", crate::programs::search_path()).output();
-    let program = program.to_owned();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => return Err(QueueError::Missing { program, why: error.to_string() }),
-    };
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.trim().lines().last().map_or_else(|| output.status.to_string(), str::to_owned);
-    Err(QueueError::Failed { program, why })
 }
 
 impl Slurm {
@@ -271,6 +376,35 @@ mod tests {
             ("8", "PENDING", "", "Dependency"),
         ];
         assert_eq!(states, expected);
+    }
+
+    #[test]
+    fn the_longest_time_of_a_partition_is_read() {
+        let said = "batch|batch*|10:00\ngpu|gpu|1-02:00:00\nlong|long|infinite\nshort|short|2:30:00\n";
+        assert_eq!(longest(said, None), Some(600));
+        assert_eq!(longest(said, Some("gpu")), Some(26 * 3600));
+        assert_eq!(longest(said, Some("long")), None);
+        assert_eq!(longest(said, Some("batch,short")), Some(9000));
+        assert_eq!(longest(said, Some("batch,long")), None);
+        assert_eq!(duration("1-2"), Some(26 * 3600));
+    }
+
+    #[test]
+    fn a_job_is_found_by_its_tag_and_its_excluded_nodes_are_kept() {
+        assert_eq!(id_of("70|runner-a.1.1.0\n71|runner-a.1.1.1000\n", "runner-a.1.1.1000").as_deref(), Some("71"));
+        assert_eq!(id_of("72_5|runner-a.1.1.0\n", "runner-a.1.1.0").as_deref(), Some("72"));
+        assert_eq!(id_of("70|runner-a.1.1.0\n", "runner-a.1.1.1"), None);
+        assert_eq!(excluded_with("   ReqNodeList=(null) ExcNodeList=n1,n[3-4]\n", "n9"), "n1,n[3-4],n9");
+        assert_eq!(excluded_with("   ReqNodeList=(null) ExcNodeList=(null)\n", "n9"), "n9");
+        assert_eq!(value_of("   Partition=gpu AllocNode:Sid=x:1\n", "Partition"), Some("gpu"));
+    }
+
+    #[test]
+    fn only_a_missing_answer_leaves_open_what_was_done() {
+        assert!(is_silence("sbatch failed: Batch job submission failed: Socket timed out on send/recv operation"));
+        assert!(is_silence("sbatch failed: Unable to contact slurm controller (connect failure)"));
+        assert!(!is_silence("sbatch failed: Batch job submission failed: Invalid account or account/partition"));
+        assert!(!is_silence("sbatch failed: Job violates accounting/QOS policy (job submit limit, user's size)"));
     }
 
     #[test]

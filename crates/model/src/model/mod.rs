@@ -81,7 +81,7 @@ pub use record::{
 };
 pub use reference::{Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
-pub use shard::Shard;
+pub use shard::{GroupPlace, Shard};
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, ScalarValue, StepPlan, StepsPlan};
 pub use toolkit::ToolkitInfo;
 pub use units::{Bytes, Joules, Nanoseconds, Watts};

@@ -1,4 +1,4 @@
-//! Defines shards, which are deterministic subsets of the groups of a plan.
+//! Defines shards, which are deterministic subsets of the groups of a plan, and how a group is found in its plan.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 
 /// The most shards of a plan: each may have a folder, and a merge names those that it lacks.
 const MOST_SHARDS: u32 = 1_000_000;
+
+/// A group of a plan, by which a plan of some groups only is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupPlace {
+    /// The number of the group in the whole plan.
+    pub ordinal: u32,
+    /// The number of a point of the group.
+    pub point: u32,
+}
 
 /// A shard among several, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

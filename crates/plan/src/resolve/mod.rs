@@ -50,8 +50,13 @@ pub struct Undecided {
 /// Resolves one group of the plan.
 pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup {
     let key = plan.group_key(index);
-    let job =
-        GroupJob { ordinal: index as u32, seed: seed(manifest, &key.to_string()), key, cases: vec![], baseline: None };
+    let job = GroupJob {
+        ordinal: plan.place(index).ordinal,
+        seed: seed(manifest, &key.to_string()),
+        key,
+        cases: vec![],
+        baseline: None,
+    };
     let mut group = ResolvedGroup { job, settled: Vec::new(), undecided: Vec::new() };
     let mut ready: Vec<(u32, CaseJob)> = Vec::new();
     for &cell in plan.group(index) {

@@ -1,0 +1,52 @@
+//! `HyperQueue`, which runs tasks on nodes that it holds, below Slurm or PBS or without either.
+
+use super::{Hands, Part, Scheduler, Script, ScriptError, given};
+
+#[derive(Debug)]
+pub struct HyperQueue;
+
+impl Scheduler for HyperQueue {
+    fn lacks(&self) -> &'static [&'static str] {
+        &[
+            "image",
+            "claim",
+            "mount",
+            "partition",
+            "account",
+            "qos",
+            "gres",
+            "constraint",
+            "memory",
+            "throttle",
+            "warning",
+        ]
+    }
+
+    fn hands(&self) -> Hands {
+        Hands::User {
+            cancelling: |name| {
+                let of_name = format!("jq -r '.[] | select(.name == \"{name}\") | .id'");
+                format!("hq job list --all --output-mode=json | {of_name} | xargs -r hq job cancel")
+            },
+        }
+    }
+
+    fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
+        let settings = &part.job.settings;
+        let log = part.log("task-%{JOB_ID}_%{TASK_ID}.out")?;
+        let mut words = vec!["hq".to_owned(), "submit".to_owned(), format!("--array={}", part.range(0))];
+        words.push(format!("--name={}", part.name()));
+        words.push(format!("--time-limit={}s", part.limit()));
+        // A task whose worker was lost so often fails.
+        words.push(format!("--crash-limit={}", settings.requeues.saturating_add(1)));
+        words.extend([format!("--stdout={log}"), format!("--stderr={log}")]);
+        words.extend(given([
+            ("--cpus=", settings.cpus.map(|cpus| cpus.to_string())),
+            ("--resource=gpus/nvidia=", settings.gpus.clone()),
+        ]));
+        words.extend(settings.extra.iter().cloned());
+        let path = part.file("sh")?;
+        words.extend(["--".to_owned(), "bash".to_owned(), path.clone()]);
+        Ok(Script { text: part.shell("", &part.task("HQ_TASK_ID")?)?, words, path: path.into() })
+    }
+}

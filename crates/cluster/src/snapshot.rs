@@ -1,0 +1,304 @@
+//! The files that the cases of a submission need, as they were when it was made. Its tasks run from these copies, so that
+//! no edit between the submission and their start reaches them.
+//!
+//! The folder of a job has each content once, under its hash, whichever submissions have it. A snapshot is a list of
+//! files with the hashes of their contents, and a tree of links to these, in which every file is below the snapshot's
+//! folder as it is below the root of the file system: paths relative to the working directory stay the same. The hash of
+//! the list names the snapshot, and is in the script of its tasks, which check the list and every file.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::job::{JobError, read_json};
+use crate::atomic::{self, WriteError};
+use crate::model::{hex, sha256_hex};
+use crate::regular;
+
+/// The list of files in the folder of a snapshot.
+const LIST: &str = "files.json";
+/// The tree of files in the folder of a snapshot.
+const TREE: &str = "files";
+/// The folder of a job with each content once.
+const CONTENTS: &str = "contents";
+/// The folder beside the jobs with the programs that they run.
+const PROGRAMS: &str = ".programs";
+/// Digits of the hash in the name of a snapshot's folder. The whole hash is checked.
+const DIGITS: usize = 16;
+
+/// The files of a submission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The SHA-256 of the program that runs the tasks.
+    pub program: String,
+    /// The commit of the checkout that was submitted, if it is one.
+    pub revision: Option<String>,
+    /// The SHA-256 of each file's content, by its absolute path.
+    pub files: BTreeMap<PathBuf, String>,
+}
+
+/// Why a snapshot cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// A file that the cases need cannot be copied.
+    #[error("cannot copy {} for the tasks: {source}", path.display())]
+    Copy {
+        /// The path of the file.
+        path: PathBuf,
+        /// The reason that the system gives.
+        source: io::Error,
+    },
+    /// A file is not as it was submitted.
+    #[error("{} is not as it was submitted: submit again", .0.display())]
+    Changed(PathBuf),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] JobError),
+}
+
+impl SnapshotError {
+    /// Whether a file is not there, or not visible yet.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::File(error) if error.is_absent())
+    }
+}
+
+impl From<WriteError> for SnapshotError {
+    fn from(error: WriteError) -> Self {
+        Self::File(error.into())
+    }
+}
+
+/// Returns an absolute path without `.` and `..`, as files are named in a snapshot.
+pub fn plain_path(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+impl Snapshot {
+    /// Copies files into the folder of a job. A file that is there already is not copied again.
+    pub fn copy(
+        dir: &Path,
+        files: impl IntoIterator<Item = PathBuf>,
+        program: String,
+        revision: Option<String>,
+    ) -> Result<Self, SnapshotError> {
+        let folder = dir.join(CONTENTS);
+        atomic::create_folder(&folder)?;
+        let mut contents = BTreeMap::new();
+        for file in files {
+            if let Entry::Vacant(place) = contents.entry(plain_path(&file)) {
+                let hash = keep_copy(&file, 0o444, |hash| folder.join(hash));
+                place.insert(hash.map_err(|source| SnapshotError::Copy { path: file, source })?);
+            }
+        }
+        Ok(Self { program, revision, files: contents })
+    }
+
+    /// Writes the list and the tree below the folder of a job, and returns the identity.
+    pub fn write(&self, dir: &Path) -> Result<String, SnapshotError> {
+        let text = self.text()?;
+        let id = sha256_hex(text.as_bytes());
+        let folder = Self::folder(dir, &id);
+        for (path, hash) in &self.files {
+            let place = below(&folder.join(TREE), path);
+            if let Some(parent) = place.parent() {
+                atomic::create_folder(parent)?;
+            }
+            let content = dir.join(CONTENTS).join(hash);
+            match fs::hard_link(&content, &place) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(_) => {
+                    // The file system has no hard links.
+                    fs::copy(&content, &place)
+                        .map_err(|source| SnapshotError::Copy { path: path.clone(), source })
+                        .map(drop)?;
+                }
+                Ok(()) => {}
+            }
+        }
+        // The list is the last file: a snapshot that has one is whole.
+        atomic::write(&folder.join(LIST), text.as_bytes())?;
+        Ok(id)
+    }
+
+    /// Returns the identity of the files alone, whichever program runs them.
+    pub fn of_files(&self) -> String {
+        let lines = self.files.iter().map(|(path, hash)| format!("{hash} {}\n", path.display()));
+        sha256_hex(lines.collect::<String>().as_bytes())
+    }
+
+    /// Reads the list of a snapshot without a look at its files.
+    pub fn read(dir: &Path, id: &str) -> Result<Self, JobError> {
+        read_json(&Self::folder(dir, id).join(LIST))
+    }
+
+    /// Reads a snapshot and checks every file of it.
+    pub fn checked(dir: &Path, id: &str) -> Result<Self, SnapshotError> {
+        let folder = Self::folder(dir, id);
+        let list = folder.join(LIST);
+        let bytes = regular::read_data(&list, regular::LONGEST_DATA)
+            .map_err(|source| JobError::Read { path: list.clone(), source })?;
+        if sha256_hex(&bytes) != id {
+            return Err(SnapshotError::Changed(list));
+        }
+        let snapshot: Self =
+            serde_json::from_slice(&bytes).map_err(|source| JobError::Damaged { path: list, source })?;
+        for (path, hash) in &snapshot.files {
+            let place = below(&folder.join(TREE), path);
+            if hash_of(&place).map_err(|source| JobError::Read { path: place.clone(), source })? != *hash {
+                return Err(SnapshotError::Changed(place));
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// Returns the folder that stands for the root of the file system.
+    pub fn root(dir: &Path, id: &str) -> PathBuf {
+        Self::folder(dir, id).join(TREE)
+    }
+
+    /// Returns the folder that stands for `directory`, which is created: it may have no file.
+    pub fn directory(dir: &Path, id: &str, directory: &Path) -> Result<PathBuf, WriteError> {
+        let place = below(&Self::root(dir, id), directory);
+        atomic::create_folder(&place)?;
+        Ok(place)
+    }
+
+    fn folder(dir: &Path, id: &str) -> PathBuf {
+        let plain: String = id.chars().filter(char::is_ascii_hexdigit).take(DIGITS).collect();
+        dir.join("snapshots").join(plain)
+    }
+
+    fn text(&self) -> Result<String, JobError> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|source| JobError::Damaged { path: PathBuf::from(LIST), source })
+    }
+}
+
+/// Returns the place of an absolute path below a folder.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    let parts = path.components().filter(|part| matches!(part, Component::Normal(_)));
+    root.join(parts.collect::<PathBuf>())
+}
+
+/// Keeps a program beside the jobs in `folder`, so that tasks run it after it was replaced. Returns its path and its hash.
+/// The same program is kept once for all jobs.
+pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, String)> {
+    let place_of = |hash: &str| folder.join(PROGRAMS).join(hash).join("runner");
+    let hash = hash_of(program)?;
+    let place = place_of(&hash);
+    if place.exists() {
+        return Ok((place, hash));
+    }
+    fs::create_dir_all(place.parent().unwrap_or(folder))?;
+    // Programs are replaced by a rename. If another one is written over this one, tasks notice that.
+    if fs::hard_link(program, &place).is_err() && !place.exists() {
+        let copied = keep_copy(program, 0o555, place_of)?;
+        return Ok((place_of(&copied), copied));
+    }
+    Ok((place, hash))
+}
+
+/// Fails if the program of this process is not the one with this hash.
+pub fn check_program(hash: &str) -> Result<(), SnapshotError> {
+    let program = std::env::current_exe().unwrap_or_default();
+    match hash_of(&program) {
+        Ok(found) if found == hash => Ok(()),
+        Ok(_) => Err(SnapshotError::Changed(program)),
+        Err(source) => Err(JobError::Read { path: program, source }.into()),
+    }
+}
+
+/// Copies a file to the place that `place_of` names for its hash, unless it is there, and returns the hash.
+fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathBuf) -> io::Result<String> {
+    let hash = hash_of(file)?;
+    if place_of(&hash).exists() {
+        return Ok(hash);
+    }
+    let parent = place_of(&hash).parent().unwrap_or(Path::new(".")).to_owned();
+    let mut copy = tempfile::Builder::new().prefix(atomic::UNFINISHED).tempfile_in(parent)?;
+    // The file may have changed meanwhile, so the hash is that of what is written.
+    let mut written = Hashing { inner: copy.as_file_mut(), digest: Sha256::new() };
+    io::copy(&mut regular::open(file)?, &mut written)?;
+    let hash = hex(&written.digest.finalize());
+    let place = place_of(&hash);
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    copy.as_file().set_permissions(Permissions::from_mode(mode))?;
+    copy.as_file().sync_all()?;
+    copy.persist(&place).map_err(|error| error.error)?;
+    Ok(hash)
+}
+
+fn hash_of(file: &Path) -> io::Result<String> {
+    let mut hashed = Hashing { inner: io::sink(), digest: Sha256::new() };
+    io::copy(&mut regular::open(file)?, &mut hashed)?;
+    Ok(hex(&hashed.digest.finalize()))
+}
+
+/// A writer of bytes that are hashed.
+struct Hashing<W> {
+    inner: W,
+    digest: Sha256,
+}
+
+impl<W: io::Write> io::Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_keeps_files_as_they_were_and_notices_a_change() {
+        let (dir, job) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (one, two) = (dir.path().join("a/one.cu"), dir.path().join("two.npy"));
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(&one, "1").unwrap();
+        fs::write(&two, "2").unwrap();
+        let files = [dir.path().join("a/../a/one.cu"), two.clone(), one.clone()];
+        let taken = Snapshot::copy(job.path(), files, "p".to_owned(), None).unwrap();
+        assert_eq!(taken.files.keys().collect::<Vec<_>>(), [&one, &two]);
+        let id = taken.write(job.path()).unwrap();
+        fs::write(&one, "edited").unwrap();
+        assert_eq!(Snapshot::checked(job.path(), &id).unwrap(), taken);
+        let copy = below(&Snapshot::root(job.path(), &id), &one);
+        assert_eq!(fs::read_to_string(&copy).unwrap(), "1");
+        // The edited version is another snapshot, which shares what has not changed.
+        let edited = Snapshot::copy(job.path(), [one, two], "p".to_owned(), None).unwrap();
+        assert_ne!(edited.write(job.path()).unwrap(), id);
+        assert_ne!(edited.of_files(), taken.of_files());
+        assert_eq!(fs::read_dir(job.path().join(CONTENTS)).unwrap().count(), 3);
+        fs::remove_file(&copy).unwrap();
+        fs::write(&copy, "other").unwrap();
+        let error = Snapshot::checked(job.path(), &id).unwrap_err().to_string();
+        assert!(error.contains("one.cu is not as it was submitted"), "{error}");
+        let list = Snapshot::folder(job.path(), &id).join(LIST);
+        fs::write(&list, fs::read_to_string(&list).unwrap() + " ").unwrap();
+        assert!(matches!(Snapshot::checked(job.path(), &id), Err(SnapshotError::Changed(path)) if path == list));
+    }
+}

@@ -1,0 +1,252 @@
+//! A job as people and programs look at it: how far it is, what waits and why, what failed and where its log is.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Job, Known, ShardStatus, State, Submission, collected, collecting, logs_folder, now};
+use crate::format::{about, plural};
+use crate::regular;
+
+/// The most shards that are listed one by one.
+const MOST_NAMES: usize = 20;
+
+/// The most names of one list.
+const MOST_NAMED: usize = 3;
+
+/// The longest log of which the last line is shown, bytes.
+const LONGEST_LOG: u64 = 16 << 20;
+
+/// The states in the order in which they are counted.
+const COUNTED: [State; 7] =
+    [State::Done, State::Running, State::Queued, State::Failed, State::Lost, State::Outdated, State::Unsubmitted];
+
+/// The states of shards that have no result and none on its way, in the order in which they are listed.
+const MISSING: [State; 4] = [State::Failed, State::Lost, State::Outdated, State::Unsubmitted];
+
+/// What is known of a job.
+#[derive(Debug)]
+pub struct JobView<'a> {
+    dir: &'a Path,
+    job: &'a Job,
+    shards: &'a [ShardStatus],
+    /// Cases of shards that are done.
+    cases: u64,
+    /// The seconds since the last submission, and how many are left, if that can be estimated.
+    time: Option<(u64, Option<f64>)>,
+    /// The age of the scheduler's answer, seconds.
+    age: Option<u64>,
+    /// The job that collects the results: its id, its state and why.
+    collecting: Option<(String, State, String)>,
+}
+
+impl<'a> JobView<'a> {
+    pub fn new(dir: &'a Path, job: &'a Job, submissions: &[Submission], shards: &'a [ShardStatus]) -> Self {
+        let done = shards.iter().filter(|shard| shard.state == State::Done);
+        let cases = done.map(|shard| job.cases(shard.work)).sum();
+        let known = Known::read(dir);
+        let last = submissions.last();
+        let collecting = last.and_then(|last| {
+            let id = last.collect.clone()?;
+            let (state, why) = collecting(job, last, &known)?;
+            let has_ended = collected(dir) >= submissions.len() as u32;
+            Some(if has_ended { (id, State::Done, String::new()) } else { (id, state, why) })
+        });
+        let time = last.and_then(|last| time(job, last, shards));
+        Self { dir, job, shards, cases, time, age: last.and_then(|last| known.age(last.user)), collecting }
+    }
+
+    /// Returns the lines for people.
+    pub fn text(&self) -> String {
+        let mut text = counts(self.job, self.shards) + "\n";
+        let planned: u64 = self.shards.iter().map(|shard| self.job.cases(shard.work)).sum();
+        let mut facts = vec![format!("{} of {planned} cases done", self.cases)];
+        let tasks = self.tasks();
+        if tasks.len() > 1 {
+            let listed = tasks.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>();
+            facts.push(format!("tasks: {}", listed.join(", ")));
+        }
+        let is_open = self.shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running));
+        if let Some((elapsed, left)) = self.time.filter(|_| is_open) {
+            let left = left.map(|left| format!(", about {} left", about(left))).unwrap_or_default();
+            facts.push(format!("{} since it was submitted{left}", about(elapsed as f64)));
+        }
+        if let Some(age) = self.age.filter(|_| is_open) {
+            facts.push(format!("the scheduler answered {} ago", about(age as f64)));
+        }
+        let _ = writeln!(text, "  {}", facts.join("; "));
+        if let Some((id, state, why)) = &self.collecting {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let _ = writeln!(text, "  job {id} collects the results: {state}{why}");
+        }
+        text + &listed(self.dir, self.job, self.shards)
+    }
+
+    /// Returns everything as JSON, on one line.
+    pub fn json(&self) -> String {
+        let count = |state: State| self.shards.iter().filter(|shard| shard.state == state).count();
+        let states: BTreeMap<String, usize> =
+            COUNTED.into_iter().map(|state| (state.to_string().replace(' ', "_"), count(state))).collect();
+        let tasks: BTreeMap<String, usize> =
+            self.tasks().into_iter().map(|(state, count)| (state.to_string().replace(' ', "_"), count)).collect();
+        let waiting: BTreeMap<&str, usize> = grouped(self.shards, State::Queued, |shard| shard.why.as_str());
+        let described = |shard: &ShardStatus| {
+            let log = shard.task.as_deref().map(|task| log_of(self.dir, task));
+            let log = log.filter(|log| log.is_file());
+            json!({
+                "shard": self.job.label(shard.work),
+                "state": shard.state.to_string().replace(' ', "_"),
+                "cases": self.job.cases(shard.work),
+                "task": shard.task,
+                "why": shard.why,
+                "last_line": log.as_deref().and_then(last_line),
+                "log": log,
+            })
+        };
+        let of_states = |states: &[State]| -> Vec<Value> {
+            self.shards.iter().filter(|shard| states.contains(&shard.state)).map(described).collect()
+        };
+        let value = json!({
+            "job": self.job.name,
+            "folder": self.dir,
+            "shards": states,
+            "tasks": tasks,
+            "cases": {
+                "planned": self.shards.iter().map(|shard| self.job.cases(shard.work)).sum::<u64>(),
+                "done": self.cases,
+            },
+            "elapsed_seconds": self.time.map(|(elapsed, _)| elapsed),
+            "left_seconds": self.time.and_then(|(_, left)| left),
+            "answer_age_seconds": self.age,
+            "collecting": self.collecting.as_ref().map(|(id, state, why)| {
+                json!({ "id": id, "state": state.to_string(), "why": why })
+            }),
+            "waiting": waiting,
+            "running": of_states(&[State::Running]),
+            "missing": of_states(&MISSING),
+        });
+        value.to_string()
+    }
+
+    /// Counts the tasks by their state: that of their worst shard.
+    fn tasks(&self) -> BTreeMap<State, usize> {
+        let mut states: BTreeMap<(u32, usize), State> = BTreeMap::new();
+        for shard in self.shards {
+            if let Some(place) = shard.place {
+                let state = states.entry(place).or_insert(shard.state);
+                *state = (*state).max(shard.state);
+            }
+        }
+        let mut counts = BTreeMap::new();
+        for state in states.into_values() {
+            *counts.entry(state).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// Returns the seconds since a submission, and an estimate of how many are left: the shards that it has finished took
+/// their share of the estimated work in that time.
+fn time(job: &Job, last: &Submission, shards: &[ShardStatus]) -> Option<(u64, Option<f64>)> {
+    let submitted = humantime::parse_rfc3339(&last.submitted).ok()?;
+    let elapsed = now().saturating_sub(submitted.duration_since(UNIX_EPOCH).ok()?.as_secs());
+    let is_newer = |journal: &PathBuf| {
+        let written: Option<SystemTime> = fs::metadata(journal).and_then(|metadata| metadata.modified()).ok();
+        written.is_some_and(|written| written >= submitted)
+    };
+    // A shard without an estimate is some work, too.
+    let work = |shard: &ShardStatus| job.seconds(shard.work).max(1e-9);
+    let done: f64 = shards.iter().filter(|shard| shard.journal.as_ref().is_some_and(is_newer)).map(work).sum();
+    let open = shards.iter().filter(|shard| matches!(shard.state, State::Queued | State::Running));
+    let open: f64 = open.map(work).sum();
+    Some((elapsed, (done > 0.0 && open > 0.0).then(|| elapsed as f64 * open / done)))
+}
+
+/// Counts the shards by state: `job reduce-1f3a: 40 shards: 30 done, 10 queued`.
+pub fn counts(job: &Job, shards: &[ShardStatus]) -> String {
+    let count = |state: State| shards.iter().filter(|shard| shard.state == state).count();
+    let parts: Vec<String> = COUNTED
+        .into_iter()
+        .map(|state| (count(state), state))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, state)| format!("{n} {state}"))
+        .collect();
+    format!("job {}: {}: {}", job.name, plural(shards.len() as u64, "shard"), parts.join(", "))
+}
+
+/// Returns every shard that is not done: those that are missing one by one with the end of their log, as long as they are
+/// few; the others by what they wait for and where they run.
+pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
+    let mut text = String::new();
+    for state in MISSING {
+        let of_state: Vec<&ShardStatus> = shards.iter().filter(|shard| shard.state == state).collect();
+        for shard in of_state.iter().take(MOST_NAMES) {
+            let task = shard.task.as_ref().map(|task| format!(" (task {task})")).unwrap_or_default();
+            let why = if shard.why.is_empty() { String::new() } else { format!(": {}", shard.why) };
+            let _ = writeln!(text, "  {state:<13}  {}{task}{why}", job.label(shard.work));
+            let log = shard.task.as_deref().map(|task| log_of(dir, task));
+            if let Some((log, line)) = log.and_then(|log| last_line(&log).map(|line| (log, line))) {
+                let _ = writeln!(text, "  {:<13}  {}: {line}", "", log.display());
+            }
+        }
+        let rest: Vec<&ShardStatus> = of_state.into_iter().skip(MOST_NAMES).collect();
+        for (why, count) in grouped(rest.iter().copied(), state, |shard| shard.why.as_str()) {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let _ = writeln!(text, "  {state:<13}  and {count} more{why}");
+        }
+    }
+    for state in [State::Running, State::Queued] {
+        let mut groups: BTreeMap<&str, Vec<&ShardStatus>> = BTreeMap::new();
+        for shard in shards.iter().filter(|shard| shard.state == state) {
+            groups.entry(&shard.why).or_default().push(shard);
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, shards)| std::cmp::Reverse(shards.len()));
+        for (why, shards) in groups.iter().take(MOST_NAMES) {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let named = shards.iter().take(MOST_NAMED).map(|shard| {
+                let task = shard.task.as_ref().map(|task| format!(" (task {task})")).unwrap_or_default();
+                format!("{}{task}", job.label(shard.work))
+            });
+            let named = named.collect::<Vec<_>>().join(", ");
+            let more = shards.len().saturating_sub(MOST_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = writeln!(text, "  {state:<13}  {named}{more}{why}");
+        }
+        let rest = groups.iter().skip(MOST_NAMES).map(|(_, shards)| shards.len()).sum::<usize>();
+        if rest > 0 {
+            let _ = writeln!(text, "  {state:<13}  and {rest} more");
+        }
+    }
+    text
+}
+
+/// Counts the shards of a state by a text about them.
+fn grouped<'s, T: 's + ?Sized + Ord>(
+    shards: impl IntoIterator<Item = &'s ShardStatus>,
+    state: State,
+    text: impl Fn(&'s ShardStatus) -> &'s T,
+) -> BTreeMap<&'s T, usize> {
+    let mut counts = BTreeMap::new();
+    for shard in shards.into_iter().filter(|shard| shard.state == state) {
+        *counts.entry(text(shard)).or_default() += 1;
+    }
+    counts
+}
+
+/// Returns the log of a task by its name in the scheduler.
+fn log_of(dir: &Path, task: &str) -> PathBuf {
+    logs_folder(dir).join(format!("task-{task}.out"))
+}
+
+/// Returns the last line of a log, in which a program may have written anything.
+fn last_line(log: &Path) -> Option<String> {
+    let bytes = regular::read_up_to(log, LONGEST_LOG).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.chars().filter(|c| !c.is_control()).collect())
+}

@@ -1,0 +1,463 @@
+//! Submits tasks as job arrays, and the job that collects their results.
+//!
+//! What is sent is written down before and after: an array without an answer has its place in the submission, and is
+//! found again by its tag.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use crate::atomic;
+use crate::cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent};
+use crate::cluster::{
+    Array, Job, Known, Retry, Settings, ShardStatus, State, Submission, Work, collected, collecting, logs_folder, now,
+    user,
+};
+use crate::commands::{Console, Failure};
+use crate::format::{about, plural};
+use crate::journal::{FolderLock, JournalError};
+use crate::model::{calendar_time, sha256_hex};
+use crate::regular;
+
+/// Most elements of an array of a scheduler that is not asked for its limit.
+const MAX_ARRAY: u32 = 1000;
+
+/// How long after a submission without an answer the scheduler is asked for what it has, each time.
+const LOOKS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
+
+/// The longest time limits that the scheduler allows, seconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// The limit of tasks.
+    pub tasks: Option<u64>,
+    /// The limit of the job that collects the results.
+    pub collecting: Option<u64>,
+}
+
+impl Limits {
+    /// Asks the scheduler. One that does not answer limits nothing here.
+    pub fn ask(settings: &Settings) -> Self {
+        let Some(queue) = settings.scheduler.queue() else { return Self::default() };
+        let longest = |partition: Option<&str>| queue.longest(partition).ok().flatten();
+        let of_tasks = settings.partition.as_deref();
+        let tasks = longest(of_tasks);
+        let collecting = settings.collect.partition.as_deref().map_or(tasks, |partition| longest(Some(partition)));
+        Self { tasks, collecting }
+    }
+
+    /// Fails if a time limit that the user sets is longer: a task with it would wait for ever.
+    pub fn allow(self, settings: &Settings) -> Result<(), Failure> {
+        let times = [("time", settings.time, self.tasks), ("collect.time", settings.collect.time, self.collecting)];
+        for (key, time, longest) in times {
+            if let (Some(time), Some(longest)) = (time, longest)
+                && time.0 > longest
+            {
+                let longest = about(longest as f64);
+                return Err(Failure::usage(format!("{key}: the partition allows at most {longest}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where something is sent: the folder of the job, the job, and the limits of the scheduler.
+type Place<'a> = (&'a Path, &'a Job, Limits);
+
+/// Tasks that are to be sent.
+#[derive(Debug)]
+pub struct Batch {
+    /// The number of the submission.
+    pub number: u32,
+    pub tasks: Vec<Vec<Work>>,
+    /// What each task gets more; empty if none does.
+    pub retries: Vec<Retry>,
+    /// The identity of the files that the tasks run.
+    pub snapshot: String,
+}
+
+/// Lets one process at a time send tasks of a job, or take them back.
+pub fn lock(dir: &Path, console: &mut Console) -> Result<Option<FolderLock>, Failure> {
+    match FolderLock::take(dir) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(JournalError::Held { holder, .. }) => {
+            Err(Failure::environment(format!("{} is used by {holder}: wait until it has ended", dir.display())))
+        }
+        Err(error) => {
+            // Some shared file systems have no locks.
+            console.say(&format!("warning: {error}; do not submit the job twice at the same time"));
+            Ok(None)
+        }
+    }
+}
+
+/// Prints what [`send`] would do.
+pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) -> Result<(), Failure> {
+    let limit = limit(job).unwrap_or(u32::MAX);
+    let submission = submission(batch);
+    let sent = room(job, 0).min(submission.tasks.len());
+    let parts = parts((dir, job, limits), &submission, 0..sent, limit);
+    let Scripts { mut arrays, collecting } =
+        render(&parts, limits, (sent < submission.tasks.len()).then_some("HASH")).map_err(unusable)?;
+    if let Some((queue, mut script)) = job.settings.scheduler.queue().zip(collecting) {
+        queue.start_after(&mut script, &["IDS".to_owned()]);
+        arrays.push(script);
+    }
+    // Arrays may share a script.
+    let mut last = None;
+    for script in &arrays {
+        if last.replace(&script.path) != Some(&script.path) {
+            console.print(&format!("# {}\n{}\n", script.path.display(), script.text))?;
+        }
+    }
+    arrays.iter().try_for_each(|script| console.print(&format!("{}\n", script.command().map_err(unusable)?)))
+}
+
+/// Submits every task and the collecting job, or writes their scripts and prints the commands for the user.
+pub fn send(
+    (dir, job, limits): Place<'_>,
+    batch: Batch,
+    earlier: &[Submission],
+    shards: &[ShardStatus],
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let limit = limit(job).map_err(failed)?;
+    let submission = submission(batch);
+    let open = Open::find(dir, job, earlier, shards);
+    let sent = room(job, open.tasks).min(submission.tasks.len());
+    let parts = parts((dir, job, limits), &submission, 0..sent, limit);
+    let first = whole((dir, job, limits), &submission);
+    // The script of the tasks is the same for all of them, so that a task which is sent later runs what it is now.
+    let rest = match job.settings.scheduler.queue() {
+        Some(_) if sent < submission.tasks.len() => {
+            let script = job.settings.scheduler.script(&first).map_err(unusable)?;
+            Some(sha256_hex(script.text.as_bytes()))
+        }
+        _ => None,
+    };
+    let tag = first.collecting_tag();
+    let parts = if parts.is_empty() { vec![first] } else { parts };
+    let Scripts { arrays, collecting } = render(&parts, limits, rest.as_deref()).map_err(unusable)?;
+    job.write(dir).map_err(failed)?;
+    atomic::create_folder(&logs_folder(dir)).map_err(failed)?;
+    for script in arrays.iter().chain(&collecting) {
+        atomic::write(&script.path, script.text.as_bytes()).map_err(failed)?;
+    }
+    // The tasks read it, and each id is kept as soon as there is one.
+    submission.write(dir).map_err(failed)?;
+    let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;
+    let Some((queue, collecting)) = job.settings.scheduler.queue().zip(collecting) else {
+        for script in &arrays {
+            console.print(&format!("{}\n", script.command().map_err(unusable)?))?;
+        }
+        let out = job.out.as_ref().map(|out| word(&format!("--out={}", out.display()))).transpose()?;
+        let out = out.map(|out| format!(" {out}")).unwrap_or_default();
+        return console.print(&format!("runner status {shown}\nrunner collect {shown}{out}\n"));
+    };
+    let mut sender = Sender { dir, job, queue, submission, open };
+    let ended = if sent == 0 { None } else { sender.arrays(parts.into_iter().zip(arrays), console)? };
+    sender.finish(ended, collecting, &tag, console)?;
+    console.print(&format!("runner status {shown}\n"))
+}
+
+/// Sends tasks of the last submission that a limit of queued tasks has kept back, by their script, which has the hash
+/// `script`. Returns whether there were any.
+pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> Result<bool, Failure> {
+    let Some(queue) = job.settings.scheduler.queue() else { return Ok(false) };
+    let _lock = lock(dir, console)?;
+    let mut submissions = Submission::all(dir, job).map_err(failed)?;
+    let Some(submission) = submissions.pop() else { return Ok(false) };
+    if submission.sent() == submission.tasks.len() || submission.cancelled.is_some() || submission.refused.is_some() {
+        return Ok(false);
+    }
+    let limits = Limits::ask(&job.settings);
+    let from = submission.sent();
+    let until = from.saturating_add(room(job, 0)).min(submission.tasks.len());
+    let parts = parts((dir, job, limits), &submission, from..until, limit(job).map_err(failed)?);
+    let Scripts { arrays, collecting } = render(&parts, limits, Some(script)).map_err(unusable)?;
+    for array in &arrays {
+        // Others may write there, and what this starts runs as the user.
+        let text = regular::read(&array.path).map_err(failed)?;
+        if sha256_hex(&text) != script {
+            return Err(Failure::usage(format!("{} is not as it was submitted: submit again", array.path.display())));
+        }
+    }
+    let Some((first, collecting)) = parts.first().zip(collecting) else { return Ok(false) };
+    let tag = first.collecting_tag();
+    let mut sender = Sender { dir, job, queue, submission, open: Open::default() };
+    let ended = sender.arrays(parts.into_iter().zip(arrays), console)?;
+    sender.finish(ended, collecting, &tag, console)?;
+    Ok(true)
+}
+
+/// Sends the collecting job again if the last submission has none that waits or runs, and is not collected.
+pub fn collect_again(
+    (dir, job, limits): Place<'_>,
+    submissions: &mut [Submission],
+    shards: &[ShardStatus],
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let open = Open::find(dir, job, submissions, shards);
+    let count = submissions.len() as u32;
+    let Some((queue, submission)) = job.settings.scheduler.queue().zip(submissions.last()) else { return Ok(()) };
+    // It waits for the arrays, so these are known first.
+    let is_unknown =
+        open.arrays.is_empty() && shards.iter().any(|shard| !shard.state.is_missing() && shard.journal.is_none());
+    if is_unknown || open.collecting.is_some() || collected(dir) >= count || submission.cancelled.is_some() {
+        return Ok(());
+    }
+    let part = Part { longest: limits.collecting, ..whole((dir, job, limits), submission) };
+    let script = queue.collecting(&part, None).map_err(unusable)?;
+    atomic::write(&script.path, script.text.as_bytes()).map_err(failed)?;
+    let mut sender = Sender { dir, job, queue, submission: submission.clone(), open };
+    sender.collecting(script, &part.collecting_tag(), console)
+}
+
+/// What the scheduler has of a job.
+#[derive(Debug, Default)]
+struct Open {
+    /// The arrays with tasks that wait or run.
+    arrays: Vec<String>,
+    /// How many tasks wait or run.
+    tasks: usize,
+    /// The job that collects the results.
+    collecting: Option<String>,
+}
+
+impl Open {
+    fn find(dir: &Path, job: &Job, submissions: &[Submission], shards: &[ShardStatus]) -> Self {
+        let open = shards.iter().filter(|shard| matches!(shard.state, State::Queued | State::Running));
+        let tasks: BTreeSet<&String> = open.filter_map(|shard| shard.task.as_ref()).collect();
+        let of_tasks: BTreeSet<&str> = tasks.iter().filter_map(|task| task.split('_').next()).collect();
+        // In the order in which they were sent.
+        let ids = submissions.iter().flat_map(|submission| &submission.arrays).filter_map(|array| array.id.clone());
+        let arrays = ids.filter(|id| of_tasks.contains(id.as_str())).collect();
+        let known = Known::read(dir);
+        let collecting = submissions.last().and_then(|last| {
+            let (state, _) = collecting(job, last, &known)?;
+            last.collect.clone().filter(|_| !state.is_missing())
+        });
+        Self { arrays, tasks: tasks.len(), collecting }
+    }
+}
+
+/// Sends the scripts of a submission.
+struct Sender<'a> {
+    dir: &'a Path,
+    job: &'a Job,
+    queue: &'a dyn Queue,
+    submission: Submission,
+    open: Open,
+}
+
+impl Sender<'_> {
+    fn write(&self) -> Result<(), Failure> {
+        self.submission.write(self.dir).map_err(failed)
+    }
+
+    /// Sends arrays. Returns what came of one that was not accepted; those after it are not sent.
+    fn arrays<'a>(
+        &mut self,
+        scripts: impl Iterator<Item = (Part<'a>, Script)>,
+        console: &mut Console,
+    ) -> Result<Option<Sent>, Failure> {
+        for (part, mut script) in scripts {
+            // The throttle holds for all arrays together.
+            if let Some(last) = self.open.arrays.last().filter(|_| self.job.settings.throttle.is_some()) {
+                self.queue.start_after(&mut script, std::slice::from_ref(last));
+            }
+            self.submission.arrays.push(Array { id: None, first: part.first, count: part.count, sent: now() });
+            self.write()?;
+            match place(self.queue, &script, &part.tag(), console) {
+                Sent::Accepted(id) => {
+                    console.print(&format!("array {id}: {}\n", plural(part.count as u64, "task")))?;
+                    if let Some(array) = self.submission.arrays.last_mut() {
+                        array.id = Some(id.clone());
+                    }
+                    self.open.arrays.push(id);
+                    self.write()?;
+                }
+                Sent::Refused(why) => {
+                    self.submission.arrays.pop();
+                    self.submission.refused = Some(why.clone());
+                    self.write()?;
+                    return Ok(Some(Sent::Refused(why)));
+                }
+                Sent::Unknown(why) => {
+                    if self.submission.sent() < self.submission.tasks.len() {
+                        self.submission.refused = Some(why.clone());
+                    }
+                    self.write()?;
+                    return Ok(Some(Sent::Unknown(why)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends the collecting job after the arrays, of which one may not have been accepted. Fails if so.
+    fn finish(
+        &mut self,
+        ended: Option<Sent>,
+        collecting: Script,
+        tag: &str,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let unsent = (self.submission.tasks.len() - self.submission.sent()) as u64;
+        let unsent = if unsent > 0 { format!("; {} not sent", plural(unsent, "task")) } else { String::new() };
+        let remedy = "the same command sends what is missing";
+        match ended {
+            Some(Sent::Unknown(why)) => Err(Failure::environment(format!(
+                "{why}; the next look at the job finds out whether it was accepted{unsent}: {remedy}"
+            ))),
+            Some(Sent::Refused(why)) => {
+                self.collecting(collecting, tag, console)?;
+                Err(Failure::environment(format!("{why}{unsent}: {remedy}")))
+            }
+            Some(Sent::Accepted(_)) | None => self.collecting(collecting, tag, console),
+        }
+    }
+
+    /// Sends the job that collects the results when all arrays have ended, in place of the one before.
+    fn collecting(&mut self, mut script: Script, tag: &str, console: &mut Console) -> Result<(), Failure> {
+        if self.open.arrays.is_empty() && self.submission.refused.is_some() {
+            return Ok(());
+        }
+        if !self.open.arrays.is_empty() {
+            self.queue.start_after(&mut script, &self.open.arrays);
+        }
+        match place(self.queue, &script, tag, console) {
+            Sent::Accepted(id) => {
+                console.print(&format!("job {id}: collects the results\n"))?;
+                self.submission.collect = Some(id);
+                self.write()?;
+                if let Some(before) = self.open.collecting.take() {
+                    // One that cannot be cancelled collects what there is, and the next one collects again.
+                    let _ = self.queue.cancel(&[before]);
+                }
+            }
+            Sent::Refused(why) | Sent::Unknown(why) => {
+                console.say(&format!(
+                    "warning: the job that collects the results was not accepted ({why}): the same command sends it again, \
+                     or collect with `runner collect`"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Submits a script. If there is no answer, looks whether the scheduler has it.
+fn place(queue: &dyn Queue, script: &Script, tag: &str, console: &mut Console) -> Sent {
+    let sent = queue.submit(script);
+    let Sent::Unknown(why) = &sent else { return sent };
+    console.say(&format!("{why}; looking whether it was accepted"));
+    for pause in LOOKS {
+        thread::sleep(pause);
+        if let Ok(Some(id)) = queue.find(tag) {
+            return Sent::Accepted(id);
+        }
+    }
+    sent
+}
+
+fn submission(batch: Batch) -> Submission {
+    let Batch { number, tasks, retries, snapshot } = batch;
+    let submitted = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
+    Submission { number, user: Some(user()), submitted, snapshot, tasks, retries, ..Submission::default() }
+}
+
+/// Returns all tasks of a submission.
+fn whole<'a>((folder, job, limits): Place<'a>, submission: &Submission) -> Part<'a> {
+    let seconds = submission.tasks.iter().map(|task| task.iter().map(|work| job.seconds(*work)).sum());
+    let seconds = seconds.fold(0.0, f64::max);
+    let (number, count) = (submission.number, submission.tasks.len());
+    let snapshot = submission.snapshot.clone();
+    let longest = limits.tasks;
+    Part { job, folder, number, first: 0, count, seconds, snapshot, retry: Retry::default(), longest }
+}
+
+/// Returns how many tasks may be sent while so many are open.
+fn room(job: &Job, open: usize) -> usize {
+    job.settings.queue.map_or(usize::MAX, |most| (most.get() as usize).saturating_sub(open))
+}
+
+/// The scripts of a submission.
+struct Scripts {
+    /// The script of each part of the tasks.
+    arrays: Vec<Script>,
+    /// The script that collects the results, if this program submits it.
+    collecting: Option<Script>,
+}
+
+fn render(parts: &[Part<'_>], limits: Limits, rest: Option<&str>) -> Result<Scripts, ScriptError> {
+    let Some(first) = parts.first() else { return Ok(Scripts { arrays: Vec::new(), collecting: None }) };
+    let scheduler = first.job.settings.scheduler;
+    let arrays = parts.iter().map(|part| scheduler.script(part)).collect::<Result<_, _>>()?;
+    let of_collecting = Part { longest: limits.collecting, ..first.clone() };
+    Ok(Scripts {
+        arrays,
+        collecting: scheduler.queue().map(|queue| queue.collecting(&of_collecting, rest)).transpose()?,
+    })
+}
+
+/// Returns the most elements that an array may have.
+fn limit(job: &Job) -> Result<u32, QueueError> {
+    match (job.settings.max_array, job.settings.scheduler.queue()) {
+        (Some(limit), _) => Ok(limit.get()),
+        (None, Some(queue)) => queue.max_array(),
+        (None, None) => Ok(MAX_ARRAY),
+    }
+}
+
+/// Divides tasks into arrays of at most `limit` elements that get the same.
+fn parts<'a>(place: Place<'a>, submission: &Submission, tasks: std::ops::Range<usize>, limit: u32) -> Vec<Part<'a>> {
+    let whole = whole(place, submission);
+    let limit = limit.max(1) as usize;
+    let mut parts: Vec<Part<'a>> = Vec::new();
+    for task in tasks {
+        let retry = submission.retry(task);
+        match parts.last_mut() {
+            Some(part) if part.retry == retry && part.count < limit => part.count += 1,
+            _ => parts.push(Part { first: task, count: 1, retry, ..whole.clone() }),
+        }
+    }
+    parts
+}
+
+fn failed(error: impl Display) -> Failure {
+    Failure::environment(error.to_string())
+}
+
+fn unusable(error: impl Display) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+fn word(text: &str) -> Result<String, Failure> {
+    shlex::try_quote(text)
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| Failure::usage(format!("{text:?} cannot be an argument of a shell command")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(tasks: usize, retries: &[Retry], limit: u32) -> Vec<(usize, usize)> {
+        let job = Job::default();
+        let submission =
+            Submission { tasks: vec![Vec::new(); tasks], retries: retries.to_vec(), ..Submission::default() };
+        let place = (Path::new("job"), &job, Limits::default());
+        parts(place, &submission, 0..tasks, limit).iter().map(|part| (part.first, part.count)).collect()
+    }
+
+    #[test]
+    fn arrays_are_split_at_the_limit_of_the_site_and_where_tasks_get_more() {
+        assert_eq!(bounds(2500, &[], 1001), [(0, 1001), (1001, 1001), (2002, 498)]);
+        assert_eq!(bounds(3, &[], 1001), [(0, 3)]);
+        assert_eq!(bounds(0, &[], 1001), []);
+        let (plain, more) = (Retry::default(), Retry { memory: 1, time: 0 });
+        assert_eq!(bounds(4, &[plain, plain, more, more], 1001), [(0, 2), (2, 2)]);
+    }
+}

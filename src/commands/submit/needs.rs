@@ -1,0 +1,171 @@
+//! What the cases of a job need: units to compile, and files.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::commands::cli::TrustArgs;
+use crate::commands::session::HostCode;
+use crate::commands::{Console, Failure};
+use crate::compile::{Sources, sources};
+use crate::cpp;
+use crate::experiment::Manifest;
+use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, PrintedPlan};
+use crate::plan::{self, PlanOptions, ResolvedGroup};
+use crate::project::Project;
+
+/// Files that a source may include by a name that is not known before it is compiled.
+const INCLUDED: [&str; 10] = ["h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cpp", "inc", "inl"];
+
+/// The most files of a folder that are copied because a source may include them.
+const MOST_INCLUDED: usize = 10_000;
+
+/// What the cases of a job need.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Everything that is compiled, in order.
+    pub units: Vec<CompileUnit>,
+    /// Everything that is read, without what is installed.
+    pub files: BTreeSet<PathBuf>,
+    /// Whether there is code of the host, which the user has allowed.
+    pub has_host_code: bool,
+    /// The hash of each unit's sources.
+    pub hashes: Vec<Option<String>>,
+}
+
+impl Needs {
+    /// Finds what the cases of manifests need, and asks for consent to code of the host. `headers` are the folders of the
+    /// compilers' own.
+    pub fn find(
+        manifests: &[(&Path, Manifest)],
+        options: &PlanOptions,
+        headers: &[PathBuf],
+        trust: &TrustArgs,
+        console: &mut Console,
+    ) -> Result<Self, Failure> {
+        let mut needs = Self::default();
+        for (path, manifest) in manifests {
+            needs.files.insert(path.to_path_buf());
+            needs.files.extend(manifest.template.iter().map(|(path, _)| path.clone()));
+            let plan = plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
+            let (mut units, mut of_host, mut read) = (HashSet::new(), Vec::new(), Read::default());
+            // Of a large matrix, the groups are not kept.
+            for index in 0..plan.group_count() {
+                let group = plan::resolve(manifest, &plan, index);
+                let mut has_new_host_code = false;
+                for case in &group.job.cases {
+                    for unit in case.body.units() {
+                        if !units.contains(unit) {
+                            has_new_host_code |= unit.plugin.is_some() || unit.compiler != KernelCompiler::Nvrtc;
+                            units.insert(unit.clone());
+                        }
+                    }
+                    has_new_host_code |= read.add(case);
+                }
+                if has_new_host_code {
+                    of_host.push(group);
+                }
+            }
+            needs.files.extend(read.files);
+            needs.allow((path, manifest), &of_host, headers, trust, console)?;
+            let mut units: Vec<CompileUnit> = units.into_iter().collect();
+            units.sort();
+            for unit in units {
+                let found = sources(&unit, &manifest.project, headers);
+                needs.add_sources(&unit, found.as_ref());
+                needs.units.push(unit);
+                needs.hashes.push(found.map(|found| found.hash));
+            }
+        }
+        // What is missing is reported by its cases.
+        needs.files.retain(|file| file.is_file());
+        Ok(needs)
+    }
+
+    /// Returns a unit whose sources are not the same here, which is the working directory of the tasks.
+    pub fn differing(&self, project: &Project, headers: &[PathBuf]) -> Option<&CompileUnit> {
+        let hash = |unit: &CompileUnit| sources(unit, project, headers).map(|found| found.hash);
+        self.units.iter().zip(&self.hashes).find(|(unit, before)| hash(unit) != **before).map(|(unit, _)| unit)
+    }
+
+    fn allow(
+        &mut self,
+        (path, manifest): (&Path, &Manifest),
+        groups: &[ResolvedGroup],
+        headers: &[PathBuf],
+        trust: &TrustArgs,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let Some(code) = HostCode::find(groups.iter(), &manifest.project, headers) else { return Ok(()) };
+        self.has_host_code = true;
+        code.ask((&Project::folder_of(path), path), trust.allow_host_code, console)
+    }
+
+    fn add_sources(&mut self, unit: &CompileUnit, found: Option<&Sources>) {
+        self.files.extend([&unit.source].into_iter().chain(&unit.linked).filter(|file| file.is_file()).cloned());
+        self.files.extend(found.into_iter().flat_map(|found| found.paths.iter().cloned()));
+        if found.is_some_and(|found| !found.is_whole) {
+            let folders = unit.source.parent().into_iter().chain(unit.include_paths.iter().map(PathBuf::as_path));
+            for folder in folders {
+                add_included(folder, &mut self.files);
+            }
+        }
+    }
+}
+
+/// The files that cases read besides what is compiled.
+#[derive(Debug, Default)]
+struct Read {
+    files: BTreeSet<PathBuf>,
+    /// The references in Python and C++ among them.
+    code: HashSet<PathBuf>,
+}
+
+impl Read {
+    /// Adds those of a case. True if there is a reference among them that was not known.
+    fn add(&mut self, case: &CaseJob) -> bool {
+        let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
+        let expected = case.checks.iter().filter_map(|check| check.expect.file());
+        let printed = case.printed.iter().filter_map(|printed| match printed {
+            PrintedPlan::File(path) => Some(path.as_path()),
+            PrintedPlan::Lines(_) => None,
+        });
+        for path in fills.chain(expected).chain(printed) {
+            if !self.files.contains(path) {
+                self.files.insert(path.to_owned());
+            }
+        }
+        let mut has_new = false;
+        for check in &case.checks {
+            if let ExpectPlan::Python(function) | ExpectPlan::Cpp(function) = &check.expect
+                && !self.code.contains(&function.path)
+            {
+                self.code.insert(function.path.clone());
+                has_new = true;
+                // A source that cannot be read is reported by its cases.
+                self.files.extend(cpp::read(&function.path).map(|hashed| hashed.files).unwrap_or_default());
+            }
+        }
+        has_new
+    }
+}
+
+/// Adds the files below a folder that a source may include.
+fn add_included(folder: &Path, files: &mut BTreeSet<PathBuf>) {
+    let mut open = vec![folder.to_owned()];
+    let mut count = 0;
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (path, kind) = (entry.path(), entry.file_type());
+            if kind.as_ref().is_ok_and(fs::FileType::is_dir) && entry.file_name() != ".git" {
+                open.push(path);
+            } else if kind.is_ok_and(|kind| kind.is_file())
+                && path.extension().is_some_and(|extension| INCLUDED.iter().any(|known| extension == *known))
+                && count < MOST_INCLUDED
+            {
+                files.insert(path);
+                count += 1;
+            }
+        }
+    }
+}
