@@ -34,10 +34,34 @@ is_empty() { [ -z "$(squeue --noheader)" ]; }
 # The scheduler was asked less than a minute ago; the scenarios do not wait that long.
 forget() { rm -f "$JOB"/scheduler-*.json; }
 
+# Ends the controller, as when its machine fails; and starts it again. It keeps new jobs some seconds before it writes them
+# to its disk.
+stop_controller() { sleep 6 && kill -KILL "$(cat "$RIG/slurmctld.number")"; }
+start_controller() {
+    setsid slurmctld -D -f "$SLURM_CONF" >>"$RIG/slurmctld.out" 2>&1 &
+    echo $! >"$RIG/slurmctld.number"
+    disown
+    await 30 eval 'timeout 2 scontrol ping | grep -q "is UP"'
+}
+
+# The arrays of the job that Slurm has been given, each once.
+arrays() { sed -n 's/^array \([0-9]*\):.*/\1/p' "$@"; }
+
+# fails CODE COMMAND…: the command must exit with this code.
+fails() {
+    local code=$1 status=0
+    shift
+    "$@" || status=$?
+    [ "$status" = "$code" ] || fail "exit code $status, not $code: $*"
+}
+
+# has FILE TEXT: a line of the file has the text.
+has() { grep -qF -- "$2" "$1" || fail "no line with: $2"; }
+
 same_report() {
-    local file
+    local file folder=${1:-reports}/scale/simulated-h100
     for file in report.md records.jsonl results.csv environment.json; do
-        cmp "alone/$file" "reports/scale/simulated-h100/$file" || fail "$file differs from the run in one process"
+        cmp "alone/$file" "$folder/$file" || fail "$file differs from the run in one process"
     done
     echo "the report is byte-identical to that of a run in one process"
 }

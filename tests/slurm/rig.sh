@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command beside a real Slurm: munged, slurmctld and two slurmd on this machine, each with two GPUs that are
+# Runs a command beside a real Slurm: munged, slurmctld and some slurmd on this machine, each with two GPUs that are
 # device files of another kind. Everything is in a folder of its own and ends with the command.
 #
 #   tests/slurm/rig.sh [--accounting] COMMAND [ARGUMENT…]
 #
 # --accounting also starts slurmdbd with a MariaDB of its own. The command finds SLURM_CONF and RIG (the folder).
+# RIG_NODES is the number of nodes, two by default; RIG_CPUS the CPUs of each; RIG_CONF has further lines of slurm.conf.
 # Exits with 77 if Slurm cannot be installed, else as the command does. Needs root.
 set -euo pipefail
 
@@ -46,8 +47,11 @@ stop() {
     trap - EXIT
     # Jobs that are left would outlive the daemons.
     timeout 5 scancel --quiet --full --signal=KILL --user="$(id -un)" 2>/dev/null || true
-    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+    # The command may have started another controller.
+    started+=("$(cat "$RIG/slurmctld.number" 2>/dev/null || echo 0)")
+    for pid in "${started[@]}"; do [ "$pid" = 0 ] || kill "$pid" 2>/dev/null || true; done
     for pid in "${started[@]}"; do
+        [ "$pid" != 0 ] || continue
         for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null && sleep 0.1 || break; done
         kill -KILL "$pid" 2>/dev/null || true
     done
@@ -90,7 +94,11 @@ daemon munged munged --foreground --force --key-file="$RIG/munge.key" --socket="
 await munged munge --no-input --socket="$RIG/munge.sock"
 
 host=$(hostname)
-mkdir "$RIG/state" "$RIG/spool.n1" "$RIG/spool.n2"
+nodes=()
+for number in $(seq "${RIG_NODES:-2}"); do nodes+=("n$number"); done
+all=$(IFS=, && echo "${nodes[*]}")
+mkdir "$RIG/state"
+for node in "${nodes[@]}"; do mkdir "$RIG/spool.$node"; done
 # cred_expire: Slurm holds a requeued job back until the credential of its first start has expired, 120 s by default.
 cat >"$RIG/slurm.conf" <<CONF
 ClusterName=rig
@@ -122,15 +130,24 @@ SlurmdTimeout=6
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0
-NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=8 RealMemory=4000 Gres=gpu:2
-NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=8 RealMemory=4000 Gres=gpu:2
-PartitionName=batch Nodes=n1,n2 Default=YES PriorityTier=1 State=UP
-PartitionName=urgent Nodes=n1,n2 PriorityTier=10 State=UP
-PartitionName=gpu Nodes=n1,n2 PriorityTier=1 State=UP
+PartitionName=DEFAULT Nodes=$all PriorityTier=1 State=UP
+PartitionName=batch Default=YES
+PartitionName=urgent PriorityTier=10
+PartitionName=gpu
+PartitionName=short MaxTime=10
+${RIG_CONF:-}
 CONF
+for number in $(seq ${#nodes[@]}); do
+    echo "NodeName=n$number NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + number)) CPUs=${RIG_CPUS:-8} RealMemory=4000 Gres=gpu:2"
+done >"$RIG/nodes"
+# Nodes are defined before their partitions.
+sed -i "/^PartitionName=DEFAULT/{
+    r $RIG/nodes
+    N
+}" "$RIG/slurm.conf"
 cat >"$RIG/gres.conf" <<CONF
-NodeName=n[1-2] Name=gpu File=/dev/null
-NodeName=n[1-2] Name=gpu File=/dev/zero
+NodeName=$all Name=gpu File=/dev/null
+NodeName=$all Name=gpu File=/dev/zero
 CONF
 
 if [ -n "$accounting" ]; then
@@ -146,7 +163,7 @@ if [ -n "$accounting" ]; then
 AuthType=auth/munge
 AuthInfo=socket=$RIG/munge.sock
 DbdHost=localhost
-DbdPort=$((port + 3))
+DbdPort=$((port + 9))
 SlurmUser=root
 LogFile=$RIG/slurmdbd.log
 PidFile=$RIG/slurmdbd.pid
@@ -160,7 +177,7 @@ CONF
     cat >>"$RIG/slurm.conf" <<CONF
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=localhost
-AccountingStoragePort=$((port + 3))
+AccountingStoragePort=$((port + 9))
 AccountingStoragePass=$RIG/munge.sock
 CONF
     MYSQL_UNIX_PORT=$RIG/db.sock SLURM_CONF=$RIG/slurmdbd.conf daemon slurmdbd slurmdbd -D
@@ -169,12 +186,13 @@ CONF
 fi
 
 daemon slurmctld slurmctld -D -f "$SLURM_CONF"
+echo "${started[-1]}" >"$RIG/slurmctld.number"
 await slurmctld timeout 2 scontrol ping
-for node in n1 n2; do
+for node in "${nodes[@]}"; do
     daemon "$node" slurmd -D -N "$node" -f "$SLURM_CONF"
     echo "${started[-1]}" >"$RIG/$node.pid"
 done
-idle() { [ "$(timeout 2 sinfo --noheader --Node --partition=batch --states=idle | wc -l)" = 2 ]; }
-await "both nodes" idle
+idle() { [ "$(timeout 2 sinfo --noheader --Node --partition=batch --states=idle | wc -l)" = "${#nodes[@]}" ]; }
+await "all nodes" idle
 
 "$@"

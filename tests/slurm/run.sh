@@ -27,11 +27,11 @@ RIG_MAX_ARRAY=16 scenario split "$here/rig.sh" --accounting "$here/split.sh" &
 split=$!
 
 failed=0
-for part in split:$split guide faults:$faults; do
+for part in split:$split guide sending faults:$faults; do
     name=${part%:*}
-    if [ "$part" = guide ]; then
-        scenario guide "$here/rig.sh" "$here/guide.sh" &
-        part=guide:$!
+    if [ "$part" = "$name" ]; then
+        scenario "$name" "$here/rig.sh" "$here/$name.sh" &
+        part=$name:$!
     fi
     if wait "${part#*:}"; then
         echo "slurm $name: ok, $(tail -n 1 "$work/$name.out")"

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Two users of one job: one submits, the other looks while its tasks wait and run, and sends what has failed.
+. "$(dirname "$0")/common.sh"
+useradd --create-home rig-ann 2>/dev/null || true
+useradd --create-home rig-ben 2>/dev/null || true
+trap 'userdel --remove rig-ann; userdel --remove rig-ben' EXIT >/dev/null 2>&1
+groupadd --force rig && usermod --append --groups rig rig-ann && usermod --append --groups rig rig-ben
+# The folder of the job is the group's, and so is what is made in it.
+chgrp -R rig . && chmod -R g+rwX . && find . -type d -exec chmod g+s {} +
+install -m 755 "$RUNNER" "$RIG/runner" && RUNNER=$RIG/runner
+as() {
+    local user=$1
+    shift
+    runuser --user "$user" -- env HOME="/home/$user" RUNNER_CACHE="$RIG/cache-$user" XDG_CONFIG_HOME="/home/$user" \
+        bash -c 'umask 002; exec "$@"' bash "$@" 2>&1
+}
+for user in rig-ann rig-ben; do
+    cp -r "$SHARED_CACHE" "$RIG/cache-$user" && chown -R "$user" "$RIG/cache-$user" && chmod -R g-w,o-w "$RIG/cache-$user"
+done
+named=(submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name scale)
+"$RUNNER" run experiments/scale.toml --backend sim --set n=256,512 --out alone --quiet
+cat >cluster.toml <<'TOML'
+gpus  = "1"
+setup = ["if [ \"$SLURM_ARRAY_TASK_ID\" = 5 ] && [ \"$1\" = 1 ]; then exit 7; fi"]
+TOML
+as rig-ann "$RUNNER" "${named[@]}" --extra=--hold --allow-host-code | tee said
+held=$(arrays said)
+echo "# Ben sees what waits, and nothing of it counts as lost"
+as rig-ben "$RUNNER" status "$JOB" | tee said
+has said "8 queued"
+fails 3 as rig-ben "$RUNNER" cancel "$JOB" | tee said
+scontrol release "$held"
+await 120 is_empty
+echo "# Ann's task has failed, and Ben sends it again"
+forget
+fails 1 as rig-ben "$RUNNER" status "$JOB" | tee said
+has said "7 done, 1 failed"
+as rig-ben "$RUNNER" "${named[@]}" --allow-host-code | tee said
+has said "1 shard of 8 in 1 task"
+await 120 is_empty
+forget
+as rig-ann "$RUNNER" status "$JOB" | tee said
+has said "8 shards: 8 done"
+same_report target/reports
