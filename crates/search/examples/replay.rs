@@ -1,0 +1,88 @@
+//! Compares strategies on measured spaces: `replay STRATEGIES SEEDS FILE[:OBJECTIVE]|made:KIND[:SPACES]...`
+
+use std::path::Path;
+use std::time::Instant;
+
+use search::format::read_measured;
+use search::history::History;
+use search::made::Kind;
+use search::replay::Measured;
+use search::score::{Baseline, mean};
+use search::strategy::named;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [strategies, seeds, files @ ..] = arguments.as_slice() else {
+        return Err("replay STRATEGIES SEEDS FILE[:OBJECTIVE]|made:KIND[:SPACES]...".into());
+    };
+    let number = |name: &str, default: u64| -> u64 {
+        std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+    };
+    let (first, parallel) = (number("FIRST", 0), number("PARALLEL", 8) as usize);
+    let seeds: u64 = seeds.parse()?;
+    for file in files {
+        let (path, rest) = file.split_once(':').map_or((file.as_str(), None), |(path, rest)| (path, Some(rest)));
+        let spaces: Vec<(String, Measured)> = if path == "made" {
+            let (kind, count) = rest.and_then(|rest| rest.split_once(':')).unwrap_or((rest.unwrap_or("all"), "1"));
+            let count: u64 = count.parse()?;
+            let chosen = Kind::ALL.into_iter().filter(|known| kind == "all" || format!("{known:?}") == kind);
+            chosen.flat_map(|kind| (0..count).map(move |seed| (format!("{kind:?} {seed}"), kind.make(seed)))).collect()
+        } else {
+            vec![(rest.unwrap_or(path).to_owned(), read_measured(Path::new(path), rest)?)]
+        };
+        for (name, measured) in &spaces {
+            for strategy in strategies.split(',') {
+                report(name, measured, strategy, first..first + seeds, parallel)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "an example")]
+fn report(
+    name: &str,
+    measured: &Measured,
+    strategy: &str,
+    seeds: std::ops::Range<u64>,
+    parallel: usize,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let started = Instant::now();
+    let baseline = Baseline::new(measured).ok_or("everything failed")?;
+    let budget = (measured.space.len() as f64 * 0.05) as usize;
+    let goal = baseline.optimum() * 1.01;
+    let mut searches: Vec<History> = Vec::new();
+    for seed in seeds {
+        let mut strategy = named(strategy).ok_or("no such strategy")?;
+        searches.push(measured.search(&mut *strategy, budget.max(baseline.evaluations()), parallel, seed));
+    }
+    let mut found: Vec<usize> = searches
+        .iter()
+        .filter_map(|search| {
+            let evaluations = &search.evaluations()[..budget.min(search.len())];
+            evaluations.iter().position(|evaluation| evaluation.outcome.value().is_some_and(|value| value <= goal))
+        })
+        .collect();
+    found.sort_unstable();
+    let near = measured.sorted().iter().filter(|value| **value <= goal).count();
+    let missed: Vec<String> = searches
+        .iter()
+        .filter_map(|search| {
+            search.evaluations()[..budget.min(search.len())].iter().filter_map(|e| e.outcome.value()).reduce(f64::min)
+        })
+        .filter(|best| *best > goal)
+        .map(|best| format!("{:.3}", best / baseline.optimum()))
+        .collect();
+    println!(
+        "{strategy:10} {name:16} {near:3} of {:6} near: {:3} of {} searches; half after {:?} of {budget}; score {:.3} in {}; {:.0} s; {}",
+        measured.space.len(),
+        found.len(),
+        searches.len(),
+        found.get(searches.len() / 2).map(|place| place + 1),
+        mean(&[baseline.scores(measured, &searches)]),
+        baseline.evaluations(),
+        started.elapsed().as_secs_f64(),
+        missed.join(" "),
+    );
+    Ok(())
+}

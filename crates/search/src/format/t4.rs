@@ -1,0 +1,189 @@
+//! T4: the results of a search.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::FormatError;
+use crate::history::Outcome;
+use crate::replay::{Measured, Row};
+use crate::space::Value;
+
+/// The version of the format that is written.
+const VERSION: &str = "1.0.0";
+
+/// All results of a search.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// One result for each evaluated configuration, in the order of evaluation.
+    pub results: Vec<Entry>,
+    /// The version of the format.
+    #[serde(default = "version", deserialize_with = "version_of")]
+    pub schema_version: String,
+}
+
+/// One evaluated configuration.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// When it was evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+    /// The value of each parameter, in the order of the space.
+    pub configuration: Configuration,
+    /// How long the parts of the evaluation took, in milliseconds.
+    #[serde(default)]
+    pub times: Times,
+    /// `correct`, or why there is no valid measurement: `timeout`, `compile`, `runtime`, `correctness`, `constraints`.
+    #[serde(default = "correct")]
+    pub invalidity: String,
+    /// 1 if the results were right.
+    #[serde(default)]
+    pub correctness: f64,
+    /// What was measured.
+    #[serde(default)]
+    pub measurements: Vec<Measurement>,
+    /// The names of the measurements that are minimised.
+    #[serde(default)]
+    pub objectives: Vec<String>,
+}
+
+/// The values of the parameters, whose order is kept.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Configuration(pub Vec<(String, Value)>);
+
+/// How long the parts of an evaluation took, in milliseconds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Times {
+    /// Compiling.
+    #[serde(default, alias = "compilation_time", skip_serializing_if = "Option::is_none")]
+    pub compilation: Option<f64>,
+    /// Measuring.
+    #[serde(default, alias = "benchmark_time", skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<f64>,
+    /// What the tuner itself took.
+    #[serde(default, alias = "framework_time", skip_serializing_if = "Option::is_none")]
+    pub framework: Option<f64>,
+    /// Choosing the configuration.
+    #[serde(default, alias = "strategy_time", skip_serializing_if = "Option::is_none")]
+    pub search_algorithm: Option<f64>,
+    /// Checking the results.
+    #[serde(default, alias = "verification_time", skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
+    /// Single measurements.
+    #[serde(default)]
+    pub runtimes: Vec<f64>,
+}
+
+/// Something that was measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Measurement {
+    /// The name, such as `time`.
+    pub name: String,
+    /// The value; what is not a number is the name of a failure.
+    pub value: Box<RawValue>,
+    /// The unit, such as `ms`.
+    #[serde(default)]
+    pub unit: String,
+}
+
+fn version() -> String {
+    VERSION.to_owned()
+}
+
+fn correct() -> String {
+    "correct".to_owned()
+}
+
+/// Reads a version, which some files have as a number.
+fn version_of<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Value::deserialize(deserializer)?.to_string())
+}
+
+impl Results {
+    /// Reads a file.
+    pub fn read(mut source: impl Read) -> Result<Self, FormatError> {
+        let mut text = String::new();
+        source.read_to_string(&mut text).map_err(serde_json::Error::io)?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Makes results of entries, in the current version of the format.
+    #[must_use]
+    pub fn new(results: Vec<Entry>) -> Self {
+        Self { results, schema_version: version() }
+    }
+
+    /// Returns the space of all configurations, measured by an objective: one that is named, or else the first one that
+    /// the results name.
+    pub fn measured(&self, objective: Option<&str>) -> Result<Measured, FormatError> {
+        let first = self.results.first().ok_or_else(|| FormatError::Meaning("the file has no results".to_owned()))?;
+        let objective = objective
+            .or_else(|| first.objectives.first().map(String::as_str))
+            .ok_or_else(|| FormatError::Meaning("the results name no objective; name a measurement".to_owned()))?;
+        let names: Vec<String> = first.configuration.0.iter().map(|(name, _)| name.clone()).collect();
+        let mut rows = Vec::with_capacity(self.results.len());
+        for (place, entry) in self.results.iter().enumerate() {
+            let configuration = &entry.configuration.0;
+            if !configuration.iter().map(|(name, _)| name).eq(&names) {
+                return Err(FormatError::Meaning(format!(
+                    "result {} has other parameters than the first: {}",
+                    place + 1,
+                    configuration.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+                )));
+            }
+            let value = entry
+                .measurements
+                .iter()
+                .find(|measurement| measurement.name == objective)
+                .filter(|_| entry.invalidity == "correct")
+                .and_then(|measurement| measurement.value.get().parse().ok());
+            let times = &entry.times;
+            let parts = [times.compilation, times.benchmark, times.framework, times.search_algorithm, times.validation];
+            let known = parts.iter().flatten().count() > 0;
+            rows.push(Row {
+                values: configuration.iter().map(|(_, value)| value.clone()).collect(),
+                outcome: Outcome::of_measured(value),
+                seconds: known.then(|| parts.iter().flatten().sum::<f64>() / 1e3),
+            });
+        }
+        if rows.iter().all(|row| row.outcome == Outcome::Failed) {
+            let names: BTreeSet<&str> =
+                self.results.iter().flat_map(|entry| &entry.measurements).map(|m| m.name.as_str()).collect();
+            return Err(FormatError::Meaning(format!(
+                "no result has a valid measurement `{objective}`; the measurements are: {}",
+                names.into_iter().collect::<Vec<_>>().join(", ")
+            )));
+        }
+        Ok(Measured::of_rows(names, &rows)?)
+    }
+}
+
+impl Serialize for Configuration {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Configuration {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Configuration;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object with the value of each parameter")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Configuration, A::Error> {
+                let mut values = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    values.push(entry);
+                }
+                Ok(Configuration(values))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}

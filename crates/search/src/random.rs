@@ -1,0 +1,44 @@
+//! A seeded generator whose numbers are the same on every system.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+/// A generator of random numbers: the same seed gives the same numbers.
+#[derive(Debug, Clone)]
+pub struct Random(ChaCha8Rng);
+
+impl Random {
+    /// Starts the generator of `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// Draws an integer below `bound`, which must not be zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        // The high half of the product is uniform but for a bias of `bound` in 2⁶⁴.
+        ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// Draws an index of a slice of `len` elements, which must not be empty.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// Draws a number of at least 0 and less than 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Says true with a probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// Puts a slice into a random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.index(last + 1));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Searches in a space of which everything is known.
+
+use std::collections::HashMap;
+
+use crate::history::{History, Outcome};
+use crate::random::Random;
+use crate::space::{Parameter, Point, Space, SpaceError, Value};
+use crate::strategy::Strategy;
+
+/// A space with the outcome of each point.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// The points.
+    pub space: Space,
+    outcomes: Vec<Outcome>,
+    seconds: Option<Vec<f64>>,
+}
+
+/// What is known of one point.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The value of each parameter.
+    pub values: Vec<Value>,
+    /// How its evaluation ended.
+    pub outcome: Outcome,
+    /// How long its evaluation took.
+    pub seconds: Option<f64>,
+}
+
+impl Measured {
+    /// Makes a measured space. A point without an outcome has failed.
+    #[must_use]
+    pub fn new(space: Space, outcomes: &HashMap<u64, Outcome>) -> Self {
+        let outcomes =
+            (0..space.len()).map(|number| outcomes.get(&number).copied().unwrap_or(Outcome::Failed)).collect();
+        Self { space, outcomes, seconds: None }
+    }
+
+    /// Makes the space whose points are the given rows.
+    pub fn of_rows(names: Vec<String>, rows: &[Row]) -> Result<Self, SpaceError> {
+        let parameters: Vec<Parameter> = names
+            .into_iter()
+            .enumerate()
+            .map(|(place, name)| Parameter::new(name, rows.iter().map(|row| row.values[place].clone()).collect()))
+            .collect();
+        let places: Vec<HashMap<&Value, u16>> =
+            parameters.iter().map(|parameter| parameter.values.iter().zip(0..).collect()).collect();
+        let points: Vec<Point> = rows
+            .iter()
+            .map(|row| row.values.iter().zip(&places).map(|(value, places)| places[value]).collect())
+            .collect();
+        drop(places);
+        let space = Space::from_points(parameters, points.clone())?;
+        let mut outcomes = vec![Outcome::Failed; space.len() as usize];
+        let mut seconds = vec![0.0; outcomes.len()];
+        let timed = rows.iter().any(|row| row.seconds.is_some());
+        for (row, point) in rows.iter().zip(points) {
+            if let Some(number) = space.number(&point) {
+                outcomes[number as usize] = row.outcome;
+                seconds[number as usize] = row.seconds.unwrap_or(0.0);
+            }
+        }
+        Ok(Self { space, outcomes, seconds: timed.then_some(seconds) })
+    }
+
+    /// Returns the outcome of a point.
+    #[must_use]
+    pub fn outcome(&self, point: u64) -> Outcome {
+        self.outcomes[point as usize]
+    }
+
+    /// Returns how many seconds the evaluation of a point took, if that is known.
+    #[must_use]
+    pub fn seconds(&self, point: u64) -> Option<f64> {
+        self.seconds.as_ref().map(|seconds| seconds[point as usize])
+    }
+
+    /// Returns the objectives of the points that did not fail, in increasing order.
+    #[must_use]
+    pub fn sorted(&self) -> Vec<f64> {
+        let mut sorted: Vec<f64> = self.outcomes.iter().filter_map(|outcome| outcome.value()).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+
+    /// Lets a strategy evaluate a number of points, of which `parallel` are being evaluated at once.
+    #[must_use]
+    pub fn search(&self, strategy: &mut dyn Strategy, budget: usize, parallel: usize, seed: u64) -> History {
+        let mut history = History::default();
+        let mut random = Random::new(seed);
+        while history.len() < budget {
+            let mut started = Vec::new();
+            while started.len() < parallel.min(budget - history.len()) {
+                let Some(point) = strategy.propose(&self.space, &history, &mut random) else { break };
+                history.start(point);
+                started.push(point);
+            }
+            if started.is_empty() {
+                break;
+            }
+            for point in started {
+                history.finish(point, self.outcome(point));
+            }
+        }
+        history
+    }
+}

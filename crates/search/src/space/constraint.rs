@@ -1,0 +1,210 @@
+//! Constraints, and how they become a decision diagram.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::diagram::{Builder, Diagram, END};
+use super::expression::{Bounds, Expression, Node, truth};
+use super::{Parameter, SpaceError, Value};
+
+/// How many partial points the building of a diagram may remember, which is some gigabytes at most.
+const MOST_STATES: usize = 8_000_000;
+
+/// What the values of the parameters of a rule are tested with.
+type Test = dyn Fn(&[Value]) -> bool + Send + Sync;
+
+/// A condition that all valid points satisfy.
+#[derive(Clone)]
+pub enum Constraint {
+    /// An expression. It prunes partial points: it is evaluated as far as parameters are known.
+    Expression(Expression),
+    /// Code, which is called once all its parameters are known.
+    Rule {
+        /// The places of the parameters.
+        parameters: Vec<usize>,
+        /// Whether values of these parameters, in the same order, are valid.
+        test: Arc<Test>,
+    },
+}
+
+impl fmt::Debug for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expression(expression) => f.debug_tuple("Expression").field(expression).finish(),
+            Self::Rule { parameters, .. } => {
+                f.debug_struct("Rule").field("parameters", parameters).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl Constraint {
+    fn parameters(&self) -> Vec<usize> {
+        match self {
+            Self::Expression(expression) => expression.parameters(),
+            Self::Rule { parameters, .. } => parameters.clone(),
+        }
+    }
+}
+
+/// Builds the diagram of the points that satisfy all constraints.
+pub(super) fn compile(parameters: &[Parameter], constraints: &[Constraint]) -> Result<Diagram, SpaceError> {
+    let order = order(parameters.len(), constraints);
+    let mut level_of = vec![0; parameters.len()];
+    for (level, &place) in order.iter().enumerate() {
+        level_of[place] = level;
+    }
+    let mut expressions = Vec::new();
+    let mut rules = Vec::new();
+    for constraint in constraints {
+        match constraint {
+            Constraint::Expression(expression) => expressions.push(expression.clone()),
+            Constraint::Rule { parameters, test } => {
+                let levels: Vec<usize> = parameters.iter().map(|&place| level_of[place]).collect();
+                rules.push(Rule { last: levels.iter().copied().max().unwrap_or(0), parameters, test: &**test });
+            }
+        }
+    }
+    // A rule needs the values of its earlier parameters until its last one is known.
+    let frontiers = (0..order.len())
+        .map(|level| {
+            let mut open: Vec<usize> = rules
+                .iter()
+                .filter(|rule| rule.last >= level)
+                .flat_map(|rule| rule.parameters.iter().copied())
+                .filter(|&place| level_of[place] < level)
+                .collect();
+            open.sort_unstable();
+            open.dedup();
+            open
+        })
+        .collect();
+    let mut compiler = Compiler {
+        parameters,
+        order: &order,
+        rules: &rules,
+        frontiers,
+        bounds: parameters.iter().map(|parameter| Bounds::of_values(&parameter.values)).collect(),
+        builder: Builder::new(),
+        states: HashMap::new(),
+        point: vec![0; parameters.len()],
+    };
+    let nothing = vec![None; parameters.len()];
+    let rest = rest(expressions.iter().map(|expression| expression.fold(&nothing)), &compiler.bounds);
+    let root = match rest {
+        Some(rest) => compiler.node(0, &rest)?,
+        None => None,
+    };
+    let root = root.ok_or(SpaceError::Empty)?;
+    Ok(compiler.builder.finish(order, root))
+}
+
+struct Rule<'a> {
+    parameters: &'a [usize],
+    /// The level at which all its parameters are known.
+    last: usize,
+    test: &'a Test,
+}
+
+/// What the completions of a partial point depend on.
+#[derive(PartialEq, Eq, Hash)]
+struct State {
+    level: usize,
+    rest: Vec<Expression>,
+    frontier: Vec<u16>,
+}
+
+struct Compiler<'a> {
+    parameters: &'a [Parameter],
+    order: &'a [usize],
+    rules: &'a [Rule<'a>],
+    /// For each level the parameters whose values open rules still need.
+    frontiers: Vec<Vec<usize>>,
+    bounds: Vec<Bounds>,
+    builder: Builder,
+    states: HashMap<State, Option<u32>>,
+    point: Vec<u16>,
+}
+
+impl Compiler<'_> {
+    /// Returns the node of a partial point, of which the expressions in `rest` are left; `None` if it has no completion.
+    fn node(&mut self, level: usize, expressions: &[Expression]) -> Result<Option<u32>, SpaceError> {
+        let Some(&place) = self.order.get(level) else { return Ok(Some(END)) };
+        let frontier = self.frontiers[level].iter().map(|&place| self.point[place]).collect();
+        let state = State { level, rest: expressions.to_vec(), frontier };
+        if let Some(&known) = self.states.get(&state) {
+            return Ok(known);
+        }
+        if self.states.len() + self.builder.len() > MOST_STATES {
+            return Err(SpaceError::TooComplex);
+        }
+        let mut choices = Vec::new();
+        let parameters = self.parameters;
+        let mut known = vec![None; parameters.len()];
+        for (index, value) in parameters[place].values.iter().enumerate() {
+            self.point[place] = index as u16;
+            if !self.satisfies_rules(level) {
+                continue;
+            }
+            known[place] = Some(value);
+            let Some(rest) = rest(expressions.iter().map(|expression| expression.fold(&known)), &self.bounds) else {
+                continue;
+            };
+            if let Some(child) = self.node(level + 1, &rest)? {
+                choices.push((index as u16, child));
+            }
+        }
+        let node = self.builder.node(&choices).map_err(|()| SpaceError::TooLarge)?;
+        self.states.insert(state, node);
+        Ok(node)
+    }
+
+    fn satisfies_rules(&self, level: usize) -> bool {
+        self.rules.iter().filter(|rule| rule.last == level).all(|rule| {
+            let values: Vec<Value> = rule
+                .parameters
+                .iter()
+                .map(|&place| self.parameters[place].values[usize::from(self.point[place])].clone())
+                .collect();
+            (rule.test)(&values)
+        })
+    }
+}
+
+/// Returns the expressions that are not decided yet; `None` if one of them cannot hold.
+fn rest(folded: impl Iterator<Item = Expression>, bounds: &[Bounds]) -> Option<Vec<Expression>> {
+    let mut rest = Vec::new();
+    for expression in folded {
+        match &expression.0 {
+            Node::Value(value) if truth(value) => {}
+            Node::Value(_) | Node::Undefined => return None,
+            _ => match expression.decided(bounds) {
+                Some(true) => {}
+                Some(false) => return None,
+                None => rest.push(expression),
+            },
+        }
+    }
+    Some(rest)
+}
+
+/// Chooses the order of the parameters: those of one constraint follow each other, so that it is decided early and
+/// little has to be remembered. Parameters without constraints are last, where they share one node each.
+fn order(parameters: usize, constraints: &[Constraint]) -> Vec<usize> {
+    let mut open: Vec<Vec<usize>> = constraints.iter().map(Constraint::parameters).collect();
+    let mut order: Vec<usize> = Vec::new();
+    while let Some(next) = (0..open.len()).min_by_key(|&place| {
+        let new = open[place].iter().filter(|parameter| !order.contains(parameter)).count();
+        // Of as many new parameters, the constraint with the most known ones is decided for the most points.
+        (new, usize::MAX - open[place].len())
+    }) {
+        for parameter in open.swap_remove(next) {
+            if !order.contains(&parameter) {
+                order.push(parameter);
+            }
+        }
+    }
+    order.extend((0..parameters).filter(|parameter| !order.contains(parameter)).collect::<Vec<_>>());
+    order
+}

@@ -1,0 +1,156 @@
+//! The valid points of a space as a decision diagram: a graph without cycles with one level per parameter.
+//!
+//! Each node knows how many valid points its part of the graph has, so that the valid points are numbered: the point of
+//! a number and the number of a point are found in one walk from the root, and a uniform draw needs no rejection.
+
+use std::collections::HashMap;
+
+/// Nodes are numbered from the last level to the root; this is the node after the last parameter.
+pub(super) const END: u32 = 0;
+
+/// One choice of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Arc {
+    /// The index of the value of the node's parameter.
+    pub value: u16,
+    /// The node of the next level.
+    pub child: u32,
+    /// How many valid points the arcs before this one have.
+    before: u64,
+}
+
+/// The diagram. Arcs of a node have increasing values.
+#[derive(Debug, Clone)]
+pub(super) struct Diagram {
+    /// The parameter of each level.
+    order: Vec<usize>,
+    nodes: Vec<Node>,
+    root: u32,
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    arcs: Box<[Arc]>,
+    count: u64,
+}
+
+/// Nodes with equal arcs are one node.
+#[derive(Debug)]
+pub(super) struct Builder {
+    nodes: Vec<Node>,
+    known: HashMap<Box<[Arc]>, u32>,
+}
+
+impl Builder {
+    pub fn new() -> Self {
+        Self { nodes: vec![Node { arcs: Box::new([]), count: 1 }], known: HashMap::new() }
+    }
+
+    /// Returns the node that has these choices, or `None` if there is none of them. `Err` if the points cannot be counted.
+    pub fn node(&mut self, choices: &[(u16, u32)]) -> Result<Option<u32>, ()> {
+        let mut count = 0_u64;
+        let mut arcs = Vec::with_capacity(choices.len());
+        for &(value, child) in choices {
+            arcs.push(Arc { value, child, before: count });
+            count = count.checked_add(self.nodes[child as usize].count).ok_or(())?;
+        }
+        if arcs.is_empty() {
+            return Ok(None);
+        }
+        let arcs = arcs.into_boxed_slice();
+        if let Some(&node) = self.known.get(&arcs) {
+            return Ok(Some(node));
+        }
+        let node = self.nodes.len() as u32;
+        self.nodes.push(Node { arcs: arcs.clone(), count });
+        self.known.insert(arcs, node);
+        Ok(Some(node))
+    }
+
+    /// Returns how many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn finish(self, order: Vec<usize>, root: u32) -> Diagram {
+        Diagram { order, nodes: self.nodes, root }
+    }
+}
+
+impl Diagram {
+    /// Builds the diagram of a list of points. They are sorted; equal ones count once.
+    pub fn list(parameters: usize, mut points: Vec<Box<[u16]>>) -> Option<Self> {
+        points.sort_unstable();
+        points.dedup();
+        let mut builder = Builder::new();
+        let root = list(&mut builder, &points, 0, parameters)?;
+        Some(builder.finish((0..parameters).collect(), root))
+    }
+
+    /// Returns the number of valid points.
+    pub fn len(&self) -> u64 {
+        self.nodes[self.root as usize].count
+    }
+
+    /// Writes the point of a number below `len`.
+    pub fn write_point(&self, mut number: u64, point: &mut [u16]) {
+        let mut node = self.root;
+        for &parameter in &self.order {
+            let arcs = &self.nodes[node as usize].arcs;
+            let arc = &arcs[arcs.partition_point(|arc| arc.before <= number) - 1];
+            number -= arc.before;
+            point[parameter] = arc.value;
+            node = arc.child;
+        }
+    }
+
+    /// Writes the point whose choice at each level is the given share of that level's points; shares are of parameters.
+    pub fn write_at(&self, shares: &[f64], point: &mut [u16]) {
+        let mut node = self.root;
+        for &parameter in &self.order {
+            let Node { arcs, count } = &self.nodes[node as usize];
+            let number = ((shares[parameter] * *count as f64) as u64).min(count - 1);
+            let arc = &arcs[arcs.partition_point(|arc| arc.before <= number) - 1];
+            point[parameter] = arc.value;
+            node = arc.child;
+        }
+    }
+
+    /// Replaces what is not valid in a point, from the first level on, by the nearest value that can be completed.
+    pub fn repair(&self, point: &mut [u16]) {
+        let mut node = self.root;
+        for &parameter in &self.order {
+            let wanted = point[parameter];
+            let nearest = self.nodes[node as usize].arcs.iter().min_by_key(|arc| arc.value.abs_diff(wanted));
+            let Some(arc) = nearest else { return };
+            point[parameter] = arc.value;
+            node = arc.child;
+        }
+    }
+
+    /// Returns the number of a valid point.
+    pub fn number(&self, point: &[u16]) -> Option<u64> {
+        let mut node = self.root;
+        let mut number = 0;
+        for &parameter in &self.order {
+            let arcs = &self.nodes[node as usize].arcs;
+            let arc = &arcs[arcs.binary_search_by_key(&point[parameter], |arc| arc.value).ok()?];
+            number += arc.before;
+            node = arc.child;
+        }
+        Some(number)
+    }
+}
+
+/// Returns the node of points that agree in all parameters before `level`.
+fn list(builder: &mut Builder, points: &[Box<[u16]>], level: usize, levels: usize) -> Option<u32> {
+    if level == levels {
+        return (!points.is_empty()).then_some(END);
+    }
+    let mut choices = Vec::new();
+    for group in points.chunk_by(|a, b| a[level] == b[level]) {
+        choices.push((group[0][level], list(builder, group, level + 1, levels)?));
+    }
+    // A list has fewer points than can be counted.
+    builder.node(&choices).ok().flatten()
+}

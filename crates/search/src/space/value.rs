@@ -1,0 +1,94 @@
+//! Values of parameters.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+
+/// A value of a parameter.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A switch.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number that is not an integer.
+    Real(f64),
+    /// A word.
+    Text(String),
+}
+
+impl Value {
+    /// Returns the value as a number, unless it is a word.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Bool(value) => Some(f64::from(u8::from(*value))),
+            Self::Int(value) => Some(*value as f64),
+            Self::Real(value) => Some(*value),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// Reads a value as it is written in a table: an integer, a number, `true`, `false`, or else a word.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "true" | "True" => Self::Bool(true),
+            "false" | "False" => Self::Bool(false),
+            _ => text
+                .parse()
+                .map(Self::Int)
+                .or_else(|_| text.parse().map(Self::Real))
+                .unwrap_or_else(|_| Self::Text(text.to_owned())),
+        }
+    }
+}
+
+/// Numbers are equal if they have the same kind and the same bits, so that values can be keys.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Real(a), Self::Real(b)) => a.to_bits() == b.to_bits(),
+            (Self::Text(a), Self::Text(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Bool(value) => value.hash(state),
+            Self::Int(value) => value.hash(state),
+            Self::Real(value) => value.to_bits().hash(state),
+            Self::Text(value) => value.hash(state),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Int(value) => value.fmt(f),
+            Self::Real(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+/// Whether near values of a parameter behave alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// The values have an order, and near values are expected to behave alike.
+    Ordered,
+    /// The values have no order.
+    Categorical,
+}

@@ -1,0 +1,59 @@
+//! Several strategies that share what they know.
+
+use super::surrogate::{Goal, Process, Trees, initial};
+use super::{Even, Strategy, draw};
+use crate::history::History;
+use crate::random::Random;
+use crate::space::Space;
+
+/// A Gaussian process with several goals and a forest, which propose one after the other.
+///
+/// Each member fails in its own way: expected improvement stays where the model is wrong but sure, a bound explores too
+/// long, a forest does not see small basins, and neighbours of the best are a local search. All of them learn from all
+/// evaluations.
+#[derive(Debug, Default)]
+pub struct Portfolio {
+    even: Even,
+    process: Process,
+    trees: Trees,
+    proposed: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Member {
+    Process(Goal),
+    Trees,
+    Draw,
+}
+
+/// Who proposes, in turn.
+const MEMBERS: [Member; 12] = [
+    Member::Process(Goal::Improvement),
+    Member::Process(Goal::Bound(1.0)),
+    Member::Process(Goal::Near(0.5)),
+    Member::Process(Goal::Improvement),
+    Member::Process(Goal::Bound(1.0)),
+    Member::Trees,
+    Member::Process(Goal::Improvement),
+    Member::Process(Goal::Bound(2.0)),
+    Member::Process(Goal::Near(0.5)),
+    Member::Process(Goal::Improvement),
+    Member::Process(Goal::Bound(1.0)),
+    Member::Draw,
+];
+
+impl Strategy for Portfolio {
+    fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        if history.len() + history.pending().len() < initial(space) {
+            return self.even.propose(space, history, random);
+        }
+        let member = MEMBERS[self.proposed % MEMBERS.len()];
+        self.proposed += 1;
+        let proposal = match member {
+            Member::Process(goal) => self.process.propose(space, history, goal, random),
+            Member::Trees => self.trees.propose(space, history, random),
+            Member::Draw => None,
+        };
+        proposal.or_else(|| draw(space, history, random))
+    }
+}

@@ -1,0 +1,279 @@
+//! Strategies with a model of the objective: a Gaussian process and a forest.
+
+use std::collections::HashSet;
+
+use super::{Even, Strategy, draw, ranked};
+use crate::history::{History, Outcome};
+use crate::random::Random;
+use crate::space::{Point, Space};
+use crate::surrogate::features::Features;
+use crate::surrogate::forest;
+use crate::surrogate::gaussian::{Field, Weights};
+
+/// A model sees all points of a space of this size, and a selection of a larger one.
+const CANDIDATES: usize = 6000;
+/// A model learns from at most so many evaluations.
+const LEARNED: usize = 400;
+/// The model is fitted anew when there are more evaluations by this factor.
+const GROWTH: f64 = 1.15;
+/// So many steps are made to fit the weights the first time, and later from what they were.
+const FIRST_STEPS: usize = 40;
+const STEPS: usize = 10;
+/// The objectives above this share of all count as this one: only what is good needs to be known exactly.
+const GOOD: f64 = 0.7;
+
+/// The forest is grown anew when there are so many more evaluations.
+const FRESH: usize = 8;
+
+/// What a candidate is chosen for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Goal {
+    /// The improvement that is expected.
+    Improvement,
+    /// The least value that is likely: the mean less so many deviations.
+    Bound(f64),
+    /// The least value that is likely near one of the best points.
+    Near(f64),
+}
+
+/// Returns how many points are evaluated before a model is asked.
+pub(super) fn initial(space: &Space) -> usize {
+    (3 * space.parameters().len()).clamp(12, 24).min((space.len() / 4) as usize)
+}
+
+/// The logarithms of the objectives, without what is too bad to matter.
+pub(super) struct Levels {
+    cap: f64,
+    pub best: f64,
+}
+
+impl Levels {
+    pub fn new(history: &History) -> Option<Self> {
+        let ranked = ranked(history);
+        let cap = ranked.get(((ranked.len().max(1) - 1) as f64 * GOOD) as usize)?.0.ln();
+        Some(Self { cap, best: ranked[0].0.ln() })
+    }
+
+    pub fn level(&self, outcome: Option<Outcome>) -> f64 {
+        match outcome {
+            Some(Outcome::Value(value)) => value.ln().min(self.cap),
+            _ => self.cap,
+        }
+    }
+}
+
+/// Chooses the candidates of a model: all points of a small space; of a large one random ones, and those near the best.
+pub(super) fn candidates(space: &Space, history: &History, random: &mut Random) -> Vec<u64> {
+    if space.len() <= CANDIDATES as u64 {
+        return (0..space.len()).collect();
+    }
+    let mut chosen = HashSet::new();
+    for (_, point) in ranked(history).into_iter().take(8) {
+        chosen.extend(space.neighbours(point));
+    }
+    for (_, point) in ranked(history).into_iter().take(2) {
+        let mut second = space.second_neighbours(point);
+        random.shuffle(&mut second);
+        chosen.extend(second.into_iter().take(CANDIDATES / 5));
+    }
+    while chosen.len() < CANDIDATES {
+        chosen.insert(random.below(space.len()));
+    }
+    let mut chosen: Vec<u64> = chosen.into_iter().collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+/// Chooses the evaluations that a model learns from: all, or the best ones and a selection of the others.
+pub(super) fn lessons(history: &History, random: &mut Random) -> Vec<u64> {
+    if history.len() <= LEARNED {
+        return history.evaluations().iter().map(|evaluation| evaluation.point).collect();
+    }
+    let best: Vec<u64> = ranked(history).into_iter().take(LEARNED / 2).map(|(_, point)| point).collect();
+    let known: HashSet<u64> = best.iter().copied().collect();
+    let mut others: Vec<u64> = history
+        .evaluations()
+        .iter()
+        .map(|evaluation| evaluation.point)
+        .filter(|point| !known.contains(point))
+        .collect();
+    random.shuffle(&mut others);
+    best.into_iter().chain(others.into_iter().take(LEARNED / 2)).collect()
+}
+
+/// A Gaussian process that is kept from one proposal to the next.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    weights: Option<Weights>,
+    field: Option<Field>,
+    /// The points of the field in their order.
+    known: Vec<u64>,
+    members: HashSet<u64>,
+    candidates: Vec<u64>,
+    /// How many evaluations there were when points were chosen, and when the weights were fitted.
+    learned: usize,
+    fitted: usize,
+    best: Option<u64>,
+}
+
+impl Process {
+    /// Proposes a point for a goal.
+    pub fn propose(&mut self, space: &Space, history: &History, goal: Goal, random: &mut Random) -> Option<u64> {
+        let levels = Levels::new(history)?;
+        let due = self.field.is_none() || history.len() as f64 >= self.fitted as f64 * GROWTH;
+        let moved = space.len() > CANDIDATES as u64 && self.best != history.best().map(|(point, _)| point);
+        if due || moved {
+            self.learn(space, history, &levels, due, random);
+        }
+        let field = self.field.as_mut()?;
+        let evaluated = history.evaluations()[self.learned..].iter().map(|evaluation| evaluation.point);
+        let new: Vec<u64> = evaluated.chain(history.pending()).filter(|&point| self.members.insert(point)).collect();
+        field.add(&new.iter().map(|&point| space.point(point)).collect::<Vec<_>>());
+        self.known.extend(new);
+        // A point that is being evaluated makes its surroundings more certain; its expected objective changes no mean.
+        let done: Vec<bool> = self.known.iter().map(|&point| history.outcome(point).is_some()).collect();
+        let objectives: Vec<f64> = self.known.iter().map(|&point| levels.level(history.outcome(point))).collect();
+        let prediction = field.predict(&objectives, &done);
+        let near = match goal {
+            Goal::Near(_) => {
+                let ranked = ranked(history);
+                let place = ((random.unit().powi(2) * 6.0) as usize).min(ranked.len() - 1);
+                Some(space.neighbours(ranked[place].1).into_iter().collect::<HashSet<u64>>())
+            }
+            _ => None,
+        };
+        let free = self.candidates.iter().enumerate().filter(|(_, point)| !history.is_taken(**point));
+        let scored = free.map(|(place, &point)| {
+            let (mean, deviation) = (prediction.mean[place], field.deviation(place) * prediction.unit);
+            let score = match goal {
+                Goal::Improvement => improvement(levels.best - mean, deviation),
+                Goal::Bound(width) => width * deviation - mean,
+                Goal::Near(width) => {
+                    let far = near.as_ref().is_some_and(|near| !near.contains(&point));
+                    width * deviation - mean - if far { 1e6 } else { 0.0 }
+                }
+            };
+            (score, point)
+        });
+        scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
+    }
+
+    fn learn(&mut self, space: &Space, history: &History, levels: &Levels, fit: bool, random: &mut Random) {
+        let features = Features::new(space);
+        self.known = lessons(history, random);
+        self.members = self.known.iter().copied().collect();
+        let points: Vec<Point> = self.known.iter().map(|&point| space.point(point)).collect();
+        let mut weights = self.weights.take();
+        if fit || weights.is_none() {
+            self.fitted = history.len();
+            let steps = if weights.is_none() { FIRST_STEPS } else { STEPS };
+            let objectives: Vec<f64> = self.known.iter().map(|&point| levels.level(history.outcome(point))).collect();
+            weights.get_or_insert_with(|| Weights::prior(&features)).fit(&features, &points, &objectives, steps);
+        }
+        if self.candidates.is_empty() || space.len() > CANDIDATES as u64 {
+            self.candidates = candidates(space, history, random);
+        }
+        if let Some(weights) = weights {
+            let candidates = self.candidates.iter().map(|&point| space.point(point)).collect();
+            let mut field = Field::new(&features, &weights, candidates);
+            field.add(&points);
+            self.field = Some(field);
+            self.weights = Some(weights);
+        }
+        self.learned = history.len();
+        self.best = history.best().map(|(point, _)| point);
+    }
+}
+
+/// A Gaussian process, by expected improvement.
+#[derive(Debug, Default)]
+pub struct Gaussian {
+    even: Even,
+    process: Process,
+}
+
+impl Strategy for Gaussian {
+    fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        if history.len() + history.pending().len() < initial(space) {
+            return self.even.propose(space, history, random);
+        }
+        self.process.propose(space, history, Goal::Improvement, random).or_else(|| draw(space, history, random))
+    }
+}
+
+/// Extremely randomised trees, by a lower confidence bound.
+#[derive(Debug, Default)]
+pub struct Forest {
+    even: Even,
+    trees: Trees,
+}
+
+impl Strategy for Forest {
+    fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        if history.len() + history.pending().len() < initial(space) {
+            return self.even.propose(space, history, random);
+        }
+        self.trees.propose(space, history, random).or_else(|| draw(space, history, random))
+    }
+}
+
+/// A forest whose ranking of the candidates is kept until there are new evaluations.
+#[derive(Debug, Default)]
+pub(super) struct Trees {
+    grown: usize,
+    /// The candidates, worst first.
+    ranking: Vec<u64>,
+}
+
+/// How many deviations of the trees are taken from their mean.
+const DOUBT: f64 = 1.0;
+
+impl Trees {
+    pub fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        let levels = Levels::new(history)?;
+        if history.len() >= self.grown + FRESH || self.ranking.is_empty() {
+            self.grown = history.len();
+            let lessons = lessons(history, random);
+            let points: Vec<Point> = lessons.iter().map(|&point| space.point(point)).collect();
+            let targets: Vec<f64> = lessons.iter().map(|&point| levels.level(history.outcome(point))).collect();
+            let forest = forest::Forest::grow(space, &points, &targets, random);
+            let mut scored: Vec<(f64, u64)> = candidates(space, history, random)
+                .into_iter()
+                .filter(|&point| !history.is_taken(point))
+                .map(|point| {
+                    let (mean, deviation) = forest.predict(&space.point(point));
+                    (DOUBT * deviation - mean, point)
+                })
+                .collect();
+            random.shuffle(&mut scored);
+            scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+            self.ranking = scored.into_iter().map(|(_, point)| point).collect();
+        }
+        while let Some(point) = self.ranking.pop() {
+            if !history.is_taken(point) {
+                return Some(point);
+            }
+        }
+        None
+    }
+}
+
+/// Returns the logarithm of the expected improvement, for a gain that is normally distributed.
+fn improvement(gain: f64, deviation: f64) -> f64 {
+    let z = gain / deviation;
+    if z < -6.0 {
+        // The tail by its leading term, which keeps candidates apart where the improvement would round to zero.
+        return deviation.ln() - 0.5 * z * z - 2.0 * (-z).ln() - 0.919;
+    }
+    let density = (-0.5 * z * z).exp() / 2.506_628_274_631;
+    (gain * normal(z) + deviation * density).max(1e-300).ln()
+}
+
+/// Returns the share of a normal distribution below `z`: Abramowitz and Stegun, 26.2.17, to within 8e-8.
+fn normal(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let series =
+        t * (0.319_381_530 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    let tail = (-0.5 * z * z).exp() / 2.506_628_274_631 * series;
+    if z > 0.0 { 1.0 - tail } else { tail }
+}

@@ -1,0 +1,123 @@
+//! Points as numbers that a model can compare.
+
+use crate::space::{Scale, Space, Value};
+
+/// What a model sees of the points of a space.
+#[derive(Debug, Clone)]
+pub struct Features {
+    /// For each parameter and each of its values the coordinates, all between 0 and 1.
+    coordinates: Vec<Vec<Vec<f32>>>,
+    len: usize,
+}
+
+impl Features {
+    /// Chooses the features of a space. A parameter whose values are numbers has its rank; its logarithm, if the values
+    /// spread over more than a factor of two; and how often 2 divides it, if that is not another word for its size:
+    /// hardware prefers multiples of powers of two.
+    #[must_use]
+    pub fn new(space: &Space) -> Self {
+        let coordinates: Vec<Vec<Vec<f32>>> = space
+            .parameters()
+            .iter()
+            .map(|parameter| {
+                let mut columns = Vec::new();
+                let len = parameter.values.len();
+                if parameter.scale == Scale::Ordered && len > 2 {
+                    columns.push((0..len).map(|rank| rank as f64).collect::<Vec<_>>());
+                    let numbers: Option<Vec<f64>> = parameter.values.iter().map(Value::number).collect();
+                    if let Some(numbers) = numbers.filter(|numbers| numbers[0] > 0.0) {
+                        if numbers[len - 1] / numbers[0] > 2.0 {
+                            columns.push(numbers.iter().map(|number| number.ln()).collect());
+                        }
+                        let divisions: Vec<f64> = numbers.iter().map(|&number| divisions(number)).collect();
+                        if divisions.windows(2).any(|pair| pair[1] < pair[0]) {
+                            columns.push(divisions);
+                        }
+                    }
+                }
+                (0..len).map(|value| columns.iter().map(|column| scaled(column, value)).collect()).collect()
+            })
+            .collect();
+        let len = coordinates.iter().filter_map(|values| values.first()).map(|value| value.len() + 1).sum();
+        Self { coordinates, len }
+    }
+
+    /// Returns the number of distances between two points.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Says whether the space has no parameters.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes the distances of two points, one for each feature and one for each parameter that says whether it differs.
+    pub fn write_distances(&self, one: &[u16], other: &[u16], distances: &mut [f32]) {
+        let mut next = 0;
+        for ((values, &a), &b) in self.coordinates.iter().zip(one).zip(other) {
+            let (at, bt) = (&values[usize::from(a)], &values[usize::from(b)]);
+            for (x, y) in at.iter().zip(bt) {
+                distances[next] = (x - y).abs();
+                next += 1;
+            }
+            distances[next] = f32::from(u8::from(a != b));
+            next += 1;
+        }
+    }
+
+    /// Returns for each parameter the table of the weighted distances of all pairs of its values.
+    #[must_use]
+    pub fn tables(&self, weights: &[f64]) -> Vec<Table> {
+        let mut first = 0;
+        self.coordinates
+            .iter()
+            .map(|values| {
+                let columns = values.first().map_or(0, Vec::len);
+                let (own, differs) = (&weights[first..first + columns], weights[first + columns]);
+                first += columns + 1;
+                let distance = |a: &Vec<f32>, b: &Vec<f32>| -> f32 {
+                    own.iter().zip(a.iter().zip(b)).map(|(weight, (x, y))| *weight as f32 * (x - y).abs()).sum()
+                };
+                let table = values.iter().enumerate().flat_map(|(i, a)| {
+                    values.iter().enumerate().map(
+                        move |(j, b)| {
+                            if i == j { 0.0 } else { distance(a, b) + differs as f32 }
+                        },
+                    )
+                });
+                Table { len: values.len(), distances: table.collect() }
+            })
+            .collect()
+    }
+}
+
+/// The weighted distances of all pairs of values of a parameter.
+#[derive(Debug, Clone)]
+pub struct Table {
+    len: usize,
+    distances: Vec<f32>,
+}
+
+impl Table {
+    /// Returns the distance of two values.
+    #[must_use]
+    pub fn distance(&self, one: u16, other: u16) -> f32 {
+        self.distances[usize::from(one) * self.len + usize::from(other)]
+    }
+}
+
+/// Returns how often 2 divides a number that is an integer.
+fn divisions(number: f64) -> f64 {
+    let integer = number as i64;
+    if number.fract() == 0.0 && integer != 0 { f64::from(integer.trailing_zeros()) } else { 0.0 }
+}
+
+/// Returns an element of a column, scaled so that the column goes from 0 to 1.
+fn scaled(column: &[f64], place: usize) -> f32 {
+    let least = column.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most > least { ((column[place] - least) / (most - least)) as f32 } else { 0.0 }
+}

@@ -1,0 +1,93 @@
+//! Strategies: each proposes free points alone, is reproducible, and ends when a space is exhausted.
+
+#![expect(clippy::expect_used, reason = "a test panics to fail")]
+
+use search::history::{History, Outcome};
+use search::made::Kind;
+use search::random::Random;
+use search::replay::{Measured, Row};
+use search::space::Value;
+use search::strategy::{NAMES, named};
+
+/// 60 points, of which every seventh fails, with one optimum.
+fn small() -> Measured {
+    let rows: Vec<Row> = (0..60_i64)
+        .map(|n| {
+            let (x, y, word) = (n % 5, n / 5 % 4, n / 20);
+            let time = 1.0 + ((x - 3).pow(2) + (y - 1).pow(2) + (word - 1).pow(2)) as f64;
+            Row {
+                values: vec![Value::Int(x), Value::Int(y), Value::Text(format!("w{word}"))],
+                outcome: if n % 7 == 0 { Outcome::Failed } else { Outcome::Value(time) },
+                seconds: None,
+            }
+        })
+        .collect();
+    Measured::of_rows(["x", "y", "word"].map(str::to_owned).to_vec(), &rows).expect("the space is not empty")
+}
+
+#[test]
+fn every_strategy_proposes_each_point_once_and_then_ends() {
+    let measured = small();
+    for (name, _) in NAMES {
+        let mut strategy = named(name).expect("the name is in the list");
+        let history = measured.search(&mut *strategy, 1000, 3, 5);
+        let mut points: Vec<u64> = history.evaluations().iter().map(|evaluation| evaluation.point).collect();
+        points.sort_unstable();
+        assert_eq!(points, (0..60).collect::<Vec<_>>(), "{name}");
+        assert_eq!(strategy.propose(&measured.space, &history, &mut Random::new(1)), None, "{name}");
+    }
+    assert!(named("guess").is_none());
+}
+
+#[test]
+fn a_seed_decides_all_that_a_strategy_proposes() {
+    let measured = small();
+    for (name, _) in NAMES {
+        let search = |seed| {
+            let mut strategy = named(name).expect("the name is in the list");
+            measured.search(&mut *strategy, 30, 4, seed).evaluations().to_vec()
+        };
+        assert_eq!(search(1), search(1), "{name}");
+        assert_eq!(search(1) == search(2), name == "exhaustive", "{name}");
+    }
+}
+
+#[test]
+fn a_space_in_which_everything_fails_is_searched_to_its_end() {
+    let rows: Vec<Row> = (0..40)
+        .map(|n| Row { values: vec![Value::Int(n % 8), Value::Int(n / 8)], outcome: Outcome::Failed, seconds: None })
+        .collect();
+    let measured = Measured::of_rows(vec!["x".to_owned(), "y".to_owned()], &rows).expect("the space is not empty");
+    for (name, _) in NAMES {
+        let mut strategy = named(name).expect("the name is in the list");
+        assert_eq!(measured.search(&mut *strategy, 1000, 2, 1).len(), 40, "{name}");
+    }
+}
+
+#[test]
+fn the_portfolio_finds_what_random_search_does_not() {
+    // Of 10,400 points, 60 are evaluated.
+    for kind in [Kind::Separable, Kind::Interacting] {
+        let measured = kind.make(3);
+        let found = |name: &str| {
+            let searches = (0..3).map(|seed| {
+                let mut strategy = named(name).expect("the name is in the list");
+                let (_, best) = measured.search(&mut *strategy, 60, 4, seed).best().expect("none fails");
+                best.ln()
+            });
+            searches.sum::<f64>() / 3.0
+        };
+        let (portfolio, random) = (found("portfolio"), found("random"));
+        assert!(portfolio < random, "{kind:?}: {portfolio} {random}");
+    }
+}
+
+#[test]
+fn a_million_evaluations_are_remembered() {
+    let mut history = History::default();
+    for point in 0..1_000_000 {
+        history.start(point);
+        history.finish(point, Outcome::Value((point + 1) as f64));
+    }
+    assert_eq!((history.len(), history.best()), (1_000_000, Some((0, 1.0))));
+}
