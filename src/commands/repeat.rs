@@ -39,6 +39,7 @@ impl RunOptions {
             (self.passes.thorough && backend == BackendKind::Sim, "--thorough"),
         ];
         options.extend(self.against.against.iter().map(|base| format!("--against {}", word(base))));
+        options.extend(self.passes.processes.map(|count| format!("--processes {count}")));
         options.extend(passes.into_iter().filter(|(asked, _)| *asked).map(|(_, option)| option.to_owned()));
         if options.is_empty() && !matches!(path, Cow::Owned(_)) {
             return None;

@@ -81,6 +81,7 @@ fn measure() -> MeasurePlan {
         max_samples: 2000,
         budget: 0.5,
         energy: false,
+        processes: None,
     }
 }
 

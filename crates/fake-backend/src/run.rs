@@ -59,6 +59,7 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
         max_samples: 1,
         budget: 1.0,
         energy: false,
+        processes: None,
     }
 }
 

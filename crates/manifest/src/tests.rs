@@ -273,6 +273,7 @@ fn buffers_checks_work_and_measurement_are_read() {
     assert!((measure.budget - 0.25).abs() < 1e-12);
     assert_eq!(measure.metrics, ["lts__t_sectors_op_read.sum"]);
     assert!(measure.energy);
+    assert_eq!(measure.processes, Some(3));
     assert_eq!((measure.warmup, measure.min_samples, measure.max_samples), (3, 20, 400));
 }
 
@@ -376,6 +377,7 @@ fn what_a_manifest_leaves_out_has_the_values_of_the_manual() {
     assert!(manifest.axes.is_empty() && manifest.checks.is_empty() && manifest.work.bytes.is_none());
     let measure = &manifest.measure;
     assert_eq!(measure.regimes, [Regime::Cold]);
+    assert_eq!(measure.processes, None);
     assert!(!measure.energy, "a pass that is not asked for would make every run slower");
     assert!((measure.precision - 0.005).abs() < 1e-15);
     assert!((measure.timeout - 30.0).abs() < 1e-9 && (measure.budget - 0.5).abs() < 1e-12);

@@ -46,8 +46,8 @@ pub struct CompareArgs {
     pub base: String,
     /// The same for what is compared with it.
     pub new: String,
-    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 1 %, or the noise of the
-    /// row's time if that is more].
+    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 0.5 % of times, or the
+    /// noise of the row if that is more, and 1 % of counts].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub threshold: Option<f64>,
     /// Compare despite these differences.

@@ -137,8 +137,8 @@ pub struct AgainstArgs {
     /// and say what became faster, slower or wrong.
     #[arg(help_heading = "Comparison", long, value_name = "REV|DIR")]
     pub against: Option<String>,
-    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 1 %, or the noise of the
-    /// row's time if that is more].
+    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 0.5 % of times, or the
+    /// noise of the row if that is more, and 1 % of counts].
     #[arg(help_heading = "Comparison", long, value_name = "PERCENT", value_parser = percent, requires = "against")]
     pub threshold: Option<f64>,
     /// Let counters of the hardware decide, too; those of the simulator always do.
@@ -173,6 +173,10 @@ pub struct PassArgs {
     /// always does.
     #[arg(long)]
     pub thorough: bool,
+    /// Spread the samples of each group over N fresh processes [default: that of the manifest, or as many as the precision
+    /// takes, at most 5].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub processes: Option<u32>,
 }
 
 /// What a run prints.

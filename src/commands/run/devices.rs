@@ -94,7 +94,9 @@ fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
         let site = Site { ready: &ready, ordinal: gpu.target.ordinal(), toolkit, interrupt: run.interrupt };
         machine::known(&mut pool, site, &mut quiet)
     });
-    let sessions = GpuJournals::new(run, gpu, &ready, machine.unwrap_or_default());
+    let machine = machine.unwrap_or_default();
+    pool.spread_samples(machine.spread);
+    let sessions = GpuJournals::new(run, gpu, &ready, machine);
     if is_first && run.experiments.iter().any(|experiment| experiment.options.resume) {
         sessions.open_all();
     }

@@ -12,7 +12,7 @@ use super::machine::{self, Site};
 use super::outputs::outputs_of;
 use super::recorder::Recorder;
 use super::worker::Worker;
-use crate::commands::options::{RunOptions, Target as Place};
+use crate::commands::options::{Kind, RunOptions, Target as Place};
 use crate::commands::{Console, Failure, templates};
 use crate::compile::{self, Cache, CompileOptions, Installed, Network, NvccOnDemand, Requirement, Target, Toolkit};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
@@ -94,6 +94,9 @@ pub fn get_ready(
     destination.may_be_written(options)?;
     let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
     let machine = machine::known(&mut worker.pool, Site { ready: &worker.ready, ordinal, toolkit, interrupt }, console);
+    // What one run compares is in the same process, so that processes do not differ unless the user asks for several.
+    let compares_within = task.base.is_some() || matches!(options.kind, Kind::Try { .. });
+    worker.pool.spread_samples(machine.spread.filter(|_| !compares_within));
     let environment = planned.environment(&worker.ready, task.counting_method, machine);
     if let Some(folder) = &options.keep_outputs {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
@@ -327,6 +330,7 @@ fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan, own: Option<&Has
     let mut groups: Vec<_> = own.map(|index| plan::resolve(manifest, plan, index)).collect();
     for case in groups.iter_mut().flat_map(|group| &mut group.job.cases) {
         case.measure.energy |= args.passes.energy;
+        case.measure.processes = args.passes.processes.or(case.measure.processes);
         case.thorough = args.passes.thorough;
     }
     groups

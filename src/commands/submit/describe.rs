@@ -133,6 +133,7 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     args.narrowing.set.iter().for_each(|set| add("set", set));
     args.narrowing.filter.iter().for_each(|filter| add("filter", filter));
     args.narrowing.variant.iter().for_each(|variant| add("variant", variant));
+    args.passes.processes.iter().for_each(|count| add("processes", &count.to_string()));
     let flags = [
         (args.no_sanitize, "--no-sanitize"),
         (args.passes.counters, "--counters"),

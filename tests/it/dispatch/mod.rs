@@ -4,6 +4,7 @@
 
 mod death;
 mod kernels;
+mod processes;
 mod scripted;
 mod survey;
 
@@ -37,9 +38,20 @@ fn run_until(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt)) -> Run {
 }
 
 fn run_with(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt), spec: impl Fn(&Path) -> WorkerSpec) -> Run {
+    run_prepared(groups, watch, spec, |_| {})
+}
+
+/// Runs in a pool that `prepare` has changed.
+fn run_prepared(
+    groups: Vec<GroupJob>,
+    watch: impl Fn(&Event, &Interrupt),
+    spec: impl Fn(&Path) -> WorkerSpec,
+    prepare: impl FnOnce(&mut Pool),
+) -> Run {
     let folder = TempDir::new().unwrap();
     let interrupt = Interrupt::new();
     let (mut pool, _) = Pool::start(spec(folder.path()), &interrupt).unwrap();
+    prepare(&mut pool);
     let mut events = Vec::new();
     let start = Instant::now();
     let emit = &mut |event| {

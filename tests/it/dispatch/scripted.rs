@@ -138,7 +138,11 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
     for case in &good {
         emit(active(case, Activity::Measuring));
         act(folder, case, Activity::Measuring);
-        let rounds = vec![Round { whole: job.cases.len() as f64, ..Round::default() }];
+        let whole = match case.case.key.variant.as_str() {
+            "tells_its_process" => f64::from(std::process::id()),
+            _ => job.cases.len() as f64,
+        };
+        let rounds = vec![Round { whole, ..Round::default() }];
         let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds);
         emit(Event::CaseMeasured { case: case.case.clone(), measurement });
         emit(settled(case, Outcome::Measured));
@@ -186,6 +190,7 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
             fs::write(folder.join("broken"), "1000").unwrap();
             std::process::abort();
         }
+        ("breaks_the_device_afterwards", _) => fs::write(folder.join("broken"), "1000").unwrap(),
         ("breaks_the_device_for_a_moment", _) => {
             fs::write(folder.join("broken"), "1").unwrap();
             std::process::abort();
@@ -197,6 +202,13 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
         }
         ("floods", _) => std::io::stdout().write_all(&vec![b'x'; 1 << 20]).unwrap(),
         ("loses_the_device", _) => return Act::Loses,
+        ("is_wrong_in_another_process", Activity::Checking) => {
+            let file = folder.join(&case.case.key.variant);
+            if file.exists() {
+                return Act::Ends(Outcome::Wrong { mismatch: mismatch() });
+            }
+            fs::write(file, "").unwrap();
+        }
         ("is_wrong", _) => return Act::Ends(Outcome::Wrong { mismatch: mismatch() }),
         ("is_invalid", _) => {
             return Act::Ends(Outcome::Invalid { limit: "2048 threads per block, the device allows 1024".into() });

@@ -171,7 +171,7 @@ impl Run {
                 let own = ((self.noise >> 11) as f64 / (1_u64 << 53) as f64 - 0.35) * 0.003;
                 // The step of the clock: 32 ns.
                 let whole = (nanoseconds * (1.0 + drift + own) / 32.0).round() * 32.0;
-                Round { round, place: 0, whole, each: parts.iter().map(|share| whole * share).collect() }
+                Round { round, whole, each: parts.iter().map(|share| whole * share).collect(), ..Round::default() }
             })
             .collect()
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Interrupt, Pool, Ready, SurveyError, WorkerSpec};
+use super::{Interrupt, OwnCalibration, Pool, Ready, SurveyError, WorkerSpec};
 use crate::machine::{self, Known};
 use crate::model::{BackendKind, Clock, Compiled, Machine, ReferenceTimes, Survey, SurveyRequest};
 
@@ -65,7 +65,7 @@ impl Surveyor<'_> {
         let mut known = Known { machine, reference: reference.ok() };
         keep(&known).map_err(|error| error.to_string())?;
         if let Some(reference) = &known.reference {
-            correct(pool, &mut known.machine, &own[0], reference);
+            self.correct(pool, &mut known.machine, &own[0], reference);
         }
         Ok(known.machine)
     }
@@ -76,7 +76,7 @@ impl Surveyor<'_> {
         let Known { mut machine, reference } = known;
         if let (Some(Clock::Calibrated(_)), Some(reference)) = (&machine.clock, reference) {
             let survey = self.survey(pool, false, false).map_err(|error| error.to_string())?;
-            correct(pool, &mut machine, &survey, &reference);
+            self.correct(pool, &mut machine, &survey, &reference);
         }
         Ok(machine)
     }
@@ -90,14 +90,17 @@ impl Surveyor<'_> {
         let (mut pool, _) = Pool::start(worker.clone(), self.interrupt)?;
         self.survey(&mut pool, spread, false)
     }
-}
 
-/// Replaces the constant of the calibration by that of the surveyed process.
-fn correct(pool: &mut Pool, machine: &mut Machine, survey: &Survey, reference: &ReferenceTimes) {
-    if let Some(Clock::Calibrated(calibration)) = &mut machine.clock
-        && let Some(constant) = machine::constant(survey, reference)
-    {
-        calibration.constant = constant;
-        pool.calibrate(constant);
+    /// Replaces the constant of the calibration by that of the surveyed process. Every further process of the pool finds
+    /// its own.
+    fn correct(&self, pool: &mut Pool, machine: &mut Machine, survey: &Survey, reference: &ReferenceTimes) {
+        if let Some(Clock::Calibrated(calibration)) = &mut machine.clock
+            && let Some(constant) = machine::constant(survey, reference)
+        {
+            calibration.constant = constant;
+            pool.calibrate(constant);
+            let own = OwnCalibration { code: self.code.clone(), reference: reference.clone(), limit: LIMIT };
+            pool.calibrate_each(own);
+        }
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! A group may take several attempts. A failure is final and reported at once. Results of cases that pass are kept
 //! until the group ends: the cases of a group are compared with each other, and an attempt that was cut short took its
-//! samples under other conditions than the one that replaces it. This module starts nothing and waits for nothing.
+//! samples under other conditions than the one that replaces it. If several processes measure the group, their results
+//! are joined. This module starts nothing and waits for nothing.
 
 use std::collections::HashMap;
 
-use crate::model::{Activity, Event, GroupJob, Outcome};
+use super::processes::{join, share, wanted_processes};
+use crate::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Spread};
 
 /// Where events go.
 pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
@@ -25,6 +27,8 @@ struct Entry {
     state: State,
     /// Measurements, counters, notes and the outcome of this attempt, in order, until the group ends.
     pending: Vec<Event>,
+    /// Results of the processes before this one, joined.
+    earlier: Vec<Event>,
     /// Verdicts and printed text that were reported, so that a repeated attempt does not repeat them.
     reported: Vec<Event>,
     /// Whether a worker was killed from outside while it ran the case.
@@ -53,13 +57,16 @@ pub(super) struct CaseTable {
     settled_one: bool,
     /// Whether this attempt ended with a case that is run again.
     repeats_one: bool,
+    /// The number of processes that share the samples of this attempt; 1 for the first, which takes all that are asked
+    /// for.
+    sharing: u32,
 }
 
 impl CaseTable {
     pub(super) fn new(job: GroupJob) -> Self {
         let index = job.cases.iter().enumerate().map(|(i, c)| (c.case.ordinal, i)).collect();
         let entries = job.cases.iter().map(|_| Entry::default()).collect();
-        Self { job, entries, index, active: None, settled_one: false, repeats_one: false }
+        Self { job, entries, index, active: None, settled_one: false, repeats_one: false, sharing: 1 }
     }
 
     pub(super) const fn active(&self) -> Option<ActiveStep> {
@@ -100,10 +107,41 @@ impl CaseTable {
         (!open.is_empty()).then(|| GroupJob {
             ordinal: self.job.ordinal,
             key: self.job.key.clone(),
-            cases: open.iter().map(|i| self.job.cases[*i].clone()).collect(),
+            cases: open.iter().map(|i| shared_case(&self.job.cases[*i], self.sharing)).collect(),
             baseline: self.job.baseline.and_then(|b| open.iter().position(|i| *i == b)),
             seed: self.job.seed,
         })
+    }
+
+    /// Returns how many processes are to measure the group: as many as its cases state, or as many as make their
+    /// difference as small as the precision.
+    pub(super) fn wanted_processes(&self, spread: Option<&Spread>) -> u32 {
+        let passed = self.entries.iter().zip(&self.job.cases).filter(|(entry, _)| entry.state == State::Passed);
+        let wanted = passed.flat_map(|(entry, job)| {
+            measurements(&entry.pending).map(|measured| wanted_processes(measured, &job.measure, spread))
+        });
+        wanted.max().unwrap_or(1)
+    }
+
+    /// Keeps the results of this process, and opens the cases that passed for another one, of as many as are given.
+    pub(super) fn begin_process(&mut self, processes: u32) {
+        self.keep_results();
+        self.sharing = processes;
+        for entry in self.entries.iter_mut().filter(|entry| entry.state == State::Passed) {
+            entry.state = State::Open;
+        }
+    }
+
+    /// Joins the results of this process with those of earlier ones.
+    fn keep_results(&mut self) {
+        let earlier = self.entries.iter().flat_map(|entry| measurements(&entry.earlier));
+        let first_round = Measurement::first_free_round(earlier);
+        for (entry, job) in self.entries.iter_mut().zip(&self.job.cases) {
+            if entry.state == State::Passed {
+                let precision = [job.measure.precision, share(&job.measure, self.sharing).precision];
+                join(&mut entry.earlier, std::mem::take(&mut entry.pending), first_round, precision);
+            }
+        }
     }
 
     /// Takes an event of a worker: reports it, keeps it until the group ends, or drops it if it is a repetition.
@@ -154,16 +192,19 @@ impl CaseTable {
         true
     }
 
-    /// Reports what is pending, and settles every case that has no outcome with `outcome_of_the_rest`.
+    /// Reports what is pending, and settles every case that no process has measured with `outcome_of_the_rest`.
     pub(super) fn finish(&mut self, outcome_of_the_rest: &Outcome, emit: Emit) {
+        self.keep_results();
         for index in 0..self.entries.len() {
-            match self.entries[index].state {
-                State::Settled => {}
-                State::Passed => {
-                    self.entries[index].state = State::Settled;
-                    self.entries[index].pending.drain(..).for_each(&mut *emit);
-                }
-                State::Open => self.close(index, self.settlement(index, outcome_of_the_rest.clone()), emit),
+            let entry = &mut self.entries[index];
+            if entry.state == State::Settled {
+                continue;
+            }
+            if entry.earlier.is_empty() {
+                self.close(index, self.settlement(index, outcome_of_the_rest.clone()), emit);
+            } else {
+                entry.state = State::Settled;
+                entry.earlier.drain(..).for_each(&mut *emit);
             }
         }
     }
@@ -172,7 +213,8 @@ impl CaseTable {
     fn close(&mut self, index: usize, settlement: Event, emit: Emit) {
         let entry = &mut self.entries[index];
         entry.state = State::Settled;
-        entry.pending.drain(..).filter(|event| matches!(event, Event::CaseNote { .. })).for_each(&mut *emit);
+        let results = entry.earlier.drain(..).chain(entry.pending.drain(..));
+        results.filter(|event| matches!(event, Event::CaseNote { .. })).for_each(&mut *emit);
         emit(settlement);
         self.settled_one = true;
     }
@@ -181,6 +223,19 @@ impl CaseTable {
         let job = &self.job.cases[index];
         Event::CaseSettled { case: job.case.clone(), fingerprint: job.fingerprint.clone(), outcome, work: job.work }
     }
+}
+
+/// Returns a case as one of so many processes measures it.
+fn shared_case(job: &CaseJob, processes: u32) -> CaseJob {
+    CaseJob { measure: share(&job.measure, processes), ..job.clone() }
+}
+
+/// Returns the measurements among the results of a case.
+fn measurements(results: &[Event]) -> impl Iterator<Item = &Measurement> {
+    results.iter().filter_map(|event| match event {
+        Event::CaseMeasured { measurement, .. } => Some(measurement),
+        _ => None,
+    })
 }
 
 /// Settles every case of a group that was not started.
@@ -192,7 +247,7 @@ pub(super) fn settle_all(job: GroupJob, outcome: &Outcome, emit: Emit) {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::{Case, CaseJob, CaseKey, GroupKey, Measurement, Note, Phase, Regime, Round, Unit};
+    use crate::model::{Case, CaseKey, GroupKey, Note, Phase, Regime, Round, Unit};
     use fake_backend::idle_case;
 
     fn case_job(ordinal: u64) -> CaseJob {

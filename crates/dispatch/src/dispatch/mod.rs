@@ -17,6 +17,7 @@ pub mod feed;
 pub mod inline;
 pub mod pending;
 mod pool;
+mod processes;
 mod protocol;
 pub mod queue;
 pub mod shared;
@@ -24,7 +25,7 @@ pub mod worker;
 
 pub use interrupt::Interrupt;
 pub use interrupt::{Urgency, leave_end_to_dispatcher};
-pub use pool::{Pool, SurveyError};
+pub use pool::{OwnCalibration, Pool, SurveyError};
 pub use process::{Limits, StartError, WorkerSpec};
 pub use protocol::Ready;
 pub use source::GroupSource;

@@ -5,6 +5,9 @@
 //! killed the worker, the case may not be the cause: it is run again, and gets its outcome if that happens twice. A
 //! group is given up after attempts that settle no case; a worker that cannot be started again ends the run. Every case
 //! gets an outcome.
+//!
+//! The time of a kernel differs a little from process to process, however many samples each takes. A group may therefore
+//! be measured by several processes, one after the other; their samples are reported together.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +17,8 @@ use super::process::{Limits, Received, StartError, WorkerProcess, WorkerSpec};
 use super::protocol::{ProtocolError, Ready, Reply, Request};
 use super::source::GroupSource;
 use super::{INTERRUPTED, RunEnd};
-use crate::model::{Activity, Event, GroupJob, Outcome, Survey, SurveyRequest};
+use crate::machine;
+use crate::model::{Activity, Compiled, Event, GroupJob, Outcome, ReferenceTimes, Spread, Survey, SurveyRequest};
 
 /// Attempts at a group in a row that settle no case, after which the group is given up.
 const FRUITLESS_ATTEMPTS: u32 = 2;
@@ -34,6 +38,23 @@ pub struct Pool {
     worker: Option<WorkerProcess>,
     /// What every worker subtracts from the intervals of its device's clock, nanoseconds.
     calibration: Option<f64>,
+    /// What a worker needs to find that constant for itself.
+    own_calibration: Option<OwnCalibration>,
+    /// Whether a group may be measured by several processes.
+    is_spread: bool,
+    /// How much processes differ on the device, if that is known.
+    spread: Option<Spread>,
+}
+
+/// What a process needs to find the constant of its own clock.
+#[derive(Debug, Clone)]
+pub struct OwnCalibration {
+    /// The kernels of the survey.
+    pub code: Compiled,
+    /// What the reference clock reads of each of these kernels.
+    pub reference: ReferenceTimes,
+    /// How long the survey may take.
+    pub limit: Duration,
 }
 
 /// How an attempt at a group ended.
@@ -87,8 +108,27 @@ impl Pool {
     /// Starts the first worker and waits until its device is open.
     pub fn start(spec: WorkerSpec, interrupt: &Interrupt) -> Result<(Self, Ready), StartError> {
         let (worker, ready) = WorkerProcess::start(&spec, interrupt)?;
-        let pool = Self { spec, device: ready.device.name.clone(), worker: Some(worker), calibration: None };
+        let pool = Self {
+            spec,
+            device: ready.device.name.clone(),
+            worker: Some(worker),
+            calibration: None,
+            own_calibration: None,
+            is_spread: false,
+            spread: None,
+        };
         Ok((pool, ready))
+    }
+
+    /// Lets several processes measure a group: as many as its cases state or, with how much processes differ on the
+    /// device, as many as their precision takes.
+    pub fn spread_samples(&mut self, spread: Option<Spread>) {
+        (self.is_spread, self.spread) = (true, spread);
+    }
+
+    /// Makes each further process that measures find the constant of its own clock.
+    pub fn calibrate_each(&mut self, own: OwnCalibration) {
+        self.own_calibration = Some(own);
     }
 
     /// Makes this worker, and every later one, subtract `nanoseconds` from the intervals of its device's clock.
@@ -174,7 +214,7 @@ impl Pool {
         let _span = tracing::info_span!("run the group", ordinal, at = %key).entered();
         emit(Event::GroupStarted { ordinal, key: key.clone(), cases: job.cases.len() as u32 });
         let mut table = CaseTable::new(job);
-        let end = self.attempts(&mut table, emit, interrupt);
+        let end = self.measure(&mut table, emit, interrupt);
         let rest = match &end {
             GroupEnd::Done => {
                 Outcome::Crashed { message: "the worker ended the group without an outcome for this case".into() }
@@ -188,6 +228,44 @@ impl Pool {
             emit(Event::GroupFinished { ordinal, key });
         }
         end
+    }
+
+    /// Runs the group in as many processes as it takes.
+    fn measure(&mut self, table: &mut CaseTable, emit: Emit, interrupt: &Interrupt) -> GroupEnd {
+        let mut end = self.attempts(table, emit, interrupt);
+        let processes = if self.is_spread { table.wanted_processes(self.spread.as_ref()) } else { 1 };
+        for process in 1..processes {
+            if !matches!(end, GroupEnd::Done) {
+                break;
+            }
+            tracing::debug!(process, of = processes, "measure the group in another process");
+            table.begin_process(processes);
+            end = match self.replace_worker(interrupt) {
+                Ok(()) => self.attempts(table, emit, interrupt),
+                Err(StartError::Interrupted) => GroupEnd::Interrupted,
+                Err(why) => GroupEnd::NoWorker(why),
+            };
+        }
+        end
+    }
+
+    /// Starts a fresh worker in place of the one that runs, and lets it find the constant of its own clock.
+    fn replace_worker(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
+        if let Some(worker) = self.worker.take() {
+            worker.shut_down();
+        }
+        self.ready_worker(interrupt)?;
+        let Some(OwnCalibration { code, reference, limit }) = self.own_calibration.clone() else { return Ok(()) };
+        match self.survey(SurveyRequest { code, spread: false, ceilings: false }, limit, interrupt) {
+            Ok(survey) => {
+                if let Some(constant) = machine::constant(&survey, &reference) {
+                    self.calibrate(constant);
+                }
+            }
+            Err(SurveyError::NoWorker(why)) => return Err(why),
+            Err(why) => tracing::warn!("the clock of a worker has the constant of another: {why}"),
+        }
+        Ok(())
     }
 
     /// Repeats the group, each time without what failed, until an attempt reaches its end.

@@ -100,7 +100,7 @@ impl Track {
     /// Takes in a sample and how long it took to take, seconds.
     pub fn record(&mut self, (round, order): (u32, u32), timing: Timing, took: f64) {
         self.spent += (timing.whole * f64::from(self.series.launches)).max(took * 1e9);
-        self.rounds.push(Round { round, place: order, whole: timing.whole, each: timing.each });
+        self.rounds.push(Round { round, place: order, whole: timing.whole, each: timing.each, process: 0 });
     }
 
     /// Whether no more samples are needed; `base` are the baseline's, where this is compared with it.

@@ -229,6 +229,10 @@ table! {
         /// Device time for the samples of one case; `"500ms"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub budget: Option<At<String>>,
+        /// Fresh processes that measure each group, one after the other; by default as many as the precision takes,
+        /// at most five.
+        #[schemars(extend("minimum" = 1, "maximum" = 64))]
+        pub processes: Option<At<u32>>,
         /// Whether to measure the energy of a run too, in a pass after the timings of about two seconds per case.
         pub energy: Option<At<bool>>,
         /// Nsight Compute metrics with their roll-up (`"dram__bytes_read.sum"`), in addition to those that `--counters`

@@ -7,6 +7,9 @@ use crate::model::{CounterInfo, Diagnostic, Regime};
 use crate::raw::{RawMeasure, RawPrecision};
 use crate::read::At;
 
+/// The most processes that may measure a group: each takes the time of a whole measurement.
+const MOST_PROCESSES: u32 = 64;
+
 /// Returns the defaults.
 fn standard() -> MeasureSpec {
     MeasureSpec {
@@ -18,6 +21,7 @@ fn standard() -> MeasureSpec {
         max_samples: 2000,
         budget: 0.5,
         energy: false,
+        processes: None,
         metrics: Vec::new(),
     }
 }
@@ -37,6 +41,7 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
     if let Some(text) = &raw.budget {
         spec.budget = duration(ctx, "budget", text).unwrap_or(spec.budget);
     }
+    spec.processes = raw.processes.as_ref().and_then(|at| processes(ctx, at));
     spec.energy = raw.energy.as_ref().map_or(spec.energy, |at| at.value);
     if let Some(list) = &raw.metrics {
         spec.metrics = metrics(ctx, list);
@@ -56,6 +61,16 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
         ctx.fault(Diagnostic::at(place, message));
     }
     spec
+}
+
+/// Returns the number of processes, which must be one that a run can start.
+fn processes(ctx: &mut Context, at: &At<u32>) -> Option<u32> {
+    if !(1..=MOST_PROCESSES).contains(&at.value) {
+        let message = format!("`measure.processes` must be between 1 and {MOST_PROCESSES}, found {}", at.value);
+        ctx.fault(Diagnostic::at(at.span.clone(), message));
+        return None;
+    }
+    Some(at.value)
 }
 
 fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {

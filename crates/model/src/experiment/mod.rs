@@ -160,6 +160,9 @@ pub struct MeasureSpec {
     pub budget: f64,
     /// Whether energy is measured, in a pass of its own.
     pub energy: bool,
+    /// The number of processes that measure each group, one after the other; `None` for as many as the precision asks
+    /// for.
+    pub processes: Option<u32>,
     /// The additional counters, by the profiler's names.
     pub metrics: Vec<String>,
 }

@@ -441,4 +441,8 @@ pub struct MeasurePlan {
     /// existed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub energy: bool,
+    /// The number of processes over which the samples are spread, one after the other. `None` for as many as the
+    /// precision asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
 }

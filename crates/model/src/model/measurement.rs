@@ -69,6 +69,14 @@ pub struct Round {
     /// The time of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::real")]
     pub each: Vec<f64>,
+    /// The process that took the sample, of those that measured the group, counted from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub process: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
+const fn is_first(process: &u32) -> bool {
+    *process == 0
 }
 
 /// The samples that were taken of a case in one regime.
@@ -127,6 +135,35 @@ impl Measurement {
             discarded: Vec::new(),
             looks: Vec::new(),
         }
+    }
+
+    /// Returns how many processes took the samples.
+    pub fn processes(&self) -> u32 {
+        self.rounds.iter().map(|round| round.process + 1).max().unwrap_or(1)
+    }
+
+    /// Returns the number after that of the last round in which anything was measured or observed.
+    fn next_round(&self) -> u32 {
+        let sampled = self.rounds.iter().chain(&self.control).chain(&self.discarded).map(|round| round.round + 1);
+        sampled.chain(self.looks.iter().map(|look| look.after + 1)).max().unwrap_or(0)
+    }
+
+    /// Adds what another process measured of the same case. Its rounds are later ones, so that no sample is compared
+    /// with one of another process. All measurements of a group have to be added with the same `first_round`.
+    pub fn extend(&mut self, other: Self, first_round: u32) {
+        let process = self.processes();
+        let moved = |rounds: Vec<Round>| {
+            rounds.into_iter().map(move |round| Round { round: round.round + first_round, process, ..round })
+        };
+        self.rounds.extend(moved(other.rounds));
+        self.control.extend(moved(other.control));
+        self.discarded.extend(moved(other.discarded));
+        self.looks.extend(other.looks.into_iter().map(|look| Look { after: look.after + first_round, ..look }));
+    }
+
+    /// Returns the first round that another process may use after all of these measurements.
+    pub fn first_free_round<'a>(all: impl Iterator<Item = &'a Self>) -> u32 {
+        all.map(Self::next_round).max().unwrap_or(0)
     }
 
     /// Returns the SM clock of each observed sample, MHz.

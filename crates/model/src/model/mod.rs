@@ -76,8 +76,8 @@ pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use persist::Persist;
 pub use real::Real;
 pub use record::{
-    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Ratio, Records, RegimeResult, ResultError,
-    RunHeader, SmClock, can_name_experiment, experiment_name,
+    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Processes, Ratio, Records, RegimeResult,
+    ResultError, RunHeader, SmClock, can_name_experiment, experiment_name,
 };
 pub use reference::{Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind, Signature};
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};

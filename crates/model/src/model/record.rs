@@ -261,6 +261,9 @@ pub struct RegimeResult {
     /// Samples taken while the device was throttled, discarded and taken again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub discarded: u32,
+    /// How the processes differed that took the samples; `None` if one process took all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Processes>,
     /// The times of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Estimate>,
@@ -291,6 +294,16 @@ pub struct SmClock {
     pub median: u32,
     /// The lowest of the samples.
     pub least: u32,
+}
+
+/// How the processes differed that measured a case.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Processes {
+    /// The number of processes.
+    pub count: u32,
+    /// The standard deviation of the logarithms of their medians.
+    #[serde(with = "super::real")]
+    pub deviation: f64,
 }
 
 /// The noise floor: what comparisons of the baseline with itself show. A speedup within it is none.

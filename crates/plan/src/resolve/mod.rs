@@ -302,6 +302,7 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
         max_samples: spec.max_samples,
         budget: spec.budget,
         energy: spec.energy,
+        processes: spec.processes,
     }
 }
 

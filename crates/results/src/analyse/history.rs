@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::compare::{self, CauseKind, DifferenceKind, Differs, Interval, Pair};
-use super::ratios::between_processes;
+use super::times::deviation_between_runs;
 use crate::model::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
 use crate::stats::{self, Reading};
 
@@ -159,8 +159,7 @@ fn point(row: &Timed<'_>) -> Point {
     let within = (time.high / time.low).ln() / 2.0 / stats::normal_two_sided(1.0 - time.confidence);
     let spread = row.records.environment.machine.spread.as_ref();
     let spread = spread.filter(|_| row.result.unit == Unit::DeviceNanoseconds);
-    let processes =
-        spread.map_or(0.0, |spread| between_processes(spread, row.result.regime, time.point, row.result.launches));
+    let processes = spread.map_or(0.0, |spread| deviation_between_runs(spread, row.result));
     let within = if within.is_finite() { within } else { 0.0 };
     Point { revision: row.revision, time, error: within.hypot(processes) }
 }

@@ -21,6 +21,7 @@ mod ratios;
 mod records;
 mod roofline;
 mod summary;
+mod times;
 
 pub use claims::{ClaimGroup, ClaimState, JudgedClaim, Range, claims};
 pub use contender::{contender, is_baseline};

@@ -4,8 +4,9 @@
 //! by rate: a case that does less is not better for ending earlier. An unchecked result is never the best.
 
 use super::contender::contender;
-use super::ratios::{Call, between_processes, call};
+use super::ratios::{Call, call};
 use super::roofline::{Bound, bound};
+use super::times::deviation_between_runs;
 use crate::model::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
 use crate::stats;
 
@@ -99,7 +100,7 @@ impl<'r> Timed<'r> {
 
     fn between_processes(&self, spread: Option<&Spread>) -> f64 {
         let spread = spread.filter(|_| self.result.unit == Unit::DeviceNanoseconds);
-        spread.map_or(0.0, |s| between_processes(s, self.result.regime, self.result.time.point, self.result.launches))
+        spread.map_or(0.0, |spread| deviation_between_runs(spread, self.result))
     }
 }
 

@@ -10,7 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstraps::Bootstraps;
-use crate::model::{Estimate, Measurement, Regime, Round, Spread, Unit};
+use super::times::{deviation_between_processes, variance_of_mean};
+use crate::model::{Estimate, Measurement, Processes, Round, Spread, Unit};
 use crate::stats;
 
 /// The number of shared rounds below which medians are compared, since a bootstrap over so few covers less than its
@@ -26,6 +27,8 @@ pub(super) struct Side<'a> {
     pub measurement: &'a Measurement,
     /// The median of the times, with the interval around it.
     pub time: Estimate,
+    /// How the processes differ that took the samples, if there are several.
+    pub processes: Option<Processes>,
     /// Samples of different sessions were not interleaved.
     pub session: usize,
 }
@@ -71,29 +74,13 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
     if sides.iter().any(|side| side.measurement.unit != Unit::DeviceNanoseconds) {
         return None;
     }
-    let deviation =
-        |side: Side<'_>| between_processes(spread, side.measurement.regime, side.time.point, side.measurement.launches);
+    let deviation = |Side { measurement, time, processes, .. }: Side<'_>| {
+        let stated = deviation_between_processes(spread, (measurement.regime, time.point, measurement.launches));
+        variance_of_mean(stated, processes).0.sqrt()
+    };
     let [base, this] = sides.map(deviation);
     let wider = |end: f64| (end / speedup.point).ln().hypot(stats::NORMAL_TWO_SIDED * base.hypot(this)).exp();
     Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
-}
-
-/// Returns the standard deviation of a time from process to process, as a fraction of it. `launches` are the runs of a
-/// sample.
-pub(super) fn between_processes(spread: &Spread, regime: Regime, nanoseconds: f64, launches: u32) -> f64 {
-    // Each cold run has two events around it; in the other regimes all runs of a sample share them.
-    spread.deviation_at(nanoseconds, if regime == Regime::Cold { 1 } else { launches })
-}
-
-/// Returns the median of `samples` with its interval.
-pub(super) fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
-    let interval = stats::median_interval(samples, confidence)?;
-    Some(Estimate {
-        point: interval.point,
-        low: interval.low,
-        high: interval.high,
-        confidence: confidence.min(interval.coverage),
-    })
 }
 
 /// Returns the speedup over the rounds that both have; several samples of a round count as their median.
@@ -230,7 +217,7 @@ mod tests {
     fn what_processes_differ_by_widens_a_speedup_on_both_sides() {
         let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, Vec::new());
         let exact = |point| Estimate { point, low: point, high: point, confidence: 0.95 };
-        let side = |measurement, time| Side { measurement, time: exact(time), session: 1 };
+        let side = |measurement, time| Side { measurement, time: exact(time), processes: None, session: 1 };
         let spread = Spread { nanoseconds: 12.0, relative: 0.0, processes: 5 };
         let one = 1.959_963_985 * 5e-3_f64;
         let speedup = Estimate { low: 2.0, high: 2.0 * (0.75 * one).exp(), ..exact(2.0) };
@@ -253,7 +240,7 @@ mod tests {
         base.control = rounds(50, 1e4);
         let noise = |rounds: Vec<Round>, session| {
             let this = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds);
-            let side = |measurement, session| Side { measurement, time, session };
+            let side = |measurement, session| Side { measurement, time, processes: None, session };
             noise_beside(&Bootstraps::new(&FormedRatios::new()), side(&base, 1), side(&this, session), 0.95)
         };
         let early = noise(rounds(10, 1e4), 1);

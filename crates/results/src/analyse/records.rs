@@ -9,8 +9,9 @@ use rayon::prelude::*;
 use super::attempts::{self, Folded, Settled};
 use super::bootstraps::Bootstraps;
 use super::contender::{contender, is_baseline};
-use super::ratios::{Side, control_noise, estimate, noise_beside, pooled, reproducible, speedup};
+use super::ratios::{Side, control_noise, noise_beside, pooled, reproducible, speedup};
 use super::roofline;
+use super::times::{estimate, time_of};
 use crate::journal::History;
 use crate::model::{
     BodyCounters, CaseRecord, Environment, Event, FormedRatios, GroupKey, Measurement, NoiseFloor, Note, Outcome,
@@ -126,9 +127,8 @@ fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
         && !matches!(settled.attempt.verdict, Some(Verdict::Mismatch(_)));
     let mut rows: Vec<Row<'_>> = Vec::new();
     for measurement in measurements.into_iter().filter(|_| sound) {
-        let whole: Vec<f64> = measurement.rounds.iter().map(|r| r.whole).collect();
-        let Some(time) = estimate(&whole, CONFIDENCE) else { continue };
-        let side = Some(Side { measurement, time, session: settled.attempt.session });
+        let Some((time, processes)) = time_of(measurement, CONFIDENCE) else { continue };
+        let side = Some(Side { measurement, time, processes, session: settled.attempt.session });
         rows.push(Row { settled, side, each: each_launch(measurement) });
     }
     if rows.is_empty() {
@@ -204,6 +204,7 @@ fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeR
         working_set: Some(side.measurement.working_set).filter(|bytes| *bytes > 0),
         sm_clock: sm_clock(side.measurement),
         discarded: side.measurement.discarded.len() as u32,
+        processes: side.processes,
         each: row.each.clone(),
         against_baseline: against_baseline(known, row, side, group),
         against_previous: against_previous(known, row, side, group),

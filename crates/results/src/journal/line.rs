@@ -9,7 +9,7 @@ mod result;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note, Outcome,
+    Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note, Outcome, Processes,
     RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
 };
 use columns::Listed;
@@ -53,6 +53,9 @@ pub(super) struct CaseLine {
     /// The clock's, if it is not the regime's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unit: Option<Unit>,
+    /// How many processes measured it, and how their medians differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    processes: Option<(u32, Number)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     each: Vec<Interval>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +109,7 @@ impl CaseLine {
             work: (record.work.bytes, record.work.flops.map(Number)),
             result: measured.map(ResultLine::new),
             unit: measured.map(|result| result.unit).filter(|unit| measured.is_some_and(|r| *unit != r.regime.unit())),
+            processes: measured.and_then(|result| result.processes).map(|all| (all.count, Number(all.deviation))),
             each: measured
                 .into_iter()
                 .flat_map(|result| result.each.iter().copied().map(Interval::from_estimate))
@@ -159,6 +163,7 @@ impl CaseLine {
             working_set,
             sm_clock: clock.map(|(median, least)| SmClock { median, least }),
             discarded,
+            processes: self.processes.map(|(count, deviation)| Processes { count, deviation: deviation.0 }),
             each,
             against_baseline,
             against_previous,

@@ -194,7 +194,7 @@ mod tests {
             of: 2,
         };
         let counters = Counters([("inst_executed".into(), 1.5), ("of the user".into(), 2.0)].into());
-        let rounds = vec![Round { round: 3, place: 1, whole: 0.1 + 0.2, each: vec![0.1] }];
+        let rounds = vec![Round { round: 3, place: 1, whole: 0.1 + 0.2, each: vec![0.1], process: 1 }];
         let hashes = CaseHashes {
             source: "a".to_owned(),
             options: "b".to_owned(),

@@ -372,7 +372,7 @@ fn method(compared: Compared<'_>) -> Vec<String> {
             plural_of(tests as u64, "time was", "times were"),
         ),
         format!(
-            "The smallest change that matters is {threshold:.0} % or the noise of the row if that is more, unless \
+            "The smallest change that matters is {threshold} % or the noise of the row if that is more, unless \
              --threshold gives it. A time is the same if it changed by less and a change of twice as much is ruled out."
         ),
     ]

@@ -9,6 +9,8 @@ mod causes;
 mod claims;
 mod counts;
 mod differences;
+mod evidence;
+mod fit;
 mod matching;
 mod newcomers;
 #[cfg(test)]
@@ -25,15 +27,16 @@ use strum::VariantArray;
 use super::Call;
 use crate::model::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
 use crate::stats;
+use evidence::Evidence;
 use matching::Matched;
-use time::Evidence;
 
 pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
+pub use evidence::Interval;
 pub use newcomers::Newcomer;
-pub use time::{BETWEEN_GPUS, Interval, LEAST_THRESHOLD, LEVEL, TimeChange};
+pub use time::{BETWEEN_GPUS, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
 /// Options for a comparison.
@@ -306,23 +309,18 @@ pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
 fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comparison {
     let mut tested: Vec<(&mut Change, Evidence)> =
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
-    time::fit(&mut tested.iter_mut().map(|(_, evidence)| evidence).collect::<Vec<_>>());
+    fit::fit(&mut tested.iter_mut().map(|(_, evidence)| evidence).collect::<Vec<_>>());
     let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p()).collect();
-    let levels = stats::holm_levels(&p, LEVEL);
-    // Most have the same level.
-    let (mut last, mut widening) = (0.0, f64::INFINITY);
-    for ((change, evidence), level) in tested.iter_mut().zip(levels) {
+    let level = stats::benjamini_hochberg_level(&p, LEVEL);
+    for ((change, evidence), p) in tested.iter_mut().zip(p) {
         if let Some(time) = &mut change.time {
             time.threshold = Some(evidence.threshold());
         }
-        let Some(level) = level else {
+        if p.is_nan() {
             refuse(change);
-            continue;
-        };
-        if level.to_bits() != f64::to_bits(last) {
-            (last, widening) = (level, stats::normal_two_sided(level));
+        } else {
+            settle(change, evidence.judge(level));
         }
-        settle(change, evidence.judge(level, widening));
     }
     let tests = tested.len();
     let mut reports: Vec<ReportComparison> =

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::time::{self, Evidence, TimeChange};
+use super::evidence::Evidence;
+use super::time::{self, TimeChange};
 use super::{CauseKind, Change, Comparison, DifferenceKind, Differs, Fact, Kind, Options, Pair, Row, decide, rows};
 use crate::analyse::{AnalyseError, PairedRatio, paired_ratios};
 use crate::journal::History;

@@ -127,6 +127,7 @@ pub fn in_regime(case: CaseRecord, regime: Regime, time: Estimate) -> CaseRecord
         working_set: None,
         sm_clock: None,
         discarded: 0,
+        processes: None,
         each: Vec::new(),
         against_baseline: None,
         against_previous: None,

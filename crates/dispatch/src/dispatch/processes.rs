@@ -1,0 +1,206 @@
+//! How many processes measure a group, and how their results of one case are joined.
+
+use crate::model::{Event, MeasurePlan, Measurement, Outcome, Regime, Spread, Unit};
+
+/// The most processes that measure a group unless its manifest asks for more. Each takes the time of a whole
+/// measurement, and the fifth reduces what is left of the difference by a tenth.
+const MOST_UNASKED: u32 = 5;
+
+/// The half-width of an interval of 95 %, in standard deviations.
+const HALF_WIDTH: f64 = 1.959_963_984_540_054;
+
+/// Returns how many processes a measurement takes: as many as the manifest states or else as many as make the half-width
+/// that their difference adds as small as the precision. One where the difference is not known.
+pub(super) fn wanted_processes(measured: &Measurement, plan: &MeasurePlan, spread: Option<&Spread>) -> u32 {
+    if let Some(stated) = plan.processes {
+        return stated;
+    }
+    let Some(spread) = spread.filter(|_| measured.unit == Unit::DeviceNanoseconds) else { return 1 };
+    // Each cold run has two events around it; in the other regimes all runs of a sample share them.
+    let launches = if measured.regime == Regime::Cold { 1 } else { measured.launches };
+    let mean = measured.rounds.iter().map(|round| round.whole).sum::<f64>() / measured.rounds.len() as f64;
+    let half_width = HALF_WIDTH * spread.deviation_at(mean, launches);
+    let wanted = (half_width / plan.precision).powi(2).ceil();
+    if wanted.is_finite() { (wanted as u32).clamp(1, MOST_UNASKED) } else { 1 }
+}
+
+/// The fewest samples that have an interval of 95 %.
+const FEWEST_SAMPLES: u32 = 6;
+
+/// Returns how one of so many processes measures: the mean of their medians is as precise as one median if each has a half-width
+/// that is √N times as wide, for which an Nth of the samples is enough.
+pub(super) fn share(plan: &MeasurePlan, processes: u32) -> MeasurePlan {
+    if processes < 2 {
+        return plan.clone();
+    }
+    let count = f64::from(processes);
+    MeasurePlan {
+        precision: plan.precision * count.sqrt(),
+        min_samples: plan.min_samples.div_ceil(processes).max(FEWEST_SAMPLES.min(plan.min_samples)),
+        budget: plan.budget / count,
+        ..plan.clone()
+    }
+}
+
+/// Adds the results of one more process to those of earlier ones. Counts, energy and the error of results are those of
+/// the first. `first_round` is the round after all of the group's rounds so far; `precision` is that of the case, and
+/// that of each process after the first.
+pub(super) fn join(earlier: &mut Vec<Event>, later: Vec<Event>, first_round: u32, precision: [f64; 2]) {
+    if earlier.is_empty() {
+        *earlier = later;
+        return;
+    }
+    let mut processes = 1;
+    for event in later {
+        match event {
+            Event::CaseMeasured { measurement, .. } => {
+                let same = earlier.iter_mut().find_map(|event| match event {
+                    Event::CaseMeasured { measurement: same, .. } => {
+                        (same.regime == measurement.regime && same.unit == measurement.unit).then_some(same)
+                    }
+                    _ => None,
+                });
+                if let Some(same) = same {
+                    same.extend(measurement, first_round);
+                    processes = processes.max(same.processes());
+                }
+            }
+            note @ Event::CaseNote { .. } if !earlier.iter().any(|event| is_like(event, &note)) => {
+                let place = earlier.iter().position(|event| matches!(event, Event::CaseSettled { .. }));
+                earlier.insert(place.unwrap_or(earlier.len()), note);
+            }
+            Event::CaseSettled { outcome: now, .. } => {
+                for event in earlier.iter_mut() {
+                    if let Event::CaseSettled { outcome, .. } = event {
+                        *outcome = join_outcomes(outcome, &now, processes, precision);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether both are remarks of one kind on one case: those on samples have other numbers in each process.
+fn is_like(one: &Event, other: &Event) -> bool {
+    match (one, other) {
+        (Event::CaseNote { note: one, .. }, Event::CaseNote { note: other, .. }) => {
+            std::mem::discriminant(one) == std::mem::discriminant(other)
+        }
+        _ => false,
+    }
+}
+
+/// Returns the outcome of a case that `processes` have measured, of which all but the last ended as `before`. The
+/// half-width of the mean of their medians is that of independent errors.
+fn join_outcomes(before: &Outcome, last: &Outcome, processes: u32, [whole, each]: [f64; 2]) -> Outcome {
+    let reached = |outcome: &Outcome, precision: f64| match outcome {
+        Outcome::Unstable { reached } => *reached,
+        _ => precision,
+    };
+    let count = f64::from(processes);
+    let joined = ((count - 1.0) * reached(before, whole)).hypot(reached(last, each)) / count;
+    if joined <= whole { Outcome::Measured } else { Outcome::Unstable { reached: joined } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{join, join_outcomes, share, wanted_processes};
+    use crate::model::{
+        Case, CaseKey, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Spread, Unit, WorkAmount,
+    };
+
+    fn measurement(regime: Regime, samples: &[f64]) -> Measurement {
+        let rounds = (0..).zip(samples).map(|(round, whole)| Round { round, whole: *whole, ..Round::default() });
+        Measurement::from_rounds(regime, Unit::DeviceNanoseconds, rounds.collect())
+    }
+
+    fn case() -> Case {
+        let key = CaseKey { experiment: "e".into(), variant: "v".into(), axes: Vec::new() };
+        Case { ordinal: 0, key, group: GroupKey(Vec::new()) }
+    }
+
+    fn results(samples: &[f64], note: &str, outcome: Outcome) -> Vec<Event> {
+        vec![
+            Event::CaseMeasured { case: case(), measurement: measurement(Regime::Cold, samples) },
+            Event::CaseNote { case: case(), note: Note::Text(note.into()) },
+            Event::CaseSettled { case: case(), fingerprint: None, outcome, work: WorkAmount::default() },
+        ]
+    }
+
+    /// A standard deviation of 50 ns is a half-width of 98 ns: 0.98 % of 10 µs, which four processes bring to 0.49 %, and
+    /// three to 0.57 %.
+    #[test]
+    fn so_many_processes_measure_as_make_their_difference_as_small_as_the_precision() {
+        let mut plan = fake_backend::one_sample(Regime::Cold, 1.0);
+        plan.precision = 0.005;
+        let spread = Spread { nanoseconds: 50.0, relative: 0.0, processes: 5 };
+        let wanted = |nanoseconds, plan: &_| {
+            wanted_processes(&measurement(Regime::Cold, &[nanoseconds, nanoseconds]), plan, Some(&spread))
+        };
+        assert_eq!([1e4, 5e3, 2e4, 1e6].map(|time| wanted(time, &plan)), [4, 5, 1, 1]);
+        plan.processes = Some(9);
+        assert_eq!(wanted(1e6, &plan), 9);
+    }
+
+    #[test]
+    fn many_runs_between_two_events_share_their_error() {
+        let plan = fake_backend::one_sample(Regime::Warm, 1.0);
+        let spread = Spread { nanoseconds: 500.0, relative: 0.0, processes: 5 };
+        let mut warm = measurement(Regime::Warm, &[1e4]);
+        warm.launches = 100;
+        assert_eq!(wanted_processes(&warm, &plan, Some(&spread)), 1);
+        let cold = Measurement { regime: Regime::Cold, ..warm.clone() };
+        assert_eq!(wanted_processes(&cold, &plan, Some(&spread)), 5);
+        let host = Measurement { unit: Unit::HostNanoseconds, ..cold };
+        assert_eq!(wanted_processes(&host, &plan, Some(&spread)), 1);
+        assert_eq!(wanted_processes(&warm, &plan, None), 1);
+    }
+
+    #[test]
+    fn samples_of_another_process_are_in_later_rounds() {
+        let mut joined = results(&[1.0, 2.0], "hot", Outcome::Measured);
+        join(&mut joined, results(&[3.0, 4.0], "hotter", Outcome::Measured), 7, [0.01, 0.02]);
+        let [Event::CaseMeasured { measurement, .. }, Event::CaseNote { note, .. }, Event::CaseSettled { .. }] =
+            &joined[..]
+        else {
+            panic!("{joined:?}")
+        };
+        let found: Vec<(u32, u32, f64)> =
+            measurement.rounds.iter().map(|round| (round.process, round.round, round.whole)).collect();
+        assert_eq!(found, [(0, 0, 1.0), (0, 1, 2.0), (1, 7, 3.0), (1, 8, 4.0)]);
+        assert_eq!(*note, Note::Text("hot".into()));
+    }
+
+    /// The mean of two independent medians that are known within 3 % and 4 % is known within 5 % / 2, and with a third
+    /// one of 1 %, the precision of each, within √(5² + 1²) % / 3.
+    #[test]
+    fn the_half_width_of_several_processes_is_that_of_the_mean_of_their_medians() {
+        let unstable = |reached| Outcome::Unstable { reached };
+        let reached = |outcome| match outcome {
+            Outcome::Unstable { reached } => reached,
+            other => panic!("{other:?}"),
+        };
+        let precision = [0.005, 0.01];
+        let two = join_outcomes(&unstable(0.03), &unstable(0.04), 2, precision);
+        assert!((reached(two.clone()) - 0.025).abs() < 1e-12);
+        let three = join_outcomes(&two, &Outcome::Measured, 3, precision);
+        assert!((reached(three) - 0.05_f64.hypot(0.01) / 3.0).abs() < 1e-12);
+        assert_eq!(join_outcomes(&unstable(0.0055), &Outcome::Measured, 3, precision), Outcome::Measured);
+    }
+
+    #[test]
+    fn four_processes_take_a_quarter_of_the_samples_each_at_half_the_precision() {
+        let mut plan = fake_backend::one_sample(Regime::Cold, 1.0);
+        (plan.precision, plan.min_samples, plan.max_samples, plan.budget) = (0.005, 40, 2000, 0.5);
+        let four = share(&plan, 4);
+        assert!((four.precision - 0.01).abs() < 1e-12 && (four.budget - 0.125).abs() < 1e-12);
+        assert_eq!((four.min_samples, four.max_samples), (10, 2000));
+        // Fewer than six samples have no interval of 95 %, unless the manifest wants no more.
+        plan.min_samples = 15;
+        assert_eq!(share(&plan, 5).min_samples, 6);
+        plan.min_samples = 1;
+        assert_eq!(share(&plan, 5).min_samples, 1);
+        assert_eq!(share(&plan, 1), plan);
+    }
+}
