@@ -39,6 +39,14 @@ fn results_become_a_measured_space() {
 }
 
 #[test]
+fn numbers_of_python_that_json_does_not_have_are_failures() {
+    let text = T4.replace("2.5", "NaN").replace("[2.0]", "[Infinity, -Infinity]").replace("\"x\"", r#""a \" NaN""#);
+    let measured = Results::read(text.as_bytes()).expect("this is T4").measured(None).expect("one result is left");
+    assert_eq!(measured.sorted(), [1.0]);
+    assert_eq!(measured.space.values(0)[1], Value::Text("a \" NaN".to_owned()));
+}
+
+#[test]
 fn another_measurement_can_be_the_objective() {
     let results = Results::read(T4.as_bytes()).expect("this is T4");
     assert_eq!(results.measured(Some("power")).expect("one result has it").sorted(), [1.0]);

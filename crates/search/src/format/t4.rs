@@ -1,12 +1,13 @@
 //! T4: the results of a search.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::FormatError;
+use super::error::FormatError;
 use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;
@@ -25,7 +26,7 @@ pub struct Results {
 }
 
 /// One evaluated configuration.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     /// When it was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +48,19 @@ pub struct Entry {
     /// The names of the measurements that are minimised.
     #[serde(default)]
     pub objectives: Vec<String>,
+    /// Why there is no valid measurement, in words. The format does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Entry {
+    /// Returns the outcome in terms of a measurement.
+    #[must_use]
+    pub fn outcome(&self, objective: &str) -> Outcome {
+        let measurements = self.measurements.iter().filter(|_| self.invalidity == "correct");
+        let mut named = measurements.filter(|measurement| measurement.name == objective);
+        Outcome::of_measured(named.next().and_then(|measurement| measurement.value.get().parse().ok()))
+    }
 }
 
 /// The values of the parameters, whose order is kept.
@@ -54,7 +68,7 @@ pub struct Entry {
 pub struct Configuration(pub Vec<(String, Value)>);
 
 /// How long the parts of an evaluation took, in milliseconds.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Times {
     /// Compiling.
     #[serde(default, alias = "compilation_time", skip_serializing_if = "Option::is_none")]
@@ -71,13 +85,13 @@ pub struct Times {
     /// Checking the results.
     #[serde(default, alias = "verification_time", skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
-    /// Single measurements.
+    /// Single measurements; `None` for what was no number.
     #[serde(default)]
-    pub runtimes: Vec<f64>,
+    pub runtimes: Vec<Option<f64>>,
 }
 
 /// Something that was measured.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Measurement {
     /// The name, such as `time`.
     pub name: String,
@@ -85,7 +99,17 @@ pub struct Measurement {
     pub value: Box<RawValue>,
     /// The unit, such as `ms`.
     #[serde(default)]
-    pub unit: String,
+    pub unit: Option<String>,
+}
+
+impl Measurement {
+    /// Makes a measurement of a finite value.
+    #[must_use]
+    pub fn new(name: &str, value: f64, unit: &str) -> Self {
+        // A finite number has a form in JSON; `null` is the form of any other.
+        let value = serde_json::value::to_raw_value(&value).unwrap_or_default();
+        Self { name: name.to_owned(), value, unit: Some(unit.to_owned()) }
+    }
 }
 
 fn version() -> String {
@@ -94,6 +118,29 @@ fn version() -> String {
 
 fn correct() -> String {
     "correct".to_owned()
+}
+
+/// Replaces `NaN` and infinities, which Python writes and JSON does not have, by `null`.
+fn without_odd_numbers(text: &str) -> Cow<'_, str> {
+    if !["NaN", "Infinity"].iter().any(|word| text.contains(word)) {
+        return text.into();
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut in_text = false;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let word = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| !in_text && rest.starts_with(word));
+        let taken = match first {
+            _ if word.is_some() => word.map_or(0, str::len),
+            // The character after a backslash ends no text.
+            '\\' if in_text => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => first.len_utf8(),
+        };
+        in_text ^= first == '"';
+        clean.push_str(word.map_or(&rest[..taken], |_| "null"));
+        rest = &rest[taken..];
+    }
+    clean.into()
 }
 
 /// Reads a version, which some files have as a number.
@@ -106,6 +153,7 @@ impl Results {
     pub fn read(mut source: impl Read) -> Result<Self, FormatError> {
         let mut text = String::new();
         source.read_to_string(&mut text).map_err(serde_json::Error::io)?;
+        let text = without_odd_numbers(&text);
         Ok(serde_json::from_str(&text)?)
     }
 
@@ -133,18 +181,12 @@ impl Results {
                     configuration.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
                 )));
             }
-            let value = entry
-                .measurements
-                .iter()
-                .find(|measurement| measurement.name == objective)
-                .filter(|_| entry.invalidity == "correct")
-                .and_then(|measurement| measurement.value.get().parse().ok());
             let times = &entry.times;
             let parts = [times.compilation, times.benchmark, times.framework, times.search_algorithm, times.validation];
             let known = parts.iter().flatten().count() > 0;
             rows.push(Row {
                 values: configuration.iter().map(|(_, value)| value.clone()).collect(),
-                outcome: Outcome::of_measured(value),
+                outcome: entry.outcome(objective),
                 seconds: known.then(|| parts.iter().flatten().sum::<f64>() / 1e3),
             });
         }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::FormatError;
+use super::error::FormatError;
 use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;

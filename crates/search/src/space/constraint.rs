@@ -5,8 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::diagram::{Builder, Diagram, END};
-use super::expression::{Bounds, Expression, Node, truth};
-use super::{Parameter, SpaceError, Value};
+use super::error::SpaceError;
+use super::expression::Expression;
+use super::node::{Bounds, Node, truth};
+use super::parameter::Parameter;
+use super::value::Value;
 
 /// How many partial points the building of a diagram may remember, which is some gigabytes at most.
 const MOST_STATES: usize = 8_000_000;

@@ -2,146 +2,19 @@
 
 mod constraint;
 mod diagram;
+mod error;
 mod expression;
 mod neighbours;
+mod node;
+mod parameter;
 mod parse;
+mod points;
 mod value;
 
 pub use constraint::Constraint;
-pub use expression::{Expression, ExpressionError};
+pub use error::SpaceError;
+pub use expression::Expression;
+pub use parameter::Parameter;
+pub use parse::ExpressionError;
+pub use points::{Point, Space};
 pub use value::{Scale, Value};
-
-use diagram::Diagram;
-
-/// A parameter with the values that it can have.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Parameter {
-    /// The name, unique in its space.
-    pub name: String,
-    /// The values, without repetition. Those of an ordered parameter increase.
-    pub values: Vec<Value>,
-    /// Whether near values behave alike.
-    pub scale: Scale,
-}
-
-impl Parameter {
-    /// Makes a parameter. It is ordered if its values are numbers, which are sorted then, and categorical otherwise.
-    #[must_use]
-    pub fn new(name: impl Into<String>, mut values: Vec<Value>) -> Self {
-        let numbers = values.iter().all(|value| value.number().is_some());
-        if numbers {
-            values.sort_by(|a, b| a.number().partial_cmp(&b.number()).unwrap_or(std::cmp::Ordering::Equal));
-        }
-        let mut seen: Vec<Value> = Vec::new();
-        for value in values {
-            if !seen.contains(&value) {
-                seen.push(value);
-            }
-        }
-        let scale = if numbers { Scale::Ordered } else { Scale::Categorical };
-        Self { name: name.into(), values: seen, scale }
-    }
-
-    /// Returns the index of a value.
-    #[must_use]
-    pub fn position(&self, value: &Value) -> Option<u16> {
-        self.values.iter().position(|known| known == value).map(|place| place as u16)
-    }
-}
-
-/// Why a space cannot be built.
-#[derive(Debug, thiserror::Error)]
-pub enum SpaceError {
-    /// No combination satisfies all constraints.
-    #[error("no combination of the values satisfies all constraints")]
-    Empty,
-    /// The valid points cannot be numbered with 64 bits.
-    #[error("the space has more than 2^64 valid points; give it fewer parameters or values")]
-    TooLarge,
-    /// The constraints relate too many parameters with each other in too many ways.
-    #[error("the constraints leave too many different rests to be compiled; state them with fewer parameters each")]
-    TooComplex,
-}
-
-/// A point: for each parameter the index of its value.
-pub type Point = Box<[u16]>;
-
-/// Parameters and their valid combinations, which are numbered from 0.
-#[derive(Debug, Clone)]
-pub struct Space {
-    parameters: Vec<Parameter>,
-    diagram: Diagram,
-}
-
-impl Space {
-    /// Makes the space of a list of valid points.
-    pub fn from_points(parameters: Vec<Parameter>, points: Vec<Point>) -> Result<Self, SpaceError> {
-        let diagram = Diagram::list(parameters.len(), points).ok_or(SpaceError::Empty)?;
-        Ok(Self { parameters, diagram })
-    }
-
-    /// Makes the space of the combinations that satisfy all constraints.
-    pub fn new(parameters: Vec<Parameter>, constraints: &[Constraint]) -> Result<Self, SpaceError> {
-        let diagram = constraint::compile(&parameters, constraints)?;
-        Ok(Self { parameters, diagram })
-    }
-
-    /// Returns the parameters.
-    #[must_use]
-    pub fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    /// Returns the number of valid points, which is at least 1.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a space has at least one point")]
-    pub fn len(&self) -> u64 {
-        self.diagram.len()
-    }
-
-    /// Returns the point of a number below [`Self::len`].
-    #[must_use]
-    pub fn point(&self, number: u64) -> Point {
-        let mut point = vec![0; self.parameters.len()].into_boxed_slice();
-        self.diagram.write_point(number, &mut point);
-        point
-    }
-
-    /// Writes the point of a number below [`Self::len`] into a slice with one element per parameter.
-    pub fn write_point(&self, number: u64, point: &mut [u16]) {
-        self.diagram.write_point(number, point);
-    }
-
-    /// Returns the valid point at a position in the unit cube, with one coordinate of at least 0 and less than 1 for
-    /// each parameter. Equal volumes have equally many points, so an even cover of the cube is one of the space.
-    #[must_use]
-    pub fn number_at(&self, position: &[f64]) -> u64 {
-        let mut point = vec![0; self.parameters.len()];
-        self.diagram.write_at(position, &mut point);
-        self.diagram.number(&point).unwrap_or_default()
-    }
-
-    /// Returns the number of the point itself if it is valid, and otherwise of a valid one that is like it.
-    #[must_use]
-    pub fn nearest(&self, point: &[u16]) -> u64 {
-        let mut point = point.to_vec();
-        self.diagram.repair(&mut point);
-        self.diagram.number(&point).unwrap_or_default()
-    }
-
-    /// Returns the number of a point, or `None` if it is not valid.
-    #[must_use]
-    pub fn number(&self, point: &[u16]) -> Option<u64> {
-        self.diagram.number(point)
-    }
-
-    /// Returns the values of a point.
-    #[must_use]
-    pub fn values(&self, number: u64) -> Vec<Value> {
-        self.point(number)
-            .iter()
-            .zip(&self.parameters)
-            .map(|(&index, parameter)| parameter.values[usize::from(index)].clone())
-            .collect()
-    }
-}

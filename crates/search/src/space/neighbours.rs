@@ -1,6 +1,7 @@
 //! Points near a point.
 
-use super::{Scale, Space};
+use super::points::Space;
+use super::value::Scale;
 
 impl Space {
     /// Returns the valid points that differ from a point in one parameter, in increasing distance of the parameter's value.
@@ -8,7 +9,7 @@ impl Space {
     pub fn neighbours(&self, number: u64) -> Vec<u64> {
         let mut point = self.point(number);
         let mut neighbours = Vec::new();
-        for (place, parameter) in self.parameters.iter().enumerate() {
+        for (place, parameter) in self.parameters().iter().enumerate() {
             let own = point[place];
             for value in 0..parameter.values.len() as u16 {
                 if value != own {
@@ -28,7 +29,7 @@ impl Space {
     pub fn steps(&self, number: u64) -> Vec<u64> {
         let mut point = self.point(number);
         let mut steps = Vec::new();
-        for (place, parameter) in self.parameters.iter().enumerate() {
+        for (place, parameter) in self.parameters().iter().enumerate() {
             let own = point[place];
             let len = parameter.values.len() as u16;
             match parameter.scale {
@@ -60,9 +61,10 @@ impl Space {
         let mut found = Vec::new();
         for first in 0..own.len() {
             for second in first + 1..own.len() {
-                for one in (0..self.parameters[first].values.len() as u16).filter(|&value| value != own[first]) {
+                for one in (0..self.parameters()[first].values.len() as u16).filter(|&value| value != own[first]) {
                     point[first] = one;
-                    for two in (0..self.parameters[second].values.len() as u16).filter(|&value| value != own[second]) {
+                    for two in (0..self.parameters()[second].values.len() as u16).filter(|&value| value != own[second])
+                    {
                         point[second] = two;
                         found.extend(self.number(&point));
                     }

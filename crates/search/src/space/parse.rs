@@ -1,7 +1,19 @@
 //! Reads constraints.
 
-use super::expression::{Choose, Compare, Divide, ExpressionError, Node};
+use super::node::{Choose, Compare, Divide, Node};
 use super::value::Value;
+
+/// Why a constraint cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} at byte {at} of `{text}`")]
+pub struct ExpressionError {
+    /// The whole constraint.
+    pub text: String,
+    /// Where the mistake begins.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+}
 
 /// Parentheses and chains of signs deeper than this are refused, so that no text can exhaust the stack.
 const DEEPEST: usize = 100;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Strategy, draw, height};
+use super::proposal::{Strategy, draw, height};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;

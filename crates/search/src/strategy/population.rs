@@ -1,6 +1,6 @@
 //! Strategies with a population: a genetic algorithm and differential evolution.
 
-use super::{Strategy, draw, height, ranked};
+use super::proposal::{Strategy, draw, height, ranked};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::{Point, Scale, Space};

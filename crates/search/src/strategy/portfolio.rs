@@ -1,7 +1,8 @@
 //! Several strategies that share what they know.
 
+use super::proposal::{Strategy, draw};
+use super::sample::Even;
 use super::surrogate::{Goal, Process, Trees, initial};
-use super::{Even, Strategy, draw};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;

@@ -1,6 +1,6 @@
 //! Strategies that learn nothing: all points, random ones, and an even cover.
 
-use super::{Strategy, draw};
+use super::proposal::{Strategy, draw};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;

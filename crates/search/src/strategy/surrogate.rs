@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::{Even, Strategy, draw, ranked};
+use super::proposal::{Strategy, draw, ranked};
+use super::sample::Even;
 use crate::history::{History, Outcome};
 use crate::random::Random;
 use crate::space::{Point, Space};
@@ -12,6 +13,8 @@ use crate::surrogate::gaussian::{Field, Weights};
 
 /// A model sees all points of a space of this size, and a selection of a larger one.
 const CANDIDATES: usize = 6000;
+/// Of a large space, other candidates are chosen after so many evaluations.
+const STALE: usize = 50;
 /// A model learns from at most so many evaluations.
 const LEARNED: usize = 400;
 /// The model is fitted anew when there are more evaluations by this factor.
@@ -121,7 +124,9 @@ impl Process {
     pub fn propose(&mut self, space: &Space, history: &History, goal: Goal, random: &mut Random) -> Option<u64> {
         let levels = Levels::new(history)?;
         let due = self.field.is_none() || history.len() as f64 >= self.fitted as f64 * GROWTH;
-        let moved = space.len() > CANDIDATES as u64 && self.best != history.best().map(|(point, _)| point);
+        // The candidates of a large space are those near the best, and others than before.
+        let stale = self.best != history.best().map(|(point, _)| point) || history.len() >= self.learned + STALE;
+        let moved = space.len() > CANDIDATES as u64 && stale;
         if due || moved {
             self.learn(space, history, &levels, due, random);
         }

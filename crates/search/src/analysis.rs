@@ -1,0 +1,103 @@
+//! What evaluations say about a space: how the best improved, which parameters matter, and which pairs go together.
+
+use crate::history::History;
+use crate::random::Random;
+use crate::space::{Point, Space};
+use crate::surrogate::forest::Forest;
+
+/// How often a parameter is shuffled.
+const SHUFFLES: usize = 20;
+/// With fewer evaluations no importance is given.
+const FEWEST: usize = 20;
+
+/// How much a parameter matters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Importance {
+    /// The place of the parameter.
+    pub parameter: usize,
+    /// The error that shuffling the parameter adds to the prediction, as a share of the variance.
+    pub share: f64,
+    /// The standard deviation of the share over shuffles.
+    pub error: f64,
+}
+
+/// Returns the best objective after 1, 2, 5, 10, 20, … evaluations, as long as there is one, and at the end.
+#[must_use]
+pub fn convergence(history: &History) -> Vec<(usize, f64)> {
+    let mut rows = Vec::new();
+    let mut best = f64::INFINITY;
+    for (count, evaluation) in (1..).zip(history.evaluations()) {
+        best = best.min(evaluation.outcome.value().unwrap_or(f64::INFINITY));
+        let round = [1, 2, 5].into_iter().any(|first| {
+            let power = (count as f64 / f64::from(first)).log10();
+            (power - power.round()).abs() < 1e-9
+        });
+        if best.is_finite() && (round || count == history.len()) {
+            rows.push((count, best));
+        }
+    }
+    rows
+}
+
+/// Returns how much each parameter with several values matters, the most important first, by permutation: a forest
+/// predicts the logarithms of the objectives, once as they are and once with the values of a parameter shuffled.
+#[must_use]
+pub fn importance(space: &Space, history: &History, seed: u64) -> Vec<Importance> {
+    let known: Vec<(Point, f64)> = history
+        .evaluations()
+        .iter()
+        .filter_map(|evaluation| Some((space.point(evaluation.point), evaluation.outcome.value()?.ln())))
+        .collect();
+    if known.len() < FEWEST {
+        return Vec::new();
+    }
+    let (points, targets): (Vec<Point>, Vec<f64>) = known.into_iter().unzip();
+    let n = targets.len() as f64;
+    let mean = targets.iter().sum::<f64>() / n;
+    let variance = targets.iter().map(|target| (target - mean).powi(2)).sum::<f64>() / n;
+    if variance <= 0.0 {
+        return Vec::new();
+    }
+    let mut random = Random::new(seed);
+    let forest = Forest::grow(space, &points, &targets, &mut random);
+    let error = |points: &[Point]| {
+        let squares = points.iter().zip(&targets).map(|(point, target)| (forest.predict(point).0 - target).powi(2));
+        squares.sum::<f64>() / n
+    };
+    let plain = error(&points);
+    let mut found: Vec<Importance> = (0..space.parameters().len())
+        .filter(|&parameter| points.iter().any(|point| point[parameter] != points[0][parameter]))
+        .map(|parameter| {
+            let shares: Vec<f64> = (0..SHUFFLES)
+                .map(|_| {
+                    let mut values: Vec<u16> = points.iter().map(|point| point[parameter]).collect();
+                    random.shuffle(&mut values);
+                    let mut shuffled = points.clone();
+                    for (point, value) in shuffled.iter_mut().zip(values) {
+                        point[parameter] = value;
+                    }
+                    (error(&shuffled) - plain) / variance
+                })
+                .collect();
+            let share = shares.iter().sum::<f64>() / SHUFFLES as f64;
+            let squares = shares.iter().map(|other| (other - share).powi(2)).sum::<f64>();
+            Importance { parameter, share, error: (squares / (SHUFFLES - 1) as f64).sqrt() }
+        })
+        .collect();
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    found
+}
+
+/// Returns for each value of one parameter and each of another the best objective that was found with both.
+#[must_use]
+pub fn pairs(space: &Space, history: &History, (one, other): (usize, usize)) -> Vec<Vec<Option<f64>>> {
+    let (rows, columns) = (space.parameters()[one].values.len(), space.parameters()[other].values.len());
+    let mut best: Vec<Vec<Option<f64>>> = vec![vec![None; columns]; rows];
+    for evaluation in history.evaluations() {
+        let Some(value) = evaluation.outcome.value() else { continue };
+        let point = space.point(evaluation.point);
+        let cell = &mut best[usize::from(point[one])][usize::from(point[other])];
+        *cell = Some(cell.map_or(value, |known| known.min(value)));
+    }
+    best
+}

@@ -1,0 +1,39 @@
+//! Parameters of a space.
+
+use super::value::{Scale, Value};
+
+/// A parameter with the values that it can have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// The name, unique in its space.
+    pub name: String,
+    /// The values, without repetition. Those of an ordered parameter increase.
+    pub values: Vec<Value>,
+    /// Whether near values behave alike.
+    pub scale: Scale,
+}
+
+impl Parameter {
+    /// Makes a parameter. It is ordered if its values are numbers, which are sorted then, and categorical otherwise.
+    #[must_use]
+    pub fn new(name: impl Into<String>, mut values: Vec<Value>) -> Self {
+        let numbers = values.iter().all(|value| value.number().is_some());
+        if numbers {
+            values.sort_by(|a, b| a.number().partial_cmp(&b.number()).unwrap_or(std::cmp::Ordering::Equal));
+        }
+        let mut seen: Vec<Value> = Vec::new();
+        for value in values {
+            if !seen.contains(&value) {
+                seen.push(value);
+            }
+        }
+        let scale = if numbers { Scale::Ordered } else { Scale::Categorical };
+        Self { name: name.into(), values: seen, scale }
+    }
+
+    /// Returns the index of a value.
+    #[must_use]
+    pub fn position(&self, value: &Value) -> Option<u16> {
+        self.values.iter().position(|known| known == value).map(|place| place as u16)
+    }
+}

@@ -1,0 +1,90 @@
+//! The valid points of a space, numbered.
+
+use super::constraint::{self, Constraint};
+use super::diagram::Diagram;
+use super::error::SpaceError;
+use super::parameter::Parameter;
+use super::value::Value;
+
+/// A point: for each parameter the index of its value.
+pub type Point = Box<[u16]>;
+
+/// Parameters and their valid combinations, which are numbered from 0.
+#[derive(Debug, Clone)]
+pub struct Space {
+    parameters: Vec<Parameter>,
+    diagram: Diagram,
+}
+
+impl Space {
+    /// Makes the space of a list of valid points.
+    pub fn from_points(parameters: Vec<Parameter>, points: Vec<Point>) -> Result<Self, SpaceError> {
+        let diagram = Diagram::list(parameters.len(), points).ok_or(SpaceError::Empty)?;
+        Ok(Self { parameters, diagram })
+    }
+
+    /// Makes the space of the combinations that satisfy all constraints.
+    pub fn new(parameters: Vec<Parameter>, constraints: &[Constraint]) -> Result<Self, SpaceError> {
+        let diagram = constraint::compile(&parameters, constraints)?;
+        Ok(Self { parameters, diagram })
+    }
+
+    /// Returns the parameters.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// Returns the number of valid points, which is at least 1.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a space has at least one point")]
+    pub fn len(&self) -> u64 {
+        self.diagram.len()
+    }
+
+    /// Returns the point of a number below [`Self::len`].
+    #[must_use]
+    pub fn point(&self, number: u64) -> Point {
+        let mut point = vec![0; self.parameters.len()].into_boxed_slice();
+        self.diagram.write_point(number, &mut point);
+        point
+    }
+
+    /// Writes the point of a number below [`Self::len`] into a slice with one element per parameter.
+    pub fn write_point(&self, number: u64, point: &mut [u16]) {
+        self.diagram.write_point(number, point);
+    }
+
+    /// Returns the valid point at a position in the unit cube, with one coordinate of at least 0 and less than 1 for
+    /// each parameter. Equal volumes have equally many points, so an even cover of the cube is one of the space.
+    #[must_use]
+    pub fn number_at(&self, position: &[f64]) -> u64 {
+        let mut point = vec![0; self.parameters.len()];
+        self.diagram.write_at(position, &mut point);
+        self.diagram.number(&point).unwrap_or_default()
+    }
+
+    /// Returns the number of the point itself if it is valid, and otherwise of a valid one that is like it.
+    #[must_use]
+    pub fn nearest(&self, point: &[u16]) -> u64 {
+        let mut point = point.to_vec();
+        self.diagram.repair(&mut point);
+        self.diagram.number(&point).unwrap_or_default()
+    }
+
+    /// Returns the number of a point, or `None` if it is not valid.
+    #[must_use]
+    pub fn number(&self, point: &[u16]) -> Option<u64> {
+        self.diagram.number(point)
+    }
+
+    /// Returns the values of a point.
+    #[must_use]
+    pub fn values(&self, number: u64) -> Vec<Value> {
+        self.point(number)
+            .iter()
+            .zip(&self.parameters)
+            .map(|(&index, parameter)| parameter.values[usize::from(index)].clone())
+            .collect()
+    }
+}

@@ -1,0 +1,48 @@
+//! The names of the strategies.
+
+use super::local::{Annealing, LocalSearch, Tabu};
+use super::population::{DifferentialEvolution, Genetic};
+use super::portfolio::Portfolio;
+use super::proposal::Strategy;
+use super::sample::{Even, Exhaustive, Uniform};
+use super::surrogate::{Forest, Gaussian};
+
+/// The names of all strategies with what they are; the first one is the default.
+pub const NAMES: [(&str, &str); 11] = [
+    ("portfolio", "a Gaussian process with several goals, a forest and a local search together"),
+    ("gaussian", "a Gaussian process, by expected improvement"),
+    ("forest", "extremely randomised trees, by a lower confidence bound"),
+    ("genetic", "crosses and mutates the best points"),
+    ("evolution", "differential evolution"),
+    ("annealing", "simulated annealing"),
+    ("tabu", "tabu search"),
+    ("local", "hill climbing with random restarts"),
+    ("even", "a low-discrepancy sequence"),
+    ("random", "uniform draws"),
+    ("exhaustive", "all points in their order"),
+];
+
+/// Says whether a strategy proposes the same points whatever comes of them, so that any number can be on their way.
+#[must_use]
+pub fn is_blind(name: &str) -> bool {
+    ["even", "random", "exhaustive"].contains(&name)
+}
+
+/// Makes the strategy of a name.
+#[must_use]
+pub fn named(name: &str) -> Option<Box<dyn Strategy>> {
+    Some(match name {
+        "portfolio" => Box::<Portfolio>::default(),
+        "gaussian" => Box::<Gaussian>::default(),
+        "forest" => Box::<Forest>::default(),
+        "genetic" => Box::<Genetic>::default(),
+        "evolution" => Box::<DifferentialEvolution>::default(),
+        "annealing" => Box::<Annealing>::default(),
+        "tabu" => Box::<Tabu>::default(),
+        "local" => Box::<LocalSearch>::default(),
+        "even" => Box::<Even>::default(),
+        "random" => Box::<Uniform>::default(),
+        "exhaustive" => Box::<Exhaustive>::default(),
+        _ => return None,
+    })
+}
