@@ -60,6 +60,8 @@ pub struct KernelFacts {
 #[derive(Debug)]
 struct Loaded {
     kernels: BTreeMap<String, Kernel>,
+    /// The number and the error of each kernel that has a form that is not simulated.
+    refused: BTreeMap<String, (u32, SimError)>,
     variables: BTreeMap<String, (u64, u64)>,
     /// The addresses of all variables, those of functions among them.
     allocated: Vec<u64>,
@@ -124,7 +126,8 @@ impl Machine {
         &self.profile
     }
 
-    /// Parses and lowers every kernel of a module. Fails if any of them has a form that is not simulated.
+    /// Parses and lowers every kernel of a module. A kernel with a form that is not simulated is refused where it is
+    /// used, and leaves the others as they are. Fails if no kernel of the module is simulated.
     pub fn load(&mut self, ptx: &str) -> Result<ModuleId, SimError> {
         self.load_module(&ptx_parser::parse(ptx)?)
     }
@@ -137,20 +140,20 @@ impl Machine {
 
     fn load_module(&mut self, module: &Module<'_>) -> Result<ModuleId, SimError> {
         let globals = Globals::new(module, &self.memory)?;
-        let mut kernels = BTreeMap::new();
-        let mut failure = None;
+        let (mut kernels, mut refused) = (BTreeMap::new(), BTreeMap::new());
+        let mut first = None;
         for entry in module.functions.iter().filter(|f| f.entry && f.body.is_some()) {
             match lower::kernel(module, &globals, entry, self.isa) {
                 Ok(kernel) => {
                     kernels.insert(entry.name.to_owned(), kernel);
                 }
                 Err(error) => {
-                    failure = Some(error);
-                    break;
+                    first.get_or_insert_with(|| error.clone());
+                    refused.insert(entry.name.to_owned(), (globals.numbers[entry.name], error));
                 }
             }
         }
-        if let Some(error) = failure {
+        if let Some(error) = first.filter(|_| kernels.is_empty()) {
             globals.free(&self.memory);
             return Err(error);
         }
@@ -160,7 +163,8 @@ impl Machine {
             .filter_map(|v| Some((v.name.to_owned(), (*globals.addresses.get(v.name)?, v.size()))))
             .collect();
         self.next_module += 1;
-        self.modules.insert(self.next_module, Loaded { kernels, variables, allocated: globals.placed().collect() });
+        self.modules
+            .insert(self.next_module, Loaded { kernels, refused, variables, allocated: globals.placed().collect() });
         Ok(ModuleId(self.next_module))
     }
 
@@ -226,13 +230,23 @@ impl Machine {
     }
 
     fn kernel(&self, module: ModuleId, name: &str) -> Result<&Kernel, SimError> {
-        let found = self.modules.get(&module.0).and_then(|m| m.kernels.get(name));
-        found.ok_or_else(|| SimError::NoKernel(name.to_owned()))
+        let module = self.modules.get(&module.0);
+        let found = module.and_then(|m| m.kernels.get(name));
+        found.ok_or_else(|| match module.and_then(|m| m.refused.get(name)) {
+            Some((_, reason)) => reason.clone(),
+            None => SimError::NoKernel(name.to_owned()),
+        })
     }
 
-    /// Returns the names of a module's kernels.
+    /// Returns the names of the kernels of a module that are simulated.
     pub fn kernels(&self, module: ModuleId) -> Vec<&str> {
         self.modules.get(&module.0).map_or_else(Vec::new, |m| m.kernels.keys().map(String::as_str).collect())
+    }
+
+    /// Returns the kernels of a module that have a form that is not simulated, and why.
+    pub fn refused(&self, module: ModuleId) -> impl Iterator<Item = (&str, &SimError)> {
+        let refused = self.modules.get(&module.0).into_iter().flat_map(|m| &m.refused);
+        refused.map(|(name, (_, reason))| (name.as_str(), reason))
     }
 
     /// Properties of a kernel that are known without a launch.
@@ -318,11 +332,14 @@ impl Machine {
             let message = format!("a cooperative launch of {blocks} blocks: {resident} fit on the device at once");
             return Err(SimError::Launch(message).into());
         }
-        let kernels = self.modules.get(&module.0).into_iter().flat_map(|m| m.kernels.values());
+        let loaded = || self.modules.get(&module.0).into_iter();
+        let kernels = loaded().flat_map(|m| m.kernels.values());
+        let refused = loaded().flat_map(|m| m.refused.values());
         let (stack, heap) = (u64::from(self.options.stack), self.options.heap);
         let device = Device {
             profile: &self.profile,
             kernels: kernels.map(|k| (k.number, k)).collect(),
+            refused: refused.map(|(number, reason)| (*number, reason)).collect(),
             texts: &self.texts,
             stack,
             heap,

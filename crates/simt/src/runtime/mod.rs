@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::error::SimError;
 use crate::memory::Memory;
 use crate::profile::DeviceProfile;
 use crate::program::Kernel;
@@ -34,6 +35,8 @@ pub struct Device<'m> {
     pub profile: &'m DeviceProfile,
     /// The kernels of the module, by the number in their address.
     pub kernels: BTreeMap<u32, &'m Kernel>,
+    /// The kernels of the module that are not simulated, by number, and why.
+    pub refused: BTreeMap<u32, &'m SimError>,
     pub texts: &'m Texts,
     /// The bytes of local memory that each thread has, and those of the heap.
     pub stack: u64,

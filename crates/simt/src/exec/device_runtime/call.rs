@@ -134,11 +134,19 @@ impl<'m> Call<'_, 'm> {
         found.unwrap_or(Code::SUCCESS)
     }
 
-    /// Returns the kernel at an address.
-    pub fn kernel_at(&self, address: u64) -> Option<&'m Kernel> {
-        let offset = address.checked_sub(FUNCTION_BASE).filter(|o| o.is_multiple_of(FUNCTION_STEP))?;
-        let number = u32::try_from(offset / FUNCTION_STEP).ok()?;
-        self.runtime().device.kernels.get(&number).copied()
+    /// Returns the kernel at an address. A kernel that is not simulated is a fault.
+    pub fn kernel_at(&self, address: u64) -> Result<Option<&'m Kernel>, Fault> {
+        let offset = address.checked_sub(FUNCTION_BASE).filter(|o| o.is_multiple_of(FUNCTION_STEP));
+        let Some(number) = offset.and_then(|offset| u32::try_from(offset / FUNCTION_STEP).ok()) else {
+            return Ok(None);
+        };
+        let device = self.runtime().device;
+        match device.refused.get(&number) {
+            Some(reason) => {
+                Err(Fault { kind: TrapKind::Illegal, message: format!("a launch of what is not simulated: {reason}") })
+            }
+            None => Ok(device.kernels.get(&number).copied()),
+        }
     }
 
     /// Whether a handle is a default stream of the block (zero to two), the tail stream, fire and forget, or a stream

@@ -1,6 +1,6 @@
 //! Launches from the device: parameter buffers, and launches in streams.
 
-use crate::exec::device_runtime::call::Call;
+use crate::exec::device_runtime::call::{Call, Fault};
 use crate::memory::Use;
 use crate::program::Kernel;
 use crate::runtime::errors::Code;
@@ -46,19 +46,19 @@ pub fn parameter_buffer(call: &mut Call<'_, '_>) -> u64 {
 }
 
 /// Executes `cudaGetParameterBufferV2(kernel, grid, block, shared)`.
-pub fn parameter_buffer_v2(call: &mut Call<'_, '_>) -> u64 {
-    let Some(kernel) = call.kernel_at(call.u64(0)) else {
+pub fn parameter_buffer_v2(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
+    let Some(kernel) = call.kernel_at(call.u64(0))? else {
         call.remember(Code::INVALID_DEVICE_FUNCTION);
-        return 0;
+        return Ok(0);
     };
     let shape = Shape { grid: call.extents(1), block: call.extents(2), shared: call.u32(3), cluster: None };
-    match refusal(call, kernel, &shape) {
+    Ok(match refusal(call, kernel, &shape) {
         Code::SUCCESS => reserve(call, u64::from(kernel.param_bytes), Some((kernel.number, shape))),
         code => {
             call.remember(code);
             0
         }
-    }
+    })
 }
 
 /// Executes `cudaLaunchDeviceV2(buffer, stream)`.
@@ -76,25 +76,25 @@ pub fn launch_v2(call: &mut Call<'_, '_>) -> u64 {
 
 /// `cudaLaunchDevice(kernel, buffer, grid, block, shared, stream)`; the buffer may be null if the kernel has no
 /// parameters.
-pub fn launch(call: &mut Call<'_, '_>) -> u64 {
-    let Some(kernel) = call.kernel_at(call.u64(0)) else { return u64::from(Code::INVALID_DEVICE_FUNCTION.0) };
+pub fn launch(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
+    let Some(kernel) = call.kernel_at(call.u64(0))? else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let (mut address, stream) = (call.u64(1), call.u64(5));
     let shape = Shape { grid: call.extents(2), block: call.extents(3), shared: call.u32(4), cluster: None };
     let refused = refusal(call, kernel, &shape);
     if refused != Code::SUCCESS {
-        return u64::from(refused.0);
+        return Ok(u64::from(refused.0));
     }
     if address == 0 && kernel.param_bytes == 0 {
         address = reserve(call, 0, None);
         if address == 0 {
-            return u64::from(call.last_error(false).0);
+            return Ok(u64::from(call.last_error(false).0));
         }
     }
     let bytes = call.runtime().state().buffers.get(&address).map(|b| b.bytes);
     if bytes.is_none_or(|bytes| bytes < u64::from(kernel.param_bytes)) {
-        return u64::from(Code::INVALID_VALUE.0);
+        return Ok(u64::from(Code::INVALID_VALUE.0));
     }
-    submit(call, kernel, shape, address, stream)
+    Ok(submit(call, kernel, shape, address, stream))
 }
 
 /// Queues a launch whose parameters are in a buffer, and frees the buffer.

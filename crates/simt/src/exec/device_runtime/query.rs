@@ -69,7 +69,7 @@ pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
 
 /// `cudaFuncGetAttributes(attributes, kernel)`; registers are zero if the compiler has not reported them.
 pub fn function(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
-    let Some(kernel) = call.kernel_at(call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
+    let Some(kernel) = call.kernel_at(call.u64(1))? else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let profile = call.runtime().device.profile;
     let version = profile.capability.0 * 10 + profile.capability.1;
     let dynamic = profile.shared_per_block.saturating_sub(kernel.shared_static);
@@ -89,7 +89,7 @@ pub fn function(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
 
 /// Executes `cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared)`.
 pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
-    let Some(kernel) = call.kernel_at(call.u64(1)) else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
+    let Some(kernel) = call.kernel_at(call.u64(1))? else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let profile = call.runtime().device.profile;
     let (threads, shared) = (call.u32(2), u32::try_from(call.u64(3)).unwrap_or(u32::MAX));
     if threads == 0 {

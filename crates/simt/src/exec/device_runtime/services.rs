@@ -41,8 +41,8 @@ const fn value(name: &'static str, args: &'static [u32], run: fn(&mut Call<'_, '
 
 pub static SERVICES: [Service; 33] = [
     value("GetParameterBuffer", &[8, 8], |call| Ok(launch::parameter_buffer(call))),
-    value("GetParameterBufferV2", &[8, 12, 12, 4], |call| Ok(launch::parameter_buffer_v2(call))),
-    status("LaunchDevice", &[8, 8, 12, 12, 4, 8], |call| Ok(launch::launch(call))),
+    value("GetParameterBufferV2", &[8, 12, 12, 4], launch::parameter_buffer_v2),
+    status("LaunchDevice", &[8, 8, 12, 12, 4, 8], launch::launch),
     status("LaunchDeviceV2", &[8, 8], |call| Ok(launch::launch_v2(call))),
     value("GetLastError", &[], |call| Ok(u64::from(call.last_error(true).0))),
     value("PeekAtLastError", &[], |call| Ok(u64::from(call.last_error(false).0))),
