@@ -7,7 +7,7 @@ use toml::de::DeTable;
 
 use super::files::reason;
 use super::raw::RawManifest;
-use super::read::{Reader, Table};
+use super::read::Reader;
 use super::validate::validate;
 use crate::diagnostics::nearest;
 use crate::experiment::{Manifest, PackageSpec};
@@ -73,7 +73,7 @@ pub fn packages(path: &Path) -> Vec<PackageSpec> {
     let source = Arc::new(SourceText { path: path.to_owned(), text: text.unwrap_or_default() });
     let (document, _) = DeTable::parse_recoverable(&source.text);
     let mut reader = Reader::new(&source.text);
-    let raw = RawManifest::from_table(document.get_ref(), None, &mut reader);
+    let raw = RawManifest::from_document(document.get_ref(), &mut reader);
     if raw.packages.is_none() {
         return Vec::new();
     }
@@ -94,7 +94,7 @@ pub fn parse_within(source: &Arc<SourceText>, project: Project) -> Result<Manife
         return Err(Diagnostics::new(Arc::clone(source), items));
     }
     let mut reader = Reader::new(&source.text);
-    let raw = RawManifest::from_table(document.get_ref(), None, &mut reader);
+    let raw = RawManifest::from_document(document.get_ref(), &mut reader);
     let (manifest, (faults, omitted)) = validate(&raw, source, project, reader.found);
     if faults.is_empty() {
         Ok(manifest)

@@ -10,7 +10,7 @@ mod variant;
 
 use schemars::JsonSchema;
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 pub use data::{
     FILLS, RawBuffer, RawCheck, RawExpect, RawExpectTable, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork,
@@ -18,6 +18,7 @@ pub use data::{
 pub use settings::{RawCompileSettings, RawLaunchSettings};
 pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::OF_HOST;
+use variant::without_defaults;
 pub use variant::{
     RawBlocks, RawBuiltin, RawExtent, RawFails, RawLaunch, RawLaunchEntry, RawOff, RawPersist, RawSanitize, RawVariant,
     RawVariantOn,
@@ -25,11 +26,11 @@ pub use variant::{
 
 use crate::model::{KernelCompiler, Regime, Span};
 
-use super::read::{At, Named, Read, Reader, Required, read_by_kind, table};
+use super::read::{At, Named, Read, Reader, Required, Table as _, read_by_kind, table};
 
 table! {
     /// An experiment: which implementation of a GPU kernel is faster, by how much, and is its result correct?
-    #[schemars(title = "runner experiment")]
+    #[schemars(title = "runner experiment", extend("if" = { "required": ["defaults"] }, "else" = without_defaults()))]
     pub struct RawManifest {
         /// The question and how to answer it.
         pub experiment: Required<At<RawExperiment>>,
@@ -52,6 +53,8 @@ table! {
         pub work: Option<At<RawWork>>,
         /// Regimes, precision and limits of the measurement.
         pub measure: Option<At<RawMeasure>>,
+        /// What every variant has that does not say otherwise: its kernel and source, the launch, and how it is compiled.
+        pub defaults: Option<At<RawLaunch>>,
         /// The implementations under comparison.
         #[schemars(extend("minItems" = 1))]
         pub variant: Required<Vec<At<RawVariant>>>,
@@ -62,6 +65,19 @@ table! {
     }
     later {
         "profile": "hardware counters",
+    }
+}
+
+impl RawManifest {
+    /// Reads a manifest. Its variants have their defaults.
+    pub fn from_document(document: &DeTable<'_>, reader: &mut Reader<'_>) -> Self {
+        let mut raw = Self::from_table(document, None, reader);
+        if let Some(defaults) = &raw.defaults {
+            for variant in raw.variant.0.iter_mut().flatten() {
+                variant.value.inherit(&defaults.value);
+            }
+        }
+        raw
     }
 }
 

@@ -60,6 +60,17 @@ table! {
     }
 }
 
+impl RawVariant {
+    /// Takes from the manifest's defaults what the variant leaves out and what has a meaning for it.
+    pub(super) fn inherit(&mut self, defaults: &RawLaunch) {
+        if self.builtin.is_some() || self.cpu.is_some() {
+            return;
+        }
+        let own = std::mem::take(&mut self.kernel.0);
+        self.kernel.0 = if self.host.is_some() { own.or_shared(&defaults.of_host()) } else { own.or_shared(defaults) };
+    }
+}
+
 table! {
     /// What differs of a variant on one backend.
     pub struct RawVariantOn {
@@ -252,6 +263,16 @@ table! {
     }
 }
 
+impl RawLaunch {
+    /// Returns the values of the keys in [`OF_HOST`].
+    fn of_host(&self) -> Self {
+        let RawLaunch { source, args, defines, options, include_paths, .. } = self.clone();
+        let compile =
+            Inline(RawCompileSettings { debug: self.compile.0.debug.clone(), ..RawCompileSettings::default() });
+        Self { source, args, defines, options, include_paths, compile, ..Self::default() }
+    }
+}
+
 table! {
     /// A buffer that stays in the L2 during a launch.
     pub struct RawPersist {
@@ -325,11 +346,25 @@ pub fn bodies() -> Value {
     if let Some(refused) = sequence["properties"].as_object_mut() {
         refused.remove("kernel");
     }
+    // What it leaves out is in the manifest's defaults.
+    let mut launch = one_of(&["kernel"], &[&["libraries"]]);
+    launch["required"] = json!([]);
     json!([
-        one_of(&["kernel", "source", "grid", "block"], &[&["libraries"]]),
+        launch,
         sequence,
         one_of(&["builtin"], &[&of_launches, &["libraries"]]),
         one_of(&["cpu"], &[&of_launches, &["libraries"]]),
-        one_of(&["host", "source"], &[&not_of_host]),
+        one_of(&["host"], &[&not_of_host]),
     ])
+}
+
+/// Returns what a manifest without defaults requires of each variant.
+pub fn without_defaults() -> Value {
+    let whole = ["launch", "builtin", "cpu"].map(|body| json!({ "required": [body] }));
+    let any: Vec<Value> = [json!({ "required": ["kernel", "source", "grid", "block"] })]
+        .into_iter()
+        .chain(whole)
+        .chain([json!({ "required": ["host", "source"] })])
+        .collect();
+    json!({ "properties": { "variant": { "items": { "anyOf": any } } } })
 }
