@@ -4,7 +4,7 @@ use super::cli::SetupArgs;
 use super::options::network;
 use super::{Console, Exit, Failure};
 use crate::backend::cuda;
-use crate::compile::{self, Cache, Nvcc, Requirement, Toolkit};
+use crate::compile::{self, Cache, Disassembler, Nvcc, Requirement, Toolkit};
 use crate::programs::Programs;
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -25,6 +25,9 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
         let sanitizer = compile::sanitizer::ensure(want, &programs, &cache, network, &mut |line| console.say(line))
             .map_err(|e| Failure::environment(e.to_string()))?;
         console.print(&format!("compute-sanitizer: {}\n", sanitizer.display()))?;
+        let nvdisasm = Disassembler::ensure(&programs, &cache, network, &mut |line| console.say(line))
+            .map_err(|e| Failure::environment(e.to_string()))?;
+        console.print(&format!("nvdisasm: {}\n", nvdisasm.path().display()))?;
     }
     Ok(Exit::Success)
 }

@@ -1,4 +1,5 @@
-//! `runner show`: runs one case and prints its buffers, its output, and wrong elements with their neighbours.
+//! `runner show`: runs one case and prints its buffers, its output, and wrong elements with their neighbours; or
+//! prints the code that its kernels are compiled to.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -17,6 +18,7 @@ use array::Array;
 use shape::{Selection, Shape};
 
 mod array;
+mod code;
 mod shape;
 
 /// Elements of a buffer that are shown from its beginning, and as many from its end.
@@ -40,6 +42,9 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut options = RunOptions::of_show(args, folder.path(), &outputs)?;
     let case = find(&manifest, args, &options, console)?;
     narrow(&mut options, &manifest, &case);
+    if let Some(form) = code::Form::wanted(args) {
+        return code::show(form, &options, (&manifest, &case.key), console);
+    }
     console.quiet = true;
     let ended = run_one(&options, &manifest, &interrupt()?, console)?;
     console.quiet = false;

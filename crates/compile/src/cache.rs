@@ -127,6 +127,11 @@ impl Cache {
         self.root.join("toolkit").join(format!("nvcc-{}", pinned.build))
     }
 
+    /// Returns the folder of a fetched nvdisasm.
+    pub fn nvdisasm_dir(&self, pinned: &Pinned) -> PathBuf {
+        self.root.join("toolkit").join(format!("nvdisasm-{}", pinned.build))
+    }
+
     /// Returns the folder of the package whose archive has this SHA-256.
     pub fn package_dir(&self, sha256: &str) -> PathBuf {
         self.root.join(PACKAGES).join(sha256)

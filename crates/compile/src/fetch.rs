@@ -1,4 +1,4 @@
-//! Fetches the pinned compiler and headers, or compute-sanitizer, into the user's cache. pip downloads them and checks
+//! Fetches the pinned compiler and headers, or a program of the toolkit, into the user's cache. pip downloads them and checks
 //! every file against its hash. The folder gets its final name only when it is complete.
 //!
 //! The user's configuration decides which package index pip uses. Nothing here runs with `--offline`.
@@ -25,6 +25,9 @@ const UNUSED: [&str; 7] =
 
 /// The folders of a package that have programs.
 const PROGRAMS: [&str; 2] = ["bin", "nvvm/bin"];
+
+/// The program that prints machine code.
+pub(super) const NVDISASM: &str = "nvdisasm";
 
 /// The program nvcc.
 pub(super) const NVCC: &str = "nvcc";
@@ -80,6 +83,7 @@ enum Purpose {
     Compile,
     CompileHostCode,
     Check,
+    Disassemble,
 }
 
 impl Purpose {
@@ -89,6 +93,7 @@ impl Purpose {
             Self::Compile => format!("NVRTC {} and its headers", set.build),
             Self::CompileHostCode => format!("nvcc {}", set.build),
             Self::Check => format!("compute-sanitizer {}", set.build),
+            Self::Disassemble => format!("nvdisasm {}", set.build),
         }
     }
 
@@ -98,6 +103,7 @@ impl Purpose {
             Self::Compile => layout::inspect(root).map(drop),
             Self::CompileHostCode => find_program(root, NVCC).map(drop),
             Self::Check => find_program(root, SANITIZER).map(drop),
+            Self::Disassemble => find_program(root, NVDISASM).map(drop),
         }
     }
 }
@@ -111,6 +117,11 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
 /// Fetches compute-sanitizer like a compiler.
 pub fn fetch_sanitizer(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     fetch_for(Purpose::Check, set, (cache, &cache.sanitizer_dir(set)), say)
+}
+
+/// Fetches nvdisasm like a compiler.
+pub fn fetch_nvdisasm(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
+    fetch_for(Purpose::Disassemble, set, (cache, &cache.nvdisasm_dir(set)), say)
 }
 
 /// Fetches nvcc like a compiler.
@@ -147,7 +158,7 @@ fn fetch_for(
     install(set, staging.path(), &unpacked, say)?;
     match purpose {
         Purpose::Compile => remove_unused(&unpacked)?,
-        Purpose::CompileHostCode | Purpose::Check => make_executable(&unpacked)?,
+        Purpose::CompileHostCode | Purpose::Check | Purpose::Disassemble => make_executable(&unpacked)?,
     }
     if let Err(reason) = purpose.inspect(&unpacked) {
         return Err(FetchError::Incomplete { place: unpacked, reason });

@@ -7,6 +7,7 @@
 mod batch;
 mod cache;
 mod child;
+mod disassembler;
 mod elf;
 pub mod fetch;
 mod key;
@@ -33,6 +34,7 @@ pub use batch::{CompileOptions, UnitResult, compile_all};
 pub use cache::Cache;
 pub use child::end_first;
 pub use child::serve;
+pub use disassembler::{Disassembler, DisassemblerError};
 pub use locate::ToolkitError;
 pub use locate::{Network, Requirement};
 pub use nvcc::{NvccError, NvccOnDemand};

@@ -1,11 +1,11 @@
-//! What can be fetched, compilers and compute-sanitizer: NVIDIA's packages, pinned by version and hash.
+//! What can be fetched, compilers and programs of the toolkit: NVIDIA's packages, pinned by version and hash.
 
 /// Packages that together form a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pinned {
     /// The major version of CUDA that the set belongs to.
     pub major: u32,
-    /// The version of NVRTC, or of compute-sanitizer.
+    /// The version of NVRTC, or of the program.
     pub build: &'static str,
     /// The size of the download in MB.
     pub download_mb: u32,
@@ -59,6 +59,15 @@ static NVCC: Pinned = Pinned {
     download_mb: 104,
     installed_mb: 284,
     requirements: include_str!("pinned/nvcc13.txt"),
+};
+
+/// There is no package of nvdisasm 13.0. This one reads the code of CUDA 12 and 13.
+pub static NVDISASM: &Pinned = &Pinned {
+    major: 13,
+    build: "13.2.51",
+    download_mb: 5,
+    installed_mb: 6,
+    requirements: include_str!("pinned/nvdisasm13.txt"),
 };
 
 /// Returns the nvcc of this build, if there are packages of it.

@@ -23,11 +23,16 @@ pub(super) struct Bounds<'a> {
 
 /// Runs a compiler until it ends, its time limit has passed or `stop` is set. Returns its warnings.
 pub(super) fn run(command: &mut Command, bounds: &Bounds<'_>) -> Result<String, CompileFailure> {
+    run_into(command, Stdio::null(), bounds)
+}
+
+/// Runs a program like a compiler, with this standard output.
+pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>) -> Result<String, CompileFailure> {
     let Bounds { limit, stop, .. } = *bounds;
     let program = command.get_program().to_owned();
     command
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(output)
         .stderr(Stdio::piped())
         // It starts other compilers, which must end with it. The parent handles Ctrl-C.
         .process_group(0);

@@ -95,16 +95,25 @@ pub struct ShowArgs {
     #[arg(long, value_name = "AXIS=VALUES")]
     pub set: Vec<String>,
     /// Keep the buffers and both sides of the checks in a folder of this one, as `.npy`.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "code")]
     pub dump: Option<PathBuf>,
     /// Extents in row-major order, as in `--shape 1024x512`, or of one buffer, as in `--shape out=4x8`; may be
     /// repeated. Buffers and sides of checks with so many elements are then shown by row and column.
-    #[arg(long, value_name = "[BUFFER=]SHAPE")]
+    #[arg(long, value_name = "[BUFFER=]SHAPE", conflicts_with = "code")]
     pub shape: Vec<String>,
     /// Also show elements of a buffer, as in `--element 'out[3, 0..8]'`; may be repeated. A buffer without a shape has
     /// one index.
-    #[arg(long, value_name = "BUFFER[INDEX]")]
+    #[arg(long, value_name = "BUFFER[INDEX]", conflicts_with = "code")]
     pub element: Vec<String>,
+    /// Print the PTX that the case's kernels are compiled to, in place of running it.
+    #[arg(long, help_heading = "Code", group = "code")]
+    pub ptx: bool,
+    /// Print the machine code of the case's kernels for the device, in place of running it.
+    #[arg(long, help_heading = "Code", group = "code")]
+    pub sass: bool,
+    /// Print the sources of the case's kernels with the compiler's options, in place of running it.
+    #[arg(long, help_heading = "Code", group = "code")]
+    pub source: bool,
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
     #[arg(long)]
     pub no_sanitize: bool,

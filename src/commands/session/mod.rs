@@ -35,7 +35,7 @@ pub use destination::Destination;
 pub use ended::{BaseAndNew, Ended};
 pub use interrupt::interrupt;
 pub use outputs::outputs_of;
-pub use prepare::{Planned, Task, compile_ahead, explain_empty_selection, get_ready};
+pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready};
 pub use recorder::Recorder;
 
 /// Runs one experiment, or a shard of it.

@@ -14,15 +14,17 @@ use super::recorder::Recorder;
 use super::worker::Worker;
 use crate::commands::options::{Kind, RunOptions, Target as Place};
 use crate::commands::{Console, Failure, templates};
-use crate::compile::{self, Cache, CompileOptions, Installed, Network, NvccOnDemand, Requirement, Target, Toolkit};
+use crate::compile::{
+    self, Cache, CompileOptions, Installed, Network, NvccOnDemand, Requirement, Target, Toolkit, UnitResult,
+};
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
 use crate::dispatch::pending;
 use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, KernelCompiler, Machine,
-    PageTemplate, Phase, RunContext, RunHeader, calendar_time,
+    BackendKind, CaseKey, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, KernelCompiler,
+    Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -234,6 +236,25 @@ pub fn compile_ahead(
     match planned.compiler.options.fault.get() {
         Some(fault) => Err(Failure::environment(fault.clone())),
         None => Ok((planned, compiled)),
+    }
+}
+
+/// Compiles every unit of one case for a target.
+pub fn compile_case(
+    options: &RunOptions,
+    manifest: &Manifest,
+    (case, target): (&CaseKey, Target),
+    worker: &Worker,
+    console: &mut Console,
+) -> Result<Vec<(CompileUnit, UnitResult)>, Failure> {
+    let (planned, _) = Planned::make(options, manifest, None, worker, console)?;
+    let job = planned.groups.iter().flat_map(|group| &group.job.cases).find(|job| job.case.key == *case);
+    let units: Vec<CompileUnit> = job.map_or_else(Vec::new, |job| job.body.units().into_iter().cloned().collect());
+    let compiler = &planned.compiler;
+    let compiled = compile::compile_all(&units, target, &compiler.toolkit, &compiler.options, &mut |_, _, _| {});
+    match compiler.options.fault.get() {
+        Some(fault) => Err(Failure::environment(fault.clone())),
+        None => Ok(compiled.into_iter().collect()),
     }
 }
 

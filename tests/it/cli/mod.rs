@@ -21,5 +21,6 @@ mod pull_requests;
 mod run;
 mod schema;
 mod shards;
+mod show;
 mod version;
 mod watch;

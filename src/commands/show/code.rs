@@ -1,0 +1,117 @@
+//! Prints what the kernels of a case are compiled from and to.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::commands::cli::ShowArgs;
+use crate::commands::options::RunOptions;
+use crate::commands::session::{compile_case, interrupt, worker};
+use crate::commands::{Console, Exit, Failure};
+use crate::compile::{Cache, Disassembler, Target};
+use crate::experiment::Manifest;
+use crate::model::{CaseKey, CodeKind, CompileUnit, Compiled, SourceForm};
+use crate::programs::Programs;
+
+/// What of the code is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Ptx,
+    Sass,
+    Source,
+}
+
+impl Form {
+    /// Returns the form that is asked for.
+    pub fn wanted(args: &ShowArgs) -> Option<Self> {
+        let forms = [(args.ptx, Self::Ptx), (args.sass, Self::Sass), (args.source, Self::Source)];
+        forms.into_iter().find_map(|(is_wanted, form)| is_wanted.then_some(form))
+    }
+}
+
+/// Compiles a case and prints the code of its kernels.
+pub fn show(
+    form: Form,
+    options: &RunOptions,
+    (manifest, case): (&Manifest, &CaseKey),
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let worker = worker::start(options, &interrupt()?, console)?;
+    let capability = worker.ready.device.compute_capability;
+    let target = if form == Form::Sass { Target::Gpu(capability) } else { Target::Ptx(capability) };
+    let units = compile_case(options, manifest, (case, target), &worker, console)?;
+    if units.is_empty() {
+        return Err(Failure::usage(format!("variant `{}` launches no kernel, and has no code to show", case.variant)));
+    }
+    let mut text = String::new();
+    let mut exit = Exit::Success;
+    for (unit, compiled) in &units {
+        let _ = writeln!(text, "// {}", title(unit));
+        match compiled {
+            Ok(compiled) => text.push_str(&printed(form, unit, compiled, options, console)?),
+            Err(failure) => {
+                let _ = writeln!(text, "does not compile: {}\n{}", failure.summary, failure.log);
+                exit = Exit::CaseFailed;
+            }
+        }
+    }
+    console.print(&text)?;
+    Ok(exit)
+}
+
+/// Returns the source of a unit, with what its compiler is told.
+fn title(unit: &CompileUnit) -> String {
+    let defines = unit.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
+    let includes = unit.include_paths.iter().map(|folder| format!("-I{}", folder.display()));
+    let registers = unit.settings.max_registers.map(|most| format!("--maxrregcount={most}"));
+    let debug = unit.settings.debug.then(|| "-G".to_owned());
+    let words = [unit.source.display().to_string()].into_iter().chain(defines).chain(includes).chain(registers);
+    words.chain(debug).chain(unit.options.iter().cloned()).collect::<Vec<_>>().join(" ")
+}
+
+fn printed(
+    form: Form,
+    unit: &CompileUnit,
+    compiled: &Compiled,
+    options: &RunOptions,
+    console: &mut Console,
+) -> Result<String, Failure> {
+    let names: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
+    match (form, compiled.kind) {
+        (Form::Source, _) if matches!(unit.form(), SourceForm::Cuda | SourceForm::Ptx) => read(&unit.source),
+        (Form::Ptx, CodeKind::Ptx) => read(&compiled.code),
+        (Form::Sass, CodeKind::Cubin) => {
+            let cache = Cache::locate().map_err(|error| Failure::environment(error.to_string()))?;
+            let programs = Programs::of_this_machine();
+            let program = Disassembler::ensure(&programs, &cache, options.network, &mut |line| console.say(line))
+                .map_err(|error| Failure::environment(error.to_string()))?;
+            let code = program.print(&compiled.code, &names).map_err(|failure| {
+                Failure::environment(format!("nvdisasm cannot read the code: {}", failure.summary))
+            })?;
+            Ok(format!("{code}\n"))
+        }
+        _ => Err(Failure::usage(format!(
+            "`{}` has no {}: it is {}",
+            unit.source.display(),
+            match form {
+                Form::Ptx => "PTX",
+                Form::Sass => "machine code of this device",
+                Form::Source => "source as text",
+            },
+            match compiled.kind {
+                CodeKind::Ptx => "PTX, which the driver assembles",
+                CodeKind::Cubin => "machine code",
+                CodeKind::Plugin => "a host function, which nvcc builds into a library",
+            }
+        ))),
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::environment(format!("cannot read {}: {error}", path.display())))?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}

@@ -1,0 +1,99 @@
+//! `runner show` of the code of a case, and kernels that the simulator does not know.
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// `exotic` has an instruction that is not simulated.
+const KERNELS: &str = "
+__global__ void plain(float *y) { y[threadIdx.x] = VALUE; }
+__global__ void exotic(float *y) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = 1;
+    unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(tile)), a;
+    asm volatile(\"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\" : \"=r\"(a) : \"r\"(from));
+    y[threadIdx.x] = a;
+}
+";
+
+const MANIFEST: &str = "
+[experiment]
+name = \"code\"
+[buffers.y]
+type = \"f32\"
+len = 32
+access = \"out\"
+[buffers.x]
+type = \"f32\"
+len = 32
+fill = 4
+[check]
+actual = \"y\"
+expect = \"copy(x)\"
+[defaults]
+source = \"k.cu\"
+grid = [1]
+block = [32]
+args = [\"y\"]
+defines = { VALUE = 4 }
+[[variant]]
+name = \"plain\"
+kernel = \"plain\"
+[[variant]]
+name = \"both\"
+launch = [{ kernel = \"exotic\" }, { kernel = \"plain\" }]
+fails = \"launch_error\"
+";
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.cu"), KERNELS).unwrap();
+    fs::write(folder.path().join("code.toml"), MANIFEST).unwrap();
+    folder
+}
+
+/// Exit code, standard output and standard error.
+fn run(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    command.current_dir(folder.path()).args(["--color", "never"]).args(arguments).args(["--backend", "sim"]);
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_code_of_a_case_is_printed_in_each_form_without_a_run() {
+    let folder = folder();
+    let shown = |form: &str| {
+        let (code, out, error) = run(&folder, &["show", "code.toml", "plain", form]);
+        assert_eq!(code, Some(0), "{form}: {error}");
+        assert!(out.starts_with("// k.cu -DVALUE=4\n"), "{out}");
+        out
+    };
+    let ptx = shown("--ptx");
+    // 4.0 as bits.
+    assert!(ptx.contains(".visible .entry _Z5plainPf(") && ptx.contains("1082130432"), "{ptx}");
+    assert!(shown("--source").ends_with(KERNELS));
+    let sass = shown("--sass");
+    assert!(sass.contains(".text._Z5plainPf") && sass.contains("EXIT ;"), "{sass}");
+    assert!(!sass.contains("_Z6exoticPf"), "the case launches one kernel");
+}
+
+#[test]
+fn a_case_has_one_form_of_code_and_no_buffers_beside_it() {
+    let folder = folder();
+    for others in [["--sass", "--ptx"], ["--source", "--dump=x"], ["--ptx", "--element=y[0]"]] {
+        let (code, _, error) = run(&folder, &[&["show", "code.toml", "plain"][..], &others].concat());
+        assert_eq!(code, Some(2), "{error}");
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_simulated_is_refused_where_it_is_launched_and_leaves_the_others() {
+    let folder = folder();
+    let (code, out, error) = run(&folder, &["run", "code.toml", "--out", "report"]);
+    // The variant that launches both is expected to fail, and the other one is right.
+    assert_eq!(code, Some(0), "{out}{error}");
+    assert!(error.contains("k.cu:7") && error.contains("`ldmatrix.sync.aligned.m8n8.x1.shared.b16` is not simulated"));
+}
