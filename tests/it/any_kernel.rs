@@ -34,6 +34,21 @@ fn run(name: &str, backend: &str) -> String {
 }
 
 #[test]
+fn structs_with_addresses_and_arrays_are_passed_by_value_on_the_simulator() {
+    let report = run("arguments", "sim");
+    assert!(report.contains("2 of 2 cases run, every result right"), "{report}");
+}
+
+#[test]
+fn structs_with_addresses_and_arrays_are_passed_by_value_on_a_gpu() {
+    // The guard stays, so that no other test times anything meanwhile.
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        run("arguments", "cuda");
+    }
+}
+
+#[test]
 fn every_case_is_right_on_the_simulator() {
     assert!(run("any_kernel", "sim").contains("triton"));
 }

@@ -1,7 +1,9 @@
 //! Work for a device: batches of launches and copies, and what they refer to.
 
+use std::sync::Arc;
+
 use super::{BufferId, Condition, FunctionId, KernelId};
-use crate::model::{Allocation, ArgPlan, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
+use crate::model::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
 
 /// A body to run untimed.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -247,7 +249,7 @@ pub fn nodes(steps: &[Step]) -> usize {
 }
 
 /// A value that a kernel gets as an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LaunchArg {
     /// The address that the buffer begins at.
     Buffer(BufferId),
@@ -259,24 +261,38 @@ pub enum LaunchArg {
     Struct(Struct),
 }
 
-/// The bytes of a struct.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A struct that is passed by value.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Struct {
-    bytes: [u8; ArgPlan::MOST_STRUCT_BYTES],
-    len: usize,
+    bytes: Arc<[u8]>,
+    /// The byte at which each address begins, and which address it is.
+    addresses: Arc<[(usize, BufferId, u64)]>,
 }
 
 impl Struct {
-    /// Returns a struct of these bytes; `None` if they are too many.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut all = [0; ArgPlan::MOST_STRUCT_BYTES];
-        all.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self { bytes: all, len: bytes.len() })
+    /// Returns a struct of these bytes, with the address of a byte of a buffer at each of these places; `None` if an
+    /// address does not lie in it.
+    pub fn new(bytes: &[u8], addresses: &[(usize, BufferId, u64)]) -> Option<Self> {
+        let fits = |at: usize| at.checked_add(size_of::<u64>()).is_some_and(|end| end <= bytes.len());
+        let all_fit = addresses.iter().all(|(at, ..)| fits(*at));
+        all_fit.then(|| Self { bytes: bytes.into(), addresses: addresses.into() })
     }
 
-    /// Returns the bytes that the struct consists of.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    /// Returns the bytes that the struct consists of. `begin` says where a buffer begins.
+    pub fn bytes<E>(&self, mut begin: impl FnMut(BufferId) -> Result<u64, E>) -> Result<Vec<u8>, E> {
+        let mut bytes = self.bytes.to_vec();
+        for (at, buffer, offset) in self.addresses.iter() {
+            let address = begin(*buffer)?.wrapping_add(*offset);
+            bytes[*at..*at + size_of::<u64>()].copy_from_slice(&address.to_le_bytes());
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the struct with other buffers.
+    #[must_use]
+    pub fn with_buffers(&self, other: impl Fn(BufferId) -> BufferId) -> Self {
+        let addresses = self.addresses.iter().map(|(at, buffer, offset)| (*at, other(*buffer), *offset)).collect();
+        Self { addresses, ..self.clone() }
     }
 }
 

@@ -72,7 +72,7 @@ fn a_case_is_worked_out_whole() {
 fn scalar_bits(arg: &ArgPlan) -> Option<u64> {
     match arg {
         ArgPlan::Scalar(scalar) => Some(scalar.bits),
-        ArgPlan::Buffer(_) | ArgPlan::Offset { .. } | ArgPlan::Struct(_) => None,
+        ArgPlan::Buffer(_) | ArgPlan::Offset { .. } | ArgPlan::Struct(_) | ArgPlan::Addressed { .. } => None,
     }
 }
 

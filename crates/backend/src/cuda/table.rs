@@ -247,20 +247,21 @@ impl Table {
     /// Returns the bytes of each argument, and all of them packed.
     fn arguments(&self, arguments: &[LaunchArg]) -> Result<(Vec<usize>, Arguments), DeviceError> {
         let read: Vec<(usize, Vec<u64>)> =
-            arguments.iter().map(|argument| self.argument(*argument)).collect::<Result<_, _>>()?;
+            arguments.iter().map(|argument| self.argument(argument)).collect::<Result<_, _>>()?;
         let (sizes, values) = read.into_iter().unzip();
         Ok((sizes, Arguments::from_lists(values)))
     }
 
     /// Returns the bytes and bits that an argument consists of.
-    fn argument(&self, argument: LaunchArg) -> Result<(usize, Vec<u64>), DeviceError> {
+    fn argument(&self, argument: &LaunchArg) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
-            LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(id)?.address]),
-            LaunchArg::Offset(id, bytes) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(id)?.address + bytes]),
+            LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address]),
+            LaunchArg::Offset(id, bytes) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address + bytes]),
             LaunchArg::Scalar(scalar) => (scalar.element.size(), vec![scalar.bits]),
             LaunchArg::Struct(value) => {
                 let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-                (value.bytes().len(), value.bytes().chunks(size_of::<u64>()).map(word).collect())
+                let bytes = value.bytes(|id| self.buffer(id).map(|buffer| buffer.address))?;
+                (bytes.len(), bytes.chunks(size_of::<u64>()).map(word).collect())
             }
         })
     }

@@ -8,7 +8,7 @@ use simt::{LaunchError, LaunchSpec, TrapKind};
 
 impl SimDevice {
     fn launch(&mut self, launch: &Launch) -> Result<simt::LaunchReport, DeviceError> {
-        let args = launch.args.iter().map(|arg| self.argument(*arg)).collect::<Result<Vec<_>, _>>()?;
+        let args = launch.args.iter().map(|arg| self.argument(arg)).collect::<Result<Vec<_>, _>>()?;
         let kernel = self.kernel_of(launch.kernel)?;
         let loaded = self.module_of(kernel.module)?;
         let module = loaded.id;
@@ -43,12 +43,12 @@ impl SimDevice {
         Ok(report)
     }
 
-    fn argument(&self, arg: LaunchArg) -> Result<Vec<u8>, DeviceError> {
+    fn argument(&self, arg: &LaunchArg) -> Result<Vec<u8>, DeviceError> {
         Ok(match arg {
-            LaunchArg::Buffer(id) => self.buffer(id)?.address.to_le_bytes().to_vec(),
-            LaunchArg::Offset(id, bytes) => (self.buffer(id)?.address + bytes).to_le_bytes().to_vec(),
+            LaunchArg::Buffer(id) => self.buffer(*id)?.address.to_le_bytes().to_vec(),
+            LaunchArg::Offset(id, bytes) => (self.buffer(*id)?.address + bytes).to_le_bytes().to_vec(),
             LaunchArg::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
-            LaunchArg::Struct(value) => value.bytes().to_vec(),
+            LaunchArg::Struct(value) => value.bytes(|id| self.buffer(id).map(|buffer| buffer.address))?,
         })
     }
 }

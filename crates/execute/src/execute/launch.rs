@@ -6,8 +6,8 @@ use super::stop::Stop;
 use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
 use crate::expr::{Program, Scope};
 use crate::model::{
-    ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, GridPlan, KernelResources, LaunchPlan, LaunchRecord, Outcome,
-    Persist, Value, limits,
+    ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, FieldAddress, GridPlan, KernelResources, LaunchPlan, LaunchRecord,
+    Outcome, Persist, Value, limits,
 };
 
 /// Modules loaded for a group, with the state in which they were loaded; cases that share compiled code share its module.
@@ -199,6 +199,11 @@ fn grid(plan: &LaunchPlan, block: Dim3, resident: u64) -> Result<[u64; 3], Stop>
     }
 }
 
+fn by_value(bytes: &[u8], addresses: &[(usize, BufferId, u64)]) -> Result<LaunchArg, Stop> {
+    let value = Struct::new(bytes, addresses).map(LaunchArg::Struct);
+    value.ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes has an address beyond them", bytes.len())))
+}
+
 pub fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<LaunchArg, Stop> {
     let memory = |name: &str| {
         let missing = || format!("the launch takes a buffer `{name}` that the case does not have");
@@ -208,9 +213,11 @@ pub fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Re
         ArgPlan::Scalar(value) => Ok(LaunchArg::Scalar(*value)),
         ArgPlan::Buffer(name) => memory(name).map(LaunchArg::Buffer),
         ArgPlan::Offset { buffer, bytes } => memory(buffer).map(|id| LaunchArg::Offset(id, *bytes)),
-        ArgPlan::Struct(bytes) => Struct::new(bytes)
-            .map(LaunchArg::Struct)
-            .ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes is too long", bytes.len()))),
+        ArgPlan::Struct(bytes) => by_value(bytes, &[]),
+        ArgPlan::Addressed { bytes, addresses } => {
+            let address = |field: &FieldAddress| Ok((field.at, memory(&field.buffer)?, field.bytes));
+            by_value(bytes, &addresses.iter().map(address).collect::<Result<Vec<_>, Stop>>()?)
+        }
     }
 }
 

@@ -199,5 +199,5 @@ fn names_of_arguments(launches: &[LaunchPlan]) -> Vec<&str> {
 }
 
 fn buffers_of(args: &[ArgPlan]) -> Vec<&str> {
-    args.iter().filter_map(ArgPlan::buffer).collect()
+    args.iter().flat_map(ArgPlan::buffers).collect()
 }

@@ -154,7 +154,8 @@ fn move_step(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     let argument = |argument: &LaunchArg| match argument {
         LaunchArg::Buffer(id) => LaunchArg::Buffer(other(*id)),
         LaunchArg::Offset(id, bytes) => LaunchArg::Offset(other(*id), *bytes),
-        value @ (LaunchArg::Scalar(_) | LaunchArg::Struct(_)) => *value,
+        LaunchArg::Scalar(value) => LaunchArg::Scalar(*value),
+        LaunchArg::Struct(value) => LaunchArg::Struct(value.with_buffers(other)),
     };
     match step {
         Step::Copy { from, to } => Step::Copy { from: other(*from), to: other(*to) },

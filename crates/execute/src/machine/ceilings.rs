@@ -169,7 +169,7 @@ fn fastest_fma(
     let mut highest = 0.0_f64;
     for (threads, each) in FMA_SHAPES {
         let blocks = u64::from(each) * u64::from(info.sm_count);
-        let args = vec![factor, addend, word(FMA_ROUNDS), buffer(sink)];
+        let args = vec![factor.clone(), addend.clone(), word(FMA_ROUNDS), buffer(sink)];
         let operations = OPERATIONS_PER_ROUND * lanes * f64::from(FMA_ROUNDS) * f64::from(threads) * blocks as f64;
         highest = highest.max(rate(bench, &Shape { kernel, blocks, threads, args }, operations)?);
     }

@@ -51,18 +51,27 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(Vec<CalibrationPoint>, Vec<C
     let info = bench.device.info().clone();
     let most = working_set(bench.device.memory_free(), info.memory_bytes.0).min(MOST_BYTES);
     let (from, to, sink) = (bench.zeros(most)?, bench.zeros(most)?, bench.zeros(VECTOR)?);
-    let [from, to, sink] = [from, to, sink].map(LaunchArg::Buffer);
     let read = |bytes: u64| {
         let vectors = bytes.min(most) / VECTOR;
-        Shape { kernel: READ, blocks: vectors.div_ceil(1024), threads: 256, args: vec![from, count(vectors), sink] }
+        Shape {
+            kernel: READ,
+            blocks: vectors.div_ceil(1024),
+            threads: 256,
+            args: vec![LaunchArg::Buffer(from), count(vectors), LaunchArg::Buffer(sink)],
+        }
     };
     let copy = |bytes: u64| {
         let vectors = bytes.min(most) / VECTOR;
-        Shape { kernel: COPY, blocks: vectors.div_ceil(1024), threads: 256, args: vec![from, to, count(vectors)] }
+        Shape {
+            kernel: COPY,
+            blocks: vectors.div_ceil(1024),
+            threads: 256,
+            args: vec![LaunchArg::Buffer(from), LaunchArg::Buffer(to), count(vectors)],
+        }
     };
     let single =
         |value: f32| LaunchArg::Scalar(ScalarValue { element: ElementType::F32, bits: u64::from(value.to_bits()) });
-    let multiply = vec![single(0.5), single(0.25), word(FMA_ROUNDS), sink];
+    let multiply = vec![single(0.5), single(0.25), word(FMA_ROUNDS), LaunchArg::Buffer(sink)];
     let short: Vec<Shape<'_>> = FEW_BYTES.map(read).into_iter().chain(FEW_BYTES.map(copy)).collect();
     let long = [
         read(most),

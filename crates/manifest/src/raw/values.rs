@@ -6,12 +6,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use crate::experiment::{ArgSpec, Expression, FieldSpec, Located, Reference, Template, fault, place};
+use crate::experiment::{ArgSpec, Expression, Located, Reference, Template, fault, place};
 use crate::expr::Parsed;
 use crate::expr::argument::{self, Argument};
 use crate::expr::claim::ClaimProgram;
 use crate::model::{Span, Value};
-use crate::read::{At, Read, Reader};
+use crate::read::{At, Read, Reader, Required, Table as _, table};
 
 /// An expression in a string, or a plain number or bool.
 #[derive(Debug, Clone)]
@@ -130,6 +130,9 @@ impl Read for Arg {
             }
             return Some(Self(At { value: ArgSpec::Struct(fields), span: value.span() }));
         }
+        if let DeValue::Table(_) = value.get_ref() {
+            return reader.wrong_type(value, Self::EXPECTED);
+        }
         let text = String::read(value, reader)?;
         let content = content(value, &text, reader);
         let argument = match argument::parse(&text) {
@@ -150,15 +153,38 @@ impl Read for Arg {
     }
 }
 
-/// Returns a field of a struct, which is a number of a type.
-fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<FieldSpec> {
-    let Arg(At { value: field, span }) = match value.get_ref() {
-        DeValue::String(_) => Arg::read(value, reader)?,
-        _ => return reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\""),
-    };
-    match field {
-        ArgSpec::Scalar { element, value } => Some(FieldSpec { element, value }),
-        _ => reader.wrong_value(span, "is no number of a type: a struct has fields such as \"f32(0.5)\""),
+/// Returns a field of a struct: a number of a type, an address, a struct, or an array of these.
+fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
+    match value.get_ref() {
+        DeValue::String(_) | DeValue::Array(_) => Arg::read(value, reader).map(|Arg(field)| field.value),
+        DeValue::Table(table) => {
+            let RawArray { of: Required(of), count: Required(count) } =
+                RawArray::from_table(table, Some(&value.span()), reader);
+            Some(ArgSpec::Array { of: Box::new(of?.0), count: count?.0 })
+        }
+        _ => reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\", an address, a struct or an array"),
+    }
+}
+
+table! {
+    /// An array in a struct.
+    pub struct RawArray {
+        /// An element, as the field of a struct: every element is like it.
+        pub of: Required<Field>,
+        /// The number of elements.
+        pub count: Required<Expr>,
+    }
+}
+
+/// A field of a struct.
+#[derive(Debug, Clone)]
+pub struct Field(pub ArgSpec);
+
+impl Read for Field {
+    const EXPECTED: &'static str = "a field of a struct";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        struct_field(value, reader).map(Self)
     }
 }
 
@@ -341,14 +367,38 @@ macro_rules! plain_string {
 
 plain_string!(ClaimText);
 
-schema!(Arg, "Argument", {
-    "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), `null`, \
-                    or a struct as a list of numbers.",
-    "anyOf": [
-        { "type": "string" },
-        { "type": "array", "minItems": 1, "items": { "type": "string" } }
-    ]
-});
+impl JsonSchema for Arg {
+    fn schema_name() -> Cow<'static, str> {
+        "Argument".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), \
+                            `null`, or a struct as a list of these, of structs and of arrays.",
+            "anyOf": [
+                { "type": "string" },
+                { "type": "array", "minItems": 1, "items": generator.subschema_for::<Field>() }
+            ]
+        })
+    }
+}
+
+impl JsonSchema for Field {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Field".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [generator.subschema_for::<Arg>(), generator.subschema_for::<RawArray>()]
+        })
+    }
+}
 
 /// The schema does not list the functions.
 impl JsonSchema for Ref {

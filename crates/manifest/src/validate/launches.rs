@@ -9,13 +9,13 @@ use super::context::{Context, NTH, Names, OCCUPANCY_BLOCK, written};
 use super::declared::{Declared, DeclaredVariant};
 use crate::diagnostics::nearest;
 use crate::experiment::{
-    ArgSpec, Axis, BlockSpec, BodySpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec, LoopSpec,
+    ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, LoopSpec,
     StepSpec, Template, Times,
 };
 use crate::expr::template::Style;
 use crate::files::looked_for;
 use crate::model::{
-    Allocation, CompileSettings, Diagnostic, LaunchSettings, OptionsOf, Setting, SourceForm, Span, Value,
+    Allocation, ArgPlan, CompileSettings, Diagnostic, LaunchSettings, OptionsOf, Setting, SourceForm, Span, Value,
 };
 use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, TextOrNumber};
 use crate::read::{At, Table as _, missing};
@@ -352,39 +352,48 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
 }
 
 fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg) -> ArgSpec {
-    match &argument.value {
-        ArgSpec::Buffer(name) => {
-            if place.variant.buffer(&place.declared.buffers, name).is_none() {
-                checks::no_buffer(ctx, argument.span.clone(), name, place.declared, place.variant);
+    for part in argument.value.parts() {
+        let is_whole = *part == argument.value;
+        match part {
+            ArgSpec::Buffer(name) if is_whole => {
+                buffer_of(ctx, place, &argument.span, name);
             }
-        }
-        ArgSpec::Offset { buffer: name, offset } => {
-            match place.variant.buffer(&place.declared.buffers, name) {
-                None => checks::no_buffer(ctx, argument.span.clone(), name, place.declared, place.variant),
-                Some(buffer) if buffer.allocate != Allocation::Once => {
-                    let message =
-                        format!("buffer `{name}` is allocated in every run, and an address within it is not known");
-                    ctx.fault(
-                        Diagnostic::at(argument.span.clone(), message)
-                            .hint("pass the buffer, and the offset as a number"),
-                    );
-                }
-                Some(_) => {}
+            ArgSpec::Buffer(name) => address(ctx, place, &argument.span, name),
+            ArgSpec::Offset { buffer: name, offset } => {
+                address(ctx, place, &argument.span, name);
+                whole(ctx, offset, &[place.names], &(0..=u64::MAX), "an offset");
             }
-            whole(ctx, offset, &[place.names], &(0..=u64::MAX), "an offset");
-        }
-        ArgSpec::Scalar { element, value } => {
-            element_types(ctx, element, &[place.names], &place.axes, Style::Names);
-            ctx.known(value, &[place.names]);
-        }
-        ArgSpec::Struct(fields) => {
-            for FieldSpec { element, value } in fields {
+            ArgSpec::Scalar { element, value } => {
                 element_types(ctx, element, &[place.names], &place.axes, Style::Names);
                 ctx.known(value, &[place.names]);
             }
+            ArgSpec::Array { count, .. } => {
+                let most = ArgPlan::MOST_STRUCT_BYTES as u64;
+                whole(ctx, count, &[place.names], &(1..=most), "the number of elements");
+            }
+            ArgSpec::Struct(_) => {}
         }
     }
     argument.value.clone()
+}
+
+/// Returns the buffer of this name, or reports that there is none.
+fn buffer_of<'a>(ctx: &mut Context, place: &LaunchContext<'a>, span: &Span, name: &str) -> Option<&'a BufferSpec> {
+    let found = place.variant.buffer(&place.declared.buffers, name);
+    if found.is_none() {
+        checks::no_buffer(ctx, span.clone(), name, place.declared, place.variant);
+    }
+    found
+}
+
+/// Checks an address that is known before a run begins: one within a buffer, or in a struct.
+fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str) {
+    if buffer_of(ctx, place, span, name).is_some_and(|buffer| buffer.allocate != Allocation::Once) {
+        let message =
+            format!("buffer `{name}` is allocated in every run, and an address within it or in a struct is not known");
+        let fault = Diagnostic::at(span.clone(), message);
+        ctx.fault(fault.hint("pass the buffer as an argument of its own, and an offset as a number"));
+    }
 }
 
 fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compiler: OptionsOf) -> CompileSpec {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::ArgSpec;
 use crate::raw::{Arg, Expr, RawCheck, RawExpect, RawLaunch, RawLaunchEntry, RawVariant, Ref};
 use crate::read::At;
 
@@ -18,10 +17,7 @@ pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
         .chain([&raw.kernel.0])
         .filter_map(|launch| launch.args.as_ref())
         .flat_map(|args| &args.value);
-    let args = args.filter_map(|Arg(arg)| match &arg.value {
-        ArgSpec::Buffer(name) | ArgSpec::Offset { buffer: name, .. } => Some(name.clone()),
-        ArgSpec::Scalar { .. } | ArgSpec::Struct(_) => None,
-    });
+    let args = args.flat_map(|Arg(arg)| arg.value.buffers().cloned());
     let copies = raw.builtin.iter().filter_map(|builtin| builtin.value.memcpy.0.as_ref());
     let copied = copies.flat_map(|list| &list.value).flat_map(|pair| &pair.value).map(|name| name.value.clone());
     let host = raw.cpu.iter().flat_map(|Ref(cpu)| cpu.buffers().clone());

@@ -306,8 +306,15 @@ pub enum ArgSpec {
         /// The number of elements before the address.
         offset: Expression,
     },
-    /// A struct by value, with the alignment that C gives its fields.
-    Struct(Vec<FieldSpec>),
+    /// A struct by value, or one in a struct, with the alignment that C gives its fields.
+    Struct(Vec<ArgSpec>),
+    /// An array in a struct, all of whose elements are alike.
+    Array {
+        /// The element.
+        of: Box<ArgSpec>,
+        /// The number of elements.
+        count: Expression,
+    },
     /// The argument is a number of a type, such as `u32(n)`.
     Scalar {
         /// The type of the parameter.
@@ -317,13 +324,23 @@ pub enum ArgSpec {
     },
 }
 
-/// A field of a struct: a number of a type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FieldSpec {
-    /// The type that the field has.
-    pub element: Template,
-    /// The number, converted to that type.
-    pub value: Expression,
+impl ArgSpec {
+    /// Returns the argument, or for a struct its fields and theirs.
+    pub fn parts(&self) -> Vec<&Self> {
+        match self {
+            Self::Struct(fields) => fields.iter().flat_map(Self::parts).collect(),
+            Self::Array { of, .. } => [self].into_iter().chain(of.parts()).collect(),
+            Self::Buffer(_) | Self::Offset { .. } | Self::Scalar { .. } => vec![self],
+        }
+    }
+
+    /// Returns the buffers whose addresses it is or holds.
+    pub fn buffers(&self) -> impl Iterator<Item = &String> {
+        self.parts().into_iter().filter_map(|part| match part {
+            Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
+            Self::Scalar { .. } | Self::Struct(_) | Self::Array { .. } => None,
+        })
+    }
 }
 
 /// How a source is compiled.

@@ -262,19 +262,47 @@ pub enum ArgPlan {
     },
     /// The bytes of a struct, passed by value.
     Struct(Vec<u8>),
+    /// A struct, passed by value, that holds addresses of buffers.
+    Addressed {
+        /// The bytes of the struct, zero where an address is.
+        bytes: Vec<u8>,
+        /// The addresses, in the order of the fields.
+        addresses: Vec<FieldAddress>,
+    },
     /// A number, passed by value.
     Scalar(ScalarValue),
 }
 
-impl ArgPlan {
-    /// The longest struct that is passed by value, bytes.
-    pub const MOST_STRUCT_BYTES: usize = 128;
+/// An address of a buffer in a struct.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FieldAddress {
+    /// The byte of the struct at which the address begins.
+    pub at: usize,
+    /// The name of the buffer.
+    pub buffer: String,
+    /// The number of bytes of the buffer before the address.
+    pub bytes: u64,
+}
 
-    /// Returns the buffer that the argument points to.
-    pub fn buffer(&self) -> Option<&str> {
+impl ArgPlan {
+    /// The longest struct that is passed by value, bytes: what a kernel may have as parameters from CUDA 12.1 on.
+    pub const MOST_STRUCT_BYTES: usize = 32_764;
+
+    /// Returns the buffers that the argument points to.
+    pub fn buffers(&self) -> Vec<&str> {
         match self {
-            Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
-            Self::Scalar(_) | Self::Struct(_) => None,
+            Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],
+            Self::Addressed { addresses, .. } => addresses.iter().map(|address| address.buffer.as_str()).collect(),
+            Self::Scalar(_) | Self::Struct(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the names of those buffers, to be replaced.
+    pub fn buffers_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],
+            Self::Addressed { addresses, .. } => addresses.iter_mut().map(|address| &mut address.buffer).collect(),
+            Self::Scalar(_) | Self::Struct(_) => Vec::new(),
         }
     }
 }

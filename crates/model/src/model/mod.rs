@@ -63,8 +63,9 @@ pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FunctionArgument, FunctionPlan,
-    GUARD_BYTES, GridPlan, GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan, Tolerance, WorkAmount,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FieldAddress, FunctionArgument,
+    FunctionPlan, GUARD_BYTES, GridPlan, GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan,
+    Tolerance, WorkAmount,
 };
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,

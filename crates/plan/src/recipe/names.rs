@@ -6,9 +6,8 @@ use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::axes::{Axes, OwnAxes};
 use crate::diagnostics::nearest;
 use crate::experiment::{
-    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FieldSpec, FillSpec,
-    FunctionParameter, GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec, TensorSpec,
-    Times,
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FillSpec, FunctionParameter,
+    GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec, TensorSpec, Times,
 };
 use crate::expr::Program;
 use crate::expr::reference::RefProgram;
@@ -93,10 +92,7 @@ pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
 }
 
 fn buffers_of(args: &[ArgSpec]) -> impl Iterator<Item = String> {
-    args.iter().filter_map(|arg| match arg {
-        ArgSpec::Buffer(name) | ArgSpec::Offset { buffer: name, .. } => Some(name.clone()),
-        ArgSpec::Scalar { .. } | ArgSpec::Struct(_) => None,
-    })
+    args.iter().flat_map(ArgSpec::buffers).cloned()
 }
 
 fn buffers_of_step(step: &StepSpec, used: &mut BTreeSet<String>) {
@@ -280,20 +276,15 @@ impl Names {
     }
 
     fn args(&mut self, args: &[ArgSpec]) {
-        for arg in args {
-            match arg {
-                ArgSpec::Buffer(_) => {}
+        for part in args.iter().flat_map(ArgSpec::parts) {
+            match part {
+                ArgSpec::Buffer(_) | ArgSpec::Struct(_) => {}
                 ArgSpec::Offset { offset, .. } => self.program(offset),
                 ArgSpec::Scalar { element, value } => {
                     self.template(element);
                     self.program(value);
                 }
-                ArgSpec::Struct(fields) => {
-                    for FieldSpec { element, value } in fields {
-                        self.template(element);
-                        self.program(value);
-                    }
-                }
+                ArgSpec::Array { count, .. } => self.program(count),
             }
         }
     }

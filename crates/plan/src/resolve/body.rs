@@ -4,13 +4,12 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::experiment::{
-    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, FieldSpec, GridSpec, HostSpec, LaunchSpec,
-    Template,
+    ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
 };
 use crate::expr::template::Style;
 use crate::model::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, GridPlan, HostPlan, LaunchPlan, LaunchSettings, Persist,
-    Plugin, Setting, SourceForm, StepsPlan, Value,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, FieldAddress, GridPlan, HostPlan, LaunchPlan,
+    LaunchSettings, Persist, Plugin, Setting, SourceForm, StepsPlan, Value,
 };
 
 use super::{AtPlace, CaseEvaluator, Worked, unresolved};
@@ -201,8 +200,8 @@ impl CaseEvaluator<'_> {
         recipes.iter().map(|arg| self.arg(arg)).collect()
     }
 
-    /// Returns an address within a buffer, which must be before its end.
-    fn offset(&self, name: &str, offset: &Expression) -> Worked<ArgPlan> {
+    /// Returns the bytes of a buffer before an address within it, which must be before its end.
+    fn offset(&self, name: &str, offset: &Expression) -> Worked<u64> {
         let offset_value = offset.evaluate_u64(self.scope).place("args")?;
         let Some(recipe) = self.recipe.buffers.iter().find(|buffer| buffer.name == name) else {
             return Err(unresolved("args", &format!("the case has no buffer `{name}`")));
@@ -214,38 +213,87 @@ impl CaseEvaluator<'_> {
                 format!("`{name} + {}` is {offset_value} elements from the beginning of {len}", offset.text());
             return Err(unresolved("args", &message));
         }
-        let bytes = offset_value.saturating_mul(width).saturating_mul(element.size() as u64);
-        Ok(ArgPlan::Offset { buffer: name.to_owned(), bytes })
+        Ok(offset_value.saturating_mul(width).saturating_mul(element.size() as u64))
     }
 
-    /// Returns the bytes of a struct as C lays it out: every field at a multiple of its size, the whole of the largest.
-    fn fields(&self, recipes: &[FieldSpec]) -> Worked<Vec<u8>> {
-        let (mut bytes, mut alignment) = (Vec::new(), 1);
-        for FieldSpec { element, value } in recipes {
-            let value = self.scalar(element, value)?;
-            let size = value.element.size();
-            bytes.resize(bytes.len().next_multiple_of(size), 0);
-            bytes.extend_from_slice(&value.bits.to_le_bytes()[..size]);
-            alignment = alignment.max(size);
+    /// Returns a field of a struct as C lays it out: every member at a multiple of its alignment.
+    fn field(&self, recipe: &ArgSpec) -> Worked<Laid> {
+        match recipe {
+            ArgSpec::Scalar { element, value } => {
+                let value = self.scalar(element, value)?;
+                let size = value.element.size();
+                Ok(Laid { bytes: value.bits.to_le_bytes()[..size].to_vec(), addresses: Vec::new(), alignment: size })
+            }
+            ArgSpec::Buffer(name) => Ok(Laid::address(name, 0)),
+            ArgSpec::Offset { buffer, offset } => Ok(Laid::address(buffer, self.offset(buffer, offset)?)),
+            ArgSpec::Struct(fields) => {
+                let mut whole = Laid::default();
+                for field in fields {
+                    whole.append(&self.field(field)?)?;
+                }
+                whole.bytes.resize(whole.bytes.len().next_multiple_of(whole.alignment), 0);
+                Ok(whole)
+            }
+            ArgSpec::Array { of, count } => {
+                let (element, mut whole) = (self.field(of)?, Laid::default());
+                for _ in 0..count.evaluate_u64(self.scope).place("args")? {
+                    whole.append(&element)?;
+                }
+                Ok(whole)
+            }
         }
-        bytes.resize(bytes.len().next_multiple_of(alignment), 0);
-        let most = ArgPlan::MOST_STRUCT_BYTES;
-        if bytes.len() > most {
-            return Err(unresolved(
-                "args",
-                &format!("a struct of {} bytes is passed, and at most {most} are", bytes.len()),
-            ));
-        }
-        Ok(bytes)
     }
 
     fn arg(&self, recipe: &ArgSpec) -> Worked<ArgPlan> {
         Ok(match recipe {
             ArgSpec::Buffer(name) => ArgPlan::Buffer(name.clone()),
             ArgSpec::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
-            ArgSpec::Offset { buffer, offset } => self.offset(buffer, offset)?,
-            ArgSpec::Struct(fields) => ArgPlan::Struct(self.fields(fields)?),
+            ArgSpec::Offset { buffer, offset } => {
+                ArgPlan::Offset { buffer: buffer.clone(), bytes: self.offset(buffer, offset)? }
+            }
+            ArgSpec::Struct(_) | ArgSpec::Array { .. } => {
+                let Laid { bytes, addresses, .. } = self.field(recipe)?;
+                if addresses.is_empty() { ArgPlan::Struct(bytes) } else { ArgPlan::Addressed { bytes, addresses } }
+            }
         })
+    }
+}
+
+/// A field, or fields in a row, as C lays them out.
+#[derive(Debug)]
+struct Laid {
+    bytes: Vec<u8>,
+    addresses: Vec<FieldAddress>,
+    alignment: usize,
+}
+
+impl Default for Laid {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), addresses: Vec::new(), alignment: 1 }
+    }
+}
+
+impl Laid {
+    /// Returns the address of a byte of a buffer.
+    fn address(buffer: &str, bytes: u64) -> Self {
+        let size = size_of::<u64>();
+        let address = FieldAddress { at: 0, buffer: buffer.to_owned(), bytes };
+        Self { bytes: vec![0; size], addresses: vec![address], alignment: size }
+    }
+
+    /// Adds a field after those that there are. Fails if the whole is longer than what a kernel can be passed.
+    fn append(&mut self, field: &Self) -> Worked<()> {
+        let (begin, most) = (self.bytes.len().next_multiple_of(field.alignment), ArgPlan::MOST_STRUCT_BYTES);
+        let end = begin + field.bytes.len();
+        if end > most {
+            return Err(unresolved("args", &format!("a struct of {end} bytes is passed, and at most {most} are")));
+        }
+        self.bytes.resize(begin, 0);
+        self.bytes.extend_from_slice(&field.bytes);
+        let moved = |address: &FieldAddress| FieldAddress { at: begin + address.at, ..address.clone() };
+        self.addresses.extend(field.addresses.iter().map(moved));
+        self.alignment = self.alignment.max(field.alignment);
+        Ok(())
     }
 }
 

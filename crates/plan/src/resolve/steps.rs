@@ -223,10 +223,8 @@ impl Written<'_> {
 
     /// Returns the index of a launch with the buffers that its names stand for; equal launches are one.
     fn add(&mut self, mut plan: LaunchPlan, entry: usize) -> usize {
-        for arg in &mut plan.args {
-            if let ArgPlan::Buffer(name) | ArgPlan::Offset { buffer: name, .. } = arg
-                && let Some(meant) = self.names.get(name)
-            {
+        for name in plan.args.iter_mut().flat_map(ArgPlan::buffers_mut) {
+            if let Some(meant) = self.names.get(name) {
                 name.clone_from(meant);
             }
         }

@@ -121,10 +121,7 @@ fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passe
         let is_written = || {
             // The buffer is passed as a parameter that is not known, or as an address within it.
             let elsewhere = launches.iter().zip(passed).any(|(launch, passed)| {
-                let uses = launch.args.iter().filter(|arg| match arg {
-                    ArgSpec::Buffer(buffer) | ArgSpec::Offset { buffer, .. } => buffer == name,
-                    _ => false,
-                });
+                let uses = launch.args.iter().flat_map(ArgSpec::buffers).filter(|buffer| *buffer == name);
                 uses.count() != passed.iter().filter(|one| one.buffer.name == *name).count()
             });
             elsewhere || all().any(|(_, other)| other.buffer.name == *name && !other.parameter.is_const)

@@ -282,12 +282,13 @@ fn indexed_condition<'a>(steps: &'a [StepSpec], launches: &[LaunchSpec]) -> Opti
 /// Whether a loop's own steps use the index of its iterations.
 fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
     let uses = |value: &Expression| value.names().contains(NTH);
-    let argument = |argument: &ArgSpec| match argument {
-        ArgSpec::Buffer(_) => false,
+    let part = |part: &ArgSpec| match part {
+        ArgSpec::Buffer(_) | ArgSpec::Struct(_) => false,
         ArgSpec::Offset { offset, .. } => uses(offset),
         ArgSpec::Scalar { value, .. } => uses(value),
-        ArgSpec::Struct(fields) => fields.iter().any(|field| uses(&field.value)),
+        ArgSpec::Array { count, .. } => uses(count),
     };
+    let argument = |argument: &ArgSpec| argument.parts().into_iter().any(part);
     spec.lets.iter().any(|binding| uses(&binding.value))
         || spec.steps.iter().any(|step| match step {
             // The index of a launch that is repeated is its own.

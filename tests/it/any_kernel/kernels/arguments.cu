@@ -1,0 +1,31 @@
+// A struct with addresses, one in it, and arrays.
+struct Shape {
+    int rows, columns;
+};
+
+struct Filter {
+    const float *x;
+    Shape shape;
+    char flags[3];
+    float weights[4];
+    float *y;
+};
+
+__global__ void scaled(const Filter filter, int unused) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < filter.shape.rows * filter.shape.columns) {
+        filter.y[i] = filter.x[i] * filter.weights[3] + filter.flags[2] + unused;
+    }
+}
+
+// The largest struct that a launch can pass: 32,764 bytes are all parameters of a kernel.
+struct Large {
+    float *y;
+    const float *x;
+    int table[8186];
+};
+
+__global__ void looked_up(const Large large) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    large.y[i] = large.x[i] * large.table[8185];
+}
