@@ -115,7 +115,7 @@ impl Bench {
             }
             Work::Add(log) => {
                 let n = 1_u32 << log;
-                let args = vec![from, from, to, scalar(ElementType::U32, u64::from(n))];
+                let args = vec![from.clone(), from, to, scalar(ElementType::U32, u64::from(n))];
                 launch(kernel("add"), (n / 256, 1, 1), (256, 1, 1), args)
             }
             Work::Memcpy(..) => panic!("copies are a body, not a step"),

@@ -120,7 +120,7 @@ impl Bench {
         let left = |count: u32| bytes(&[(2.0 - 0.5_f32.powi(count as i32 - 1)).to_bits(); LENGTH as usize]);
         let (x, next, change) = (self.buffer(&zeros), self.buffer(&zeros), self.counter());
         let sweep = |to: BufferId, from: BufferId| {
-            let args = vec![LaunchArg::Buffer(to), LaunchArg::Buffer(from), LaunchArg::Buffer(change), n];
+            let args = vec![LaunchArg::Buffer(to), LaunchArg::Buffer(from), LaunchArg::Buffer(change), n.clone()];
             let zero = ScalarValue { element: ElementType::U32, bits: 0 };
             let steps =
                 vec![Step::Memset { buffer: change, value: zero }, launch(self.sweep, ONE, (LENGTH, 1, 1), args)];

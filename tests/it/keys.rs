@@ -33,6 +33,8 @@ impl Schema {
             "Expression" => return "expression".to_owned(),
             "Template" => return "template".to_owned(),
             "TemplateOrNumber" => return "template, number or bool".to_owned(),
+            // A struct is a list of arguments.
+            "Argument" => return "argument".to_owned(),
             _ => {}
         }
         let words = |list: &Value, word: &dyn Fn(&Value) -> String| {
@@ -67,12 +69,19 @@ impl Schema {
     }
 
     /// The definitions of tables that a key takes, each with what is before and behind the key's name in its heading.
+    ///
+    /// A definition that refers to itself, by way of those in `within`, is followed once.
     fn tables<'s>(
         &'s self,
         schema: &'s Value,
         form: (&'static str, &'static str),
+        within: &[&'s str],
     ) -> Vec<(&'s str, (&'static str, &'static str))> {
         let (name, schema) = self.resolve(schema);
+        if !name.is_empty() && within.contains(&name) {
+            return Vec::new();
+        }
+        let within = [within, &[name]].concat();
         if schema.get("properties").is_some() {
             return vec![(name, form)];
         }
@@ -81,7 +90,7 @@ impl Schema {
         let items = schema.get("items").map(|items| (items, ("[[", "]]")));
         let named = schema.get("additionalProperties").filter(|named| named.is_object());
         let named = named.map(|named| (named, ("[", ".NAME]")));
-        inner.chain(items).chain(named).flat_map(|(inner, form)| self.tables(inner, form)).collect()
+        inner.chain(items).chain(named).flat_map(|(inner, form)| self.tables(inner, form, &within)).collect()
     }
 
     /// The page: a section for each table, each once, in the order in which they are first named.
@@ -99,7 +108,7 @@ impl Schema {
                     about["description"].as_str().unwrap_or_else(|| panic!("{heading}: {key} has no description"));
                 let meaning = meaning.replace('\n', " ").replace('|', "\\|");
                 let _ = writeln!(page, "| `{key}` | {} | {meaning}{is_required} |", self.kind(about));
-                for (inner, (before, behind)) in self.tables(about, ("[", "]")) {
+                for (inner, (before, behind)) in self.tables(about, ("[", "]"), &[]) {
                     let heading = match name {
                         "" => format!("`{before}{key}{behind}`"),
                         _ => format!("`{key}` of {}", heading.split(" of ").last().unwrap()),
