@@ -111,6 +111,10 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
 /// What NVRTC says of each function and variable that is not for the device.
 const HOST_CODE: &str = "not allowed in JIT mode";
 
+/// What NVRTC says of a header that it does not have, also where a header of the toolkit includes it, as `<cuda.h>`
+/// includes `<stdlib.h>`.
+const NO_HEADER: &str = "cannot open source file";
+
 /// What the headers define that nvcc includes before every source: `<math.h>`, `<limits.h>` and `<sys/types.h>`.
 const OF_NVCC: [&str; 12] =
     ["M_", "INFINITY", "NAN", "HUGE_VAL", "INT_", "UINT_", "LONG_", "FLT_", "DBL_", "uint", "ushort", "ulong"];
@@ -119,7 +123,7 @@ const OF_NVCC: [&str; 12] =
 /// without an `#include`.
 pub(super) fn needs_nvcc(log: &str) -> bool {
     let undefined = || log.split("identifier \"").skip(1).filter(|rest| rest.contains("\" is undefined"));
-    log.contains(HOST_CODE) || undefined().any(|name| OF_NVCC.iter().any(|prefix| name.starts_with(prefix)))
+    log.contains(HOST_CODE) || log.contains(NO_HEADER) || undefined().any(|name| OF_NVCC.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 #[cfg(test)]
@@ -208,6 +212,7 @@ ptxas info    : Compile time = 11.402 ms
         assert!(needs_nvcc(
             "k.cu(1): error: A function without execution space annotations is not allowed in JIT mode"
         ));
+        assert!(needs_nvcc("cuda.h(56): catastrophic error: cannot open source file \"stdlib.h\""));
         assert!(!needs_nvcc("k.cu(1): error: expected a \";\""));
     }
 }
