@@ -12,8 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
+use self::header::{Include, definition, header_name, split_call, substitute};
 use crate::project::Project;
 use crate::regular;
+
+mod header;
 
 /// The files that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,16 +78,6 @@ struct Scanned {
     header_macros: Vec<(String, Include)>,
 }
 
-/// A header that an `#include` or a `__has_include` names.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Include {
-    Quoted(String),
-    Angled(String),
-    /// The header is the next file with this name in the search path.
-    Next(String),
-    Macro(String),
-}
-
 impl Include {
     /// Returns the input that it names. Macros name none.
     fn input(&self, content: Option<Content>) -> Input {
@@ -107,9 +100,6 @@ const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
 /// Directives that read a file; the second is an extension of GNU, the third is C++26.
 const INCLUDING: [&str; 3] = ["include", "import", "embed"];
-
-/// The largest length of a header's name in bytes. A longer one is no path.
-const LONGEST_NAME: usize = 4096;
 
 /// The macros that options define: `NAME=VALUE`.
 pub type Macros<'a> = &'a [String];
@@ -320,12 +310,29 @@ impl Walk<'_> {
         scanned.map_or_else(Vec::new, |scanned| self.includes_of(&scanned, path.parent().unwrap_or(Path::new(""))))
     }
 
+    /// Returns the headers that a macro may name: `HEADER`, or `HEADER(name)` of one with a parameter, as in
+    /// `#define HEADER(name) <folder/name>`.
+    fn values_of(&self, name: &str) -> BTreeSet<Include> {
+        let mut values = self.header_macros.get(name).cloned().unwrap_or_default();
+        if let Some((function, argument)) = split_call(name) {
+            for (definition, headers) in &self.header_macros {
+                if let Some((_, parameter)) = split_call(definition).filter(|(name, _)| *name == function) {
+                    values.extend(headers.iter().map(|header| substitute(header, parameter, argument)));
+                }
+            }
+        }
+        values
+    }
+
     /// Follows includes that name a macro, for every value that a file or option gives it. False if one has no known
     /// value.
     fn follow_computed(&mut self, dir: &Path) -> bool {
         let mut done = BTreeSet::new();
         while let Some(name) = self.computed.iter().find(|name| !done.contains(*name)).cloned() {
-            let Some(values) = self.header_macros.get(&name).cloned() else { return false };
+            let values = self.values_of(&name);
+            if values.is_empty() {
+                return false;
+            }
             for value in &values {
                 self.follow(value, dir);
             }
@@ -337,23 +344,6 @@ impl Walk<'_> {
 
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Parses `"name"` or `<name>` at the beginning of the text.
-fn header_name(text: &str) -> Option<Include> {
-    let text = text.trim_start();
-    let (rest, end, make): (&str, u8, fn(String) -> Include) = match text.strip_prefix('"') {
-        Some(rest) => (rest, b'"', Include::Quoted),
-        None => (text.strip_prefix('<')?, b'>', Include::Angled),
-    };
-    let length = rest.bytes().take(LONGEST_NAME).position(|byte| byte == end)?;
-    Some(make(rest[..length].to_owned()))
-}
-
-/// Returns the name and value of an object-like macro whose value is a header's name.
-fn definition(operand: &str) -> Option<(String, Include)> {
-    let (name, value) = operand.trim_start().split_once(char::is_whitespace)?;
-    Some((name.to_owned(), header_name(value)?))
 }
 
 /// Returns the text with continued lines joined, as a compiler joins them: a word may go on in the next line.
@@ -503,6 +493,26 @@ mod tests {
         assert_eq!(names, ["a.cuh", "b.cuh", "o.cuh"]);
         assert!(whole);
         assert!(!tree.names(&["."], &[]).1, "OUTSIDE has no known value");
+    }
+
+    #[test]
+    fn a_name_in_a_macro_with_a_parameter_is_followed() {
+        let tree = Tree::new(&[
+            (
+                "k.cu",
+                "#define HEADER(header) <std/header>\n#define OTHER(x) \"x.cuh\"\n#include HEADER(tuple)\n\
+                 #include HEADER( header_of )\n#include OTHER(a)\n",
+            ),
+            ("std/tuple", ""),
+            ("x.cuh", ""),
+        ]);
+        let (names, whole) = tree.names(&["."], &[]);
+        assert_eq!(names, ["-std/header_of", "std/tuple", "x.cuh"]);
+        assert!(whole);
+        let unknown = Tree::new(&[("k.cu", "#define HEADER(a, b) <a/b>\n#include HEADER(c, d)\n")]);
+        assert!(!unknown.names(&["."], &[]).1, "two parameters");
+        let nested = Tree::new(&[("k.cu", "#define HEADER(a) <a>\n#include HEADER(OTHER(a))\n")]);
+        assert!(!nested.names(&["."], &[]).1, "a macro as the argument");
     }
 
     #[test]
