@@ -154,6 +154,7 @@ fn a_package_that_is_not_in_the_cache_is_an_error_of_the_manifest_without_the_ne
     assert_eq!(said.code, Some(2), "{}", said.stderr);
     assert!(said.stderr.contains("crate demo-kernels 1.0.0 is not in the cache"), "{}", said.stderr);
     assert!(said.stderr.contains("experiments/demo.toml:3:"), "{}", said.stderr);
+    assert!(!said.stderr.contains("there is no source"), "{}", said.stderr);
     assert!(!home.path("cache/packages").exists());
 }
 

@@ -19,8 +19,8 @@ pub struct Files {
     folder: PathBuf,
     project: Project,
     scanner: Scanner,
-    /// The folders of packages, by the names that the manifest gives them.
-    packages: BTreeMap<String, PathBuf>,
+    /// The folders of packages, by the names that the manifest gives them; `None` for those that are not in the cache.
+    packages: BTreeMap<String, Option<PathBuf>>,
     /// The sources that were read, by file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
     signatures: BTreeMap<PathBuf, Rc<Vec<Signature>>>,
@@ -42,16 +42,21 @@ impl Files {
     pub fn add_package(&mut self, name: &str, folder: PathBuf) {
         self.project = self.project.clone().with_folder(&folder);
         self.scanner = Scanner::confined_to(self.project.clone());
-        self.packages.insert(name.to_owned(), folder);
+        self.packages.insert(name.to_owned(), Some(folder));
+    }
+
+    /// Adds a package that is not in the cache.
+    pub fn add_absent_package(&mut self, name: &str) {
+        self.packages.insert(name.to_owned(), None);
     }
 
     /// Returns where a source or a folder of headers may be: in the package that `NAME:` at the beginning names, or in
-    /// `kernels/` beside the manifest's folder, then in that folder.
+    /// `kernels/` beside the manifest's folder, then in that folder. In a package that is not in the cache, nowhere.
     pub fn places(&self, name: &str) -> Vec<PathBuf> {
         if let Some((package, path)) = name.split_once(':')
             && let Some(folder) = self.packages.get(package)
         {
-            return vec![folder.join(path)];
+            return folder.iter().map(|folder| folder.join(path)).collect();
         }
         let beside = match self.folder.components().next_back() {
             Some(Component::Normal(_)) => self.folder.parent().unwrap_or(Path::new("")).join(KERNELS),

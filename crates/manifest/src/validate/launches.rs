@@ -430,7 +430,8 @@ fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compi
 fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {
     let places = ctx.files.places(&path.value);
     let found = places.iter().find(|place| place.is_dir()).cloned();
-    if found.is_none() {
+    // Without a place the fault is that of the package.
+    if found.is_none() && !places.is_empty() {
         let hint = looked_for(&places);
         let message = format!("there is no folder `{}`", path.value);
         ctx.fault(Diagnostic::at(path.span.clone(), message).label("no such folder").hint(hint));

@@ -18,6 +18,7 @@ pub fn packages(ctx: &mut Context, raw: &RawManifest) -> Vec<PackageSpec> {
                 let message = format!("{} is not in the cache", spec.describe());
                 let hint = "`runner run` fetches it, unless --offline forbids it";
                 ctx.fault(Diagnostic::at(name.span.clone(), message).label("not fetched").hint(hint));
+                ctx.files.add_absent_package(&spec.name);
             }
             Err(why) => {
                 let message = format!("the folder of the cache is unknown: {why}");

@@ -62,6 +62,10 @@ pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[Path
         }
         return found.clone();
     }
+    if places.is_empty() {
+        // The fault is that of the package.
+        return PathBuf::new();
+    }
     let message = format!("there is no source `{}`", source.value);
     let hint = looked_for(&places);
     ctx.fault(Diagnostic::at(source.span.clone(), message).label("no such file").hint(hint));
