@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -25,6 +25,7 @@ use super::plugin::PluginBuild;
 use super::ready;
 use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
+use super::whole_file;
 use crate::includes::Scanner;
 use crate::model::{
     CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
@@ -41,6 +42,9 @@ const LONGEST_LIMIT: Duration = Duration::from_hours(24 * 365);
 
 /// The time limit of a unit, unless the environment gives another.
 const LIMIT: Duration = Duration::from_mins(2);
+
+/// How long to wait between two looks at whether another unit's code of the same file is made.
+const WAIT: Duration = Duration::from_millis(20);
 
 /// Most attempts at a unit whose files change while it is compiled.
 const ATTEMPTS: u32 = 3;
@@ -198,7 +202,7 @@ impl Batch<'_> {
                 return self.finished(unit, &identity, compiled);
             }
             let span = tracing::info_span!("compile", source = %unit.source.display(), kernels = ?unit.kernels);
-            let made = span.in_scope(|| self.compile(unit, &identity));
+            let made = span.in_scope(|| self.compile_or_share(unit, &identity));
             drop(span);
             // The compiler reads the included files after they were hashed. If one was saved in between, the code must
             // not be stored under the old hash.
@@ -251,19 +255,69 @@ impl Batch<'_> {
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
+    /// Compiles a unit, or takes its kernels from the code that was made for other kernels of its file. If that is being
+    /// made, in this process or in another, it is waited for.
+    fn compile_or_share(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let Some(address) = &identity.file_address else { return self.compile(unit, identity) };
+        let lock = self.options.cache.lock_file(address).map_err(|e| self.unusable(&e))?;
+        // Without locks in this file system, the file may be compiled twice.
+        while let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(failure(&NoReply::Interrupted, ""));
+            }
+            thread::sleep(WAIT);
+        }
+        let file = self.options.cache.load(address);
+        if let Some(shared) = file.and_then(|file| whole_file::narrow(&file, unit, identity)) {
+            tracing::info!(entry = address, "taken from the code of its file: {:?}", unit.kernels);
+            return Ok((read(&shared.code)?, shared));
+        }
+        self.compile(unit, identity)
+    }
+
+    /// Describes the code of a unit, and stores what it has of other kernels of the file. `note` is put before what the
+    /// compiler said.
+    fn describe_and_share(
+        &self,
+        unit: &CompileUnit,
+        identity: &Identity,
+        Built { kind, code, lowered, log }: Built,
+        note: &str,
+    ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let describe = |unit: &CompileUnit, lowered: &BTreeMap<String, String>| {
+            let compiled = describe(unit, identity, self.toolkit, kind, lowered, &log, &code);
+            let log = [note, &compiled.log].join("\n").trim().to_owned();
+            Compiled { log, ..compiled }
+        };
+        if let Some(address) = identity.file_address.as_ref().filter(|_| self.is_unchanged(unit, identity)) {
+            let kernels = whole_file::list_kernels(kind, &code);
+            let lowered = kernels.iter().map(|name| (name.clone(), name.clone())).collect();
+            let file = describe(&CompileUnit { kernels, ..unit.clone() }, &lowered);
+            self.options.cache.store(address, &code, file).map_err(|e| self.unusable(&e))?;
+        }
+        let compiled = describe(unit, &lowered);
+        Ok((code, compiled))
+    }
+
+    /// Returns whether no file of a unit was saved since it was identified as one for NVRTC.
+    fn is_unchanged(&self, unit: &CompileUnit, identity: &Identity) -> bool {
+        let unit = CompileUnit { compiler: KernelCompiler::Nvrtc, ..unit.clone() };
+        let scanner = Scanner::confined_to(self.options.project.clone());
+        self.identify(&unit, &scanner).is_ok_and(|now| now.key == identity.key)
+    }
+
     /// Compiles a unit with a compiler that is a program.
     fn compile_with(
         &self,
         installed: &Installed,
         unit: &CompileUnit,
         identity: &Identity,
+        note: &str,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let CompileOptions { limit, stop, .. } = self.options;
         let (options, target, readable) = (&options_of_program(identity), self.target, &self.readable(identity));
         let build = KernelBuild { unit, options, target, readable, limit: *limit, stop };
-        let Built { kind, code, lowered, log } = build.run(installed, &expressions(unit))?;
-        let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
-        Ok((code, compiled))
+        self.describe_and_share(unit, identity, build.run(installed, &expressions(unit))?, note)
     }
 
     /// Compiles a source that NVRTC refuses with nvcc, if the reason may be its code of the host.
@@ -285,10 +339,8 @@ impl Batch<'_> {
         let identity =
             &Identity { options: UnitOptions { stable: options, ..identity.options.clone() }, ..identity.clone() };
         let unit = CompileUnit { compiler: KernelCompiler::Nvcc, ..unit.clone() };
-        let (code, compiled) = self.compile_with(&installed, &unit, identity)?;
         let note = format!("compiled by {}, since NVRTC refuses it: {}", nvcc.name(), refusal.summary);
-        let log = [note, compiled.log].join("\n").trim_end().to_owned();
-        Ok((code, Compiled { log, ..compiled }))
+        self.compile_with(&installed, &unit, identity, &note)
     }
 
     /// Returns the code and its description, without a path yet.
@@ -297,7 +349,7 @@ impl Batch<'_> {
             return self.build(unit, plugin, identity);
         }
         if unit.compiler != KernelCompiler::Nvrtc {
-            return self.compile_with(&self.options.installed, unit, identity);
+            return self.compile_with(&self.options.installed, unit, identity, "");
         }
         let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
         let request = self.request(unit, identity, scratch.path());
@@ -315,9 +367,8 @@ impl Batch<'_> {
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, log } => {
-                let code = read(scratch.path())?;
-                let compiled = describe(unit, identity, self.toolkit, kind, &lowered, &log, &code);
-                Ok((code, compiled))
+                let built = Built { kind, code: read(scratch.path())?, lowered, log };
+                self.describe_and_share(unit, identity, built, "")
             }
         }
     }
@@ -390,11 +441,6 @@ fn read(path: &Path) -> Result<Vec<u8>, CompileFailure> {
     fs::read(path).map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))
 }
 
-/// Returns the digests by the name expressions of the kernels.
-fn of_expressions(kernels: &BTreeMap<String, String>, digests: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    kernels.iter().filter_map(|(name, mangled)| Some((name.clone(), digests.get(mangled)?.clone()))).collect()
-}
-
 fn describe(
     unit: &CompileUnit,
     identity: &Identity,
@@ -431,7 +477,7 @@ fn describe(
         kind,
         code: PathBuf::new(),
         resources: resources.collect(),
-        digests: of_expressions(&kernels, &digests),
+        digests: whole_file::rename_keys(&digests, &kernels),
         symbols: names(&unit.symbols, &address_of),
         kernels,
         toolkit: toolkit.info.clone(),

@@ -20,7 +20,7 @@ use crate::model::{CodeKind, Compiled, sha256_hex};
 /// The layout of entries. Increase it when old entries would be misread.
 const FORMAT: u32 = 1;
 
-/// Prefixes of files that are being written: code from a compiler, and entries before their rename.
+/// Prefixes of files that are being written: code from a compiler, with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
 
 /// A scratch file that is older than this belongs to no running process.
@@ -171,6 +171,12 @@ impl Cache {
             CodeKind::Plugin => "so",
         };
         self.code_dir().join(format!("{name}.{extension}"))
+    }
+
+    /// Returns a file to be locked while a file of CUDA C++ is compiled, whose code several units share.
+    pub(super) fn lock_file(&self, address: &str) -> Result<fs::File, CacheError> {
+        let path = self.code_dir().join(format!("{}{address}", SCRATCH_PREFIXES[0]));
+        fs::create_dir_all(self.code_dir()).and_then(|()| fs::File::create(&path)).map_err(failed(&path))
     }
 
     /// Returns a scratch file for a compiler's output. It is removed when the handle is dropped.

@@ -24,6 +24,9 @@ pub(super) struct Identity {
     pub key: CompileKey,
     /// The name that the entry has in the cache.
     pub address: String,
+    /// The name of the entry that describes the code of the whole file, for other kernels of it; `None` if its code
+    /// depends on the kernels that are named.
+    pub file_address: Option<String>,
     pub source: Arc<str>,
     /// The paths of the source and of these files.
     pub files: Vec<PathBuf>,
@@ -54,26 +57,30 @@ impl Identity {
         let macros: Vec<String> = unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let inputs = scanner.inputs(&unit.source, &options.pre_includes, &macros, path)?;
         scanner.confine(&inputs).map_err(io::Error::other)?;
-        let mut key = Fields::new();
-        key.add(REVISION.to_string());
-        key.add(&compiler.identity);
-        key.add(target.identity());
-        key.add(options.architecture.as_deref().unwrap_or("-"));
         let libraries = unit.plugin.as_ref().map(|plugin| &plugin.libraries);
         let assembler = (!options.assembler.is_empty()).then_some(&options.assembler);
-        for list in [&options.stable, &unit.kernels, &unit.symbols].into_iter().chain(libraries).chain(assembler) {
-            key.add(list.len().to_string());
-            for item in list {
-                key.add(item);
+        let key_with = |kernels: &Vec<String>| {
+            let mut key = Fields::new();
+            key.add(REVISION.to_string());
+            key.add(&compiler.identity);
+            key.add(target.identity());
+            key.add(options.architecture.as_deref().unwrap_or("-"));
+            for list in [&options.stable, kernels, &unit.symbols].into_iter().chain(libraries).chain(assembler) {
+                key.add(list.len().to_string());
+                for item in list {
+                    key.add(item);
+                }
             }
-        }
-        for file in &inputs.files {
-            key.add(&file.name);
-            key.add(match &file.content {
-                Some(content) => hex(&content.digest),
-                None => "absent".to_owned(),
-            });
-        }
+            for file in &inputs.files {
+                key.add(&file.name);
+                key.add(match &file.content {
+                    Some(content) => hex(&content.digest),
+                    None => "absent".to_owned(),
+                });
+            }
+            key
+        };
+        let mut key = key_with(&unit.kernels);
         if !inputs.whole {
             key.add(nonce());
         }
@@ -83,20 +90,35 @@ impl Identity {
         for item in options.stable.iter().chain(&options.assembler).chain(libraries.into_iter().flatten()) {
             asked.add(item);
         }
-        let mut address = Fields::new();
-        address.add(&key);
-        address.add(unit.source.as_os_str().as_encoded_bytes());
-        if unit.compiler != KernelCompiler::Nvrtc {
-            // The code of a program has the whole path.
-            let whole = std::path::absolute(&unit.source).unwrap_or_default();
-            address.add(whole.as_os_str().as_encoded_bytes());
-        }
-        for dir in options.include_dirs.iter().map(PathBuf::as_path).chain(compiler.root) {
-            address.add(dir.as_os_str().as_encoded_bytes());
-        }
+        let address_of = |key: &str| {
+            let mut address = Fields::new();
+            address.add(key);
+            address.add(unit.source.as_os_str().as_encoded_bytes());
+            if unit.compiler != KernelCompiler::Nvrtc {
+                // The code of a program has the whole path.
+                let whole = std::path::absolute(&unit.source).unwrap_or_default();
+                address.add(whole.as_os_str().as_encoded_bytes());
+            }
+            for dir in options.include_dirs.iter().map(PathBuf::as_path).chain(compiler.root) {
+                address.add(dir.as_os_str().as_encoded_bytes());
+            }
+            address.finish()
+        };
+        let has_whole_file = inputs.whole
+            && unit.compiler == KernelCompiler::Nvrtc
+            && unit.plugin.is_none()
+            && unit.symbols.is_empty()
+            && !unit.kernels.is_empty()
+            && unit.kernels.iter().all(|kernel| is_plain(kernel));
+        let file_address = has_whole_file.then(|| {
+            let mut file = key_with(&Vec::new());
+            file.add("whole file");
+            address_of(&file.finish())
+        });
         Ok(Self {
+            address: address_of(&key),
+            file_address,
             key: CompileKey(key),
-            address: address.finish(),
             files: inputs.paths().map(Path::to_owned).collect(),
             includes_files: inputs.files.iter().skip(1).any(|file| file.content.is_some()),
             source: inputs.source,
@@ -107,6 +129,12 @@ impl Identity {
             options,
         })
     }
+}
+
+/// Returns whether a name is that of a kernel in the global namespace that is no instance of a template.
+fn is_plain(kernel: &str) -> bool {
+    let first = kernel.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    first && kernel.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Returns the hash of a source and of its includes outside the toolkit.
@@ -167,5 +195,16 @@ impl Fields {
 
     fn finish(self) -> String {
         hex(&self.0.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_is_one_without_namespaces_and_arguments() {
+        assert!(["k", "_k2", "badd_f32"].into_iter().all(is_plain));
+        assert!(!["ns::k", "k<int>", "2k", "", "k "].into_iter().any(is_plain));
     }
 }

@@ -26,6 +26,7 @@ pub mod sanitizer;
 mod sources;
 mod to_ptx;
 mod toolkit;
+mod whole_file;
 
 use runner_base::{atomic, cache_folder, programs, sandbox};
 use runner_model::{experiment, includes, model, project, ptx, regular};

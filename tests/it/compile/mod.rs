@@ -22,6 +22,7 @@ mod linked;
 mod programs;
 mod ready;
 mod refused;
+mod whole_file;
 
 const H100: Target = Target::Gpu((9, 0));
 
@@ -293,7 +294,9 @@ fn code_of_a_file_that_changes_under_the_compiler_is_not_taken_for_the_old_ones(
     assert!(again.cached);
     assert_eq!(again.key, compiled.key);
     bench.write("a.cuh", "#define VALUE 1\n");
-    assert_ne!(recompiled(&bench, &unit).key, compiled.key);
+    let old = recompiled(&bench, &unit);
+    assert_ne!(old.key, compiled.key);
+    assert_ne!(fs::read(&old.code).unwrap(), fs::read(&compiled.code).unwrap());
 }
 
 #[test]
