@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // What the kernels of the gallery must compute, in f64 and from the definitions: nothing here follows a kernel's order of
-// work. One file, so that one consent covers all.
+// work.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -10,8 +10,7 @@ use rayon::prelude::*;
 use runner::analyse::{self, ClaimState};
 use runner::backend::Backend as _;
 use runner::backend::sim::SimBackend;
-use runner::compile::package::fetch_package;
-use runner::compile::{Cache, CompileOptions, Network, NvccOnDemand, Requirement, Target, Toolkit, compile_all};
+use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::experiment::Manifest;
 use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
 use runner::plan::{self, PlanOptions};
@@ -36,11 +35,8 @@ fn manifests(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The experiment without the variants that are expected not to compile. Its packages are fetched.
+/// The experiment without the variants that are expected not to compile.
 fn load(path: &Path) -> Manifest {
-    for package in manifest::packages(path) {
-        fetch_package(&package, &Cache::locate().unwrap(), &mut |_| {}).unwrap();
-    }
     let mut manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     manifest.variants.retain(|variant| !variant.fails.iter().any(|fails| fails.failure == Failure::CompileError));
     manifest
@@ -88,59 +84,6 @@ fn every_shipped_kernel_compiles_to_machine_code() {
             assert!(allowed || resources.spill_stores.unwrap_or(0) == 0, "{kernel} spills");
         }
     }
-}
-
-/// Kernels of published packages.
-#[test]
-fn every_manifest_of_the_gallery_is_planned_and_its_files_compile() {
-    let paths = manifests("experiments/gallery");
-    assert!(paths.len() >= 19, "{paths:?}");
-    let mut units: Vec<CompileUnit> = paths.iter().flat_map(|path| units(path)).collect();
-    // One of each file: the files are what has to be understood.
-    units.dedup_by(|a, b| a.source == b.source);
-    let cache = Cache::locate().unwrap();
-    let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
-    let options = CompileOptions {
-        compiler: env!("CARGO_BIN_EXE_runner").into(),
-        nvcc: Some(NvccOnDemand::new(cache.clone(), Network::Allowed, |_| {})),
-        ..CompileOptions::new(cache).unwrap()
-    };
-    for (unit, result) in compile_all(&units, Target::Gpu((9, 0)), &toolkit, &options, &mut |_, _, _| {}) {
-        assert!(result.is_ok(), "{unit:?}: {}", result.unwrap_err().log);
-    }
-}
-
-#[test]
-fn every_kernel_of_the_gallery_computes_what_its_reference_says() {
-    if runner::programs::cxx().is_none() {
-        println!("skipped: there is no C++ compiler");
-        return;
-    }
-    let paths = manifests("experiments/gallery");
-    paths.par_iter().for_each(|path| {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("out");
-        let run = Command::new(env!("CARGO_BIN_EXE_runner"))
-            .current_dir(root())
-            .env("XDG_STATE_HOME", folder.path().join("state"))
-            .arg("run")
-            .arg(path)
-            .args(["--backend", "sim", "--progress", "lines", "--out"])
-            .arg(&out)
-            .output()
-            .unwrap();
-        let name = path.display();
-        assert_eq!(run.status.code(), Some(0), "{name}:\n{}", String::from_utf8_lossy(&run.stderr));
-        let records = journal::read_records(&out.join("records.jsonl")).unwrap();
-        assert!(!records.cases.is_empty(), "{name}");
-        for case in &records.cases {
-            match case.outcome {
-                Outcome::Measured => assert_eq!(case.verdict, Verdict::Pass, "{}", case.case.key),
-                Outcome::Excluded { .. } | Outcome::FailedAsExpected { .. } => {}
-                _ => panic!("{}: {:?}", case.case.key, case.outcome),
-            }
-        }
-    });
 }
 
 /// Runs an experiment on the simulator and compares it with what is committed.

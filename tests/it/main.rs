@@ -23,6 +23,7 @@ mod experiments;
 mod fault_kernels;
 mod faults;
 mod fuzz;
+mod gallery;
 mod gpu;
 mod gpu_accuracy;
 mod gpu_agreement;
