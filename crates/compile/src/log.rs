@@ -123,7 +123,9 @@ const OF_NVCC: [&str; 12] =
 /// without an `#include`.
 pub(super) fn needs_nvcc(log: &str) -> bool {
     let undefined = || log.split("identifier \"").skip(1).filter(|rest| rest.contains("\" is undefined"));
-    log.contains(HOST_CODE) || log.contains(NO_HEADER) || undefined().any(|name| OF_NVCC.iter().any(|prefix| name.starts_with(prefix)))
+    log.contains(HOST_CODE)
+        || log.contains(NO_HEADER)
+        || undefined().any(|name| OF_NVCC.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 #[cfg(test)]

@@ -206,9 +206,10 @@ mod tests {
 
     #[test]
     fn a_heading_of_the_help_has_its_own_options_only() {
-        let own: [(&str, &[&str]); 6] = [
+        let own: [(&str, &[&str]); 7] = [
             ("Cases", &["filter", "set", "variant"]),
             ("Device", &["backend", "device", "device-profile", "devices", "no-sanitize", "sim-device", "thorough"]),
+            ("Code", &["ptx", "sass", "source"]),
             ("Kernels", &["arg", "block", "grid", "kernel", "n", "tolerance"]),
             ("Trust", &["allow-host-code", "allow-outside", "project"]),
             ("Comparison", &["against", "format", "gate-counters", "markdown", "markdown-limit", "threshold"]),
@@ -227,6 +228,7 @@ mod tests {
                     "module",
                     "partition",
                     "qos",
+                    "queue",
                     "requeues",
                     "scheduler",
                     "throttle",

@@ -95,5 +95,9 @@ fn a_kernel_that_is_not_simulated_is_refused_where_it_is_launched_and_leaves_the
     let (code, out, error) = run(&folder, &["run", "code.toml", "--out", "report"]);
     // The variant that launches both is expected to fail, and the other one is right.
     assert_eq!(code, Some(0), "{out}{error}");
-    assert!(error.contains("k.cu:7") && error.contains("`ldmatrix.sync.aligned.m8n8.x1.shared.b16` is not simulated"));
+    let (_, shown, _) = run(&folder, &["show", "code.toml", "both"]);
+    assert!(
+        shown.contains("k.cu:7") && shown.contains("`ldmatrix.sync.aligned.m8n8.x1.shared.b16` is not simulated"),
+        "{shown}"
+    );
 }

@@ -141,7 +141,7 @@ mod tests {
         store.save("GPU-a", "580.1", &known()).unwrap();
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&file).unwrap();
-        fs::write(&file, text.replace("\"format\": 4", "\"format\": 0")).unwrap();
+        fs::write(&file, text.replace(&format!("\"format\": {FORMAT}"), "\"format\": 0")).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);
         fs::write(&file, &text[..text.len() / 2]).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);
