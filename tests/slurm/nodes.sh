@@ -2,13 +2,13 @@
 # Three of four nodes that a task may run on are bad, and the user excludes a fifth: the task ends on the fourth one, and
 # never runs on the fifth.
 . "$(dirname "$0")/common.sh"
-# On a bad node, the simulator gets no memory.
+# On a bad node, the simulator gets no memory for its device.
 cat >cluster.toml <<'TOML'
 gpus  = "1"
 extra = ["--exclude=n5"]
 setup = [". ./break.sh"]
 TOML
-echo 'case "$SLURM_ARRAY_TASK_ID $SLURMD_NODENAME" in "0 n4") ;; "0 "*) ulimit -v 400000 ;; esac' >break.sh
+echo 'case "$SLURM_ARRAY_TASK_ID $SLURMD_NODENAME" in "0 n4") ;; "0 "*) ulimit -v 8000000 ;; esac' >break.sh
 "$RUNNER" run experiments/scale.toml --backend sim --set n=256,512 --out alone --quiet
 runner submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name scale --allow-host-code
 await 300 is_empty

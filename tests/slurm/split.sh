@@ -15,7 +15,7 @@ if [ "$1" = 1 ] && [ "$task" = 0 ] && [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
     (until grep -qs started target/jobs/scale/tasks/1-0.jsonl; do sleep 0.01; done; kill -USR1 $$) &
 fi
 if [ "$1" = 1 ] && [ "$task" = 5 ]; then exit 7; fi
-if [ "$task" = 20 ] && [ "$SLURMD_NODENAME" = n1 ]; then ulimit -v 400000; fi
+if [ "$task" = 20 ] && [ "$SLURMD_NODENAME" = n1 ]; then ulimit -v 8000000; fi
 SH
 
 "$RUNNER" run experiments/scale.toml --backend sim --out alone --quiet
