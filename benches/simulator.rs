@@ -188,7 +188,7 @@ impl<'r> Bench<'r> {
             ArgPlan::Buffer(name) => self.buffers[name.as_str()].0.to_le_bytes().to_vec(),
             ArgPlan::Offset { buffer, bytes } => (self.buffers[buffer.as_str()].0 + bytes).to_le_bytes().to_vec(),
             ArgPlan::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
-            ArgPlan::Struct(bytes) => bytes.clone(),
+            ArgPlan::Struct(bytes) | ArgPlan::Addressed { bytes, .. } => bytes.clone(),
         };
         let (start, before) = (Instant::now(), processor_time());
         let mut instructions = 0;

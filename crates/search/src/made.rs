@@ -157,7 +157,7 @@ fn tiles() -> Space {
     )
 }
 
-/// What a configuration of [`tiles`] needs of something of which there is 48.
+/// Returns how much of a resource a configuration of [`tiles`] needs, of which there is 48.
 fn resources(values: &[Value]) -> f64 {
     let value = |place: usize| values[place].number().unwrap_or(1.0);
     (value(0) * value(2)).sqrt() * (value(1) * value(3)).sqrt() * value(6).sqrt() / 16.0

@@ -83,6 +83,7 @@ pub struct RunArgs {
 }
 
 /// `show`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[derive(Debug, Clone, Args)]
 pub struct ShowArgs {
     /// Manifest of the case.

@@ -288,6 +288,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "it says which packages could not be fetched")]
     fn shipped_host_code_needs_no_consent_until_a_file_of_it_changes() -> Result<(), Box<dyn std::error::Error>> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut with_host_code = 0;

@@ -24,13 +24,13 @@ impl Bounds {
             .map(Value::number)
             .try_fold(None, |bounds: Option<Self>, number| {
                 let number = number?;
-                Some(Some(bounds.map_or(Self::exactly(number), |bounds| bounds.with(number))))
+                Some(Some(bounds.map_or(Self::exactly(number), |bounds| bounds.include(number))))
             })
             .flatten()
             .unwrap_or(Self::UNKNOWN)
     }
 
-    fn with(self, number: f64) -> Self {
+    fn include(self, number: f64) -> Self {
         Self { least: self.least.min(number), most: self.most.max(number) }
     }
 
@@ -44,7 +44,7 @@ impl Bounds {
         if corners.iter().any(|corner| corner.is_nan()) {
             return Self::UNKNOWN;
         }
-        corners[1..].iter().fold(Self::exactly(corners[0]), |bounds, &corner| bounds.with(corner))
+        corners[1..].iter().fold(Self::exactly(corners[0]), |bounds, &corner| bounds.include(corner))
     }
 
     /// Whether both are the same single number.

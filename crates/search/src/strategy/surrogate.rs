@@ -13,7 +13,7 @@ use crate::surrogate::gaussian::{Field, Weights};
 
 /// A model sees all points of a space of this size, and a selection of a larger one.
 const CANDIDATES: usize = 6000;
-/// Of a large space, other candidates are chosen after so many evaluations.
+/// The number of evaluations after which other candidates of a large space are chosen.
 const STALE: usize = 50;
 /// A model learns from at most so many evaluations.
 const LEARNED: usize = 400;

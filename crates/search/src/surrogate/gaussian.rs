@@ -8,7 +8,7 @@ use super::features::{Features, Table};
 
 /// The mean of the logarithm of a weight before anything is known, and its deviation.
 const PRIOR: (f64, f64) = (-1.0, 1.2);
-/// The same for the logarithm of the share of noise.
+/// The mean of the logarithm of the share of noise before anything is known, and its deviation.
 const PRIOR_NOISE: (f64, f64) = (-6.0, 1.5);
 /// The share of the correlation that is noise at least.
 const LEAST_NOISE: f64 = 1e-5;
