@@ -50,7 +50,7 @@ for share in 3 2; do
     forget && { time runner status "$JOB"; } 2>&1 | head -n 20
     start_controller
 done
-until is_empty; do sleep 10; done
+until is_empty 2>/dev/null; do sleep 10; done
 echo "the queue is empty after $(($(date +%s) - began)) s"
 forget && { time runner status "$JOB"; } 2>&1 | tee said
 has said "$many shards: $many done"
