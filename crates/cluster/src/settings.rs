@@ -80,7 +80,7 @@ pub struct Settings {
     pub memory_factor: Option<f64>,
     /// How many times the time limit the shards of a task get that reached it, when they are submitted again.
     pub time_factor: Option<f64>,
-    /// What is different for the job that collects the results.
+    /// The settings that differ for the job that collects the results.
     pub collect: CollectSettings,
 }
 

@@ -195,7 +195,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
 }
 
 /// Keeps a program beside the jobs in `folder`, so that tasks run it after it was replaced. Returns its path and its hash.
-/// The same program is kept once for all jobs.
+/// Jobs that run the same program share one copy of it.
 pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, String)> {
     let place_of = |hash: &str| folder.join(PROGRAMS).join(hash).join("runner");
     let hash = hash_of(program)?;

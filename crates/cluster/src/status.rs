@@ -52,7 +52,7 @@ pub struct ShardStatus {
     pub task: Option<String>,
     /// Why, in words; may be empty.
     pub why: String,
-    /// What the task that failed had too little of.
+    /// The resource of which the failed task had too little.
     pub cause: Option<Cause>,
     /// The number of the submission with its last task, and the task's own number.
     pub place: Option<(u32, usize)>,

@@ -58,7 +58,7 @@ pub fn show(
     Ok(exit)
 }
 
-/// Returns the source of a unit, with what its compiler is told.
+/// Returns the source of a unit, with the options of its compiler.
 fn title(unit: &CompileUnit) -> String {
     let defines = unit.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
     let includes = unit.include_paths.iter().map(|folder| format!("-I{}", folder.display()));

@@ -13,7 +13,7 @@ use super::QueueError;
 /// A command that does not end is not waited for longer. Slurm's own limits are shorter.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// What is said of a command that was ended.
+/// The message about a command that was ended because it took too long.
 pub const NO_ANSWER: &str = "no answer";
 
 /// Runs a command and returns what it prints.

@@ -123,7 +123,7 @@ pub trait Queue: std::fmt::Debug {
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError>;
 }
 
-/// What came of a script that was submitted.
+/// The result of submitting a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
     /// The scheduler has the job, by this id.
@@ -165,7 +165,7 @@ pub enum Outcome {
     Ended(String),
 }
 
-/// What a task had too little of.
+/// The resource that ended a task because it had too little of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The task had not enough host memory.
@@ -255,7 +255,7 @@ pub struct Part<'a> {
     pub seconds: f64,
     /// The identity of the files that the tasks run.
     pub snapshot: String,
-    /// What the tasks get more than the settings say.
+    /// The resources that the tasks get beyond those of the settings.
     pub retry: Retry,
     /// The longest time limit that the scheduler allows, seconds.
     pub longest: Option<u64>,

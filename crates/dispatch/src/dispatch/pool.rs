@@ -38,7 +38,7 @@ pub struct Pool {
     worker: Option<WorkerProcess>,
     /// What every worker subtracts from the intervals of its device's clock, nanoseconds.
     calibration: Option<f64>,
-    /// What a worker needs to find that constant for itself.
+    /// The data with which a worker finds that constant for itself.
     own_calibration: Option<OwnCalibration>,
     /// Whether a group may be measured by several processes.
     is_spread: bool,
