@@ -184,10 +184,18 @@ fn launches_that_programs_make_by_hand_are_the_same() {
 }
 
 #[test]
-fn a_function_that_the_device_runtime_has_not_is_refused_at_load() {
+fn a_kernel_that_calls_an_unknown_function_of_the_device_runtime_is_refused_and_the_others_run() {
     let unknown = KERNELS.replace("__cudaCDP2PeekAtLastError", "__cudaCDP2DeviceSynchronize");
-    let mut machine = simt::Machine::new(simt::profiles().remove(0), Options::default()).unwrap();
-    let message = machine.load(&unknown).unwrap_err().to_string();
+    let mut b = Bench::new(&unknown);
+    let refused: Vec<(String, String)> =
+        b.machine.refused(b.module).map(|(name, reason)| (name.to_owned(), reason.to_string())).collect();
+    let [(name, message)] = &refused[..] else { panic!("{refused:?}") };
+    assert_eq!(name, "refused");
     assert!(message.starts_with("kernel `refused`, "), "{message}");
     assert!(message.contains("`__cudaCDP2DeviceSynchronize` is no function of the device runtime"), "{message}");
+    let log = b.buffer(&[0; 64]);
+    let error = b.launch("refused", ONE, ONE, &[Arg::Address(log), Arg::Address(log)]).unwrap_err().to_string();
+    assert_eq!(&error, message);
+    b.launch("order", ONE, ONE, &[Arg::Address(log)]).unwrap();
+    assert_eq!(b.ints(log, 1), [14]);
 }
