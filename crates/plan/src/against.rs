@@ -12,7 +12,7 @@ use super::hashes::{self, content};
 use super::renamed::find_renamed;
 use crate::model::{
     BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ExpectPlan, FillPlan, Outcome, PrintedPlan, RefExpr, Tolerance,
-    sha256_hex,
+    WholeTolerance, sha256_hex,
 };
 
 /// Returns the name of a variant of the base.
@@ -253,7 +253,15 @@ fn describe_check(check: &CheckPlan) -> String {
         ),
         ExpectPlan::List(values) => format!("{} = {values:?}", in_words(&check.actual)),
     };
-    format!("{expected}, abs {abs}, rel {rel}, ulp {ulp}")
+    let mut parts = vec![expected, format!("abs {abs}"), format!("rel {rel}"), format!("ulp {ulp}")];
+    let WholeTolerance { fraction, norm, max_norm } = check.whole;
+    for (name, bound) in [("fraction", fraction), ("norm", norm), ("max_norm", max_norm)] {
+        if bound > 0.0 {
+            parts.push(format!("{name} {bound}"));
+        }
+    }
+    parts.extend(check.mask.as_ref().map(|mask| format!("where {}", in_words(mask))));
+    parts.join(", ")
 }
 
 fn in_words(expr: &RefExpr) -> String {

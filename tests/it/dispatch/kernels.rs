@@ -76,6 +76,7 @@ fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
             }),
             tolerance: Tolerance::default_for(ElementType::I32),
             whole: WholeTolerance::default(),
+            mask: None,
             error: false,
         }];
         case.measure.min_samples = 10;

@@ -45,7 +45,7 @@ pub fn judge_results(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Judg
         let Some(sides) = read_sides(bench, case, check)? else { continue };
         compared += 1;
         notes.extend(sides.note(check));
-        let unwritten = if sides.elements.is_none() { find_unwritten(bench, case, check)? } else { None };
+        let unwritten = if case.is_partial { None } else { find_unwritten(bench, case, check)? };
         let mut mismatch = sides.mismatch(check, unwritten.as_ref())?;
         if mismatch.is_none() {
             mismatch = find_outside_of_bins(bench, case, check)?;

@@ -28,6 +28,7 @@ mod judge;
 mod kernels;
 mod launch;
 mod marks;
+mod mask;
 mod measure;
 mod operand;
 mod outputs;

@@ -3,6 +3,7 @@
 //! An array stays as it lies in memory; what a reference function makes of it element by element is worked out piece
 //! by piece where it is needed. So a gigabyte is compared without a second gigabyte, and every core works in its cache.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -156,6 +157,9 @@ impl Operand {
                     out.copy_from_slice(&lanes[start..start + out.len()]);
                 }
             }
+            Self::Elementwise { operation, left, right, .. } if operation.gives_truth() => {
+                read_truth(*operation, [left, right], start, out);
+            }
             Self::Elementwise { element, operation, left, right } => {
                 left.read_integers(start, out);
                 let mut other = [0; PIECE];
@@ -273,6 +277,52 @@ fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
         Elementwise::Max => pairs.for_each(|(x, y)| *x = x.max(*y)),
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = x.abs()),
         Elementwise::Sqrt => pairs.for_each(|(x, _)| *x = x.sqrt()),
+        Elementwise::Remainder => pairs.for_each(|(x, y)| *x %= y),
+        // Their results are integers.
+        operation => debug_assert!(operation.gives_truth()),
+    }
+}
+
+/// Fills `out` with 1 where an operation on truth values or a comparison holds, and with 0 elsewhere.
+fn read_truth(operation: Elementwise, [left, right]: [&Operand; 2], start: usize, out: &mut [i64]) {
+    let in_floats = left.is_float() || right.is_float();
+    for (place, out) in out.chunks_mut(PIECE).enumerate() {
+        let start = start + place * PIECE;
+        if in_floats {
+            let (mut one, mut other) = ([0.0; PIECE], [0.0; PIECE]);
+            let (one, other) = (&mut one[..out.len()], &mut other[..out.len()]);
+            left.read_floats(start, one);
+            right.read_floats(start, other);
+            out.iter_mut().zip(one.iter().zip(&*other)).for_each(|(out, (x, y))| {
+                *out = i64::from(holds(operation, x.partial_cmp(y), [*x != 0.0, *y != 0.0]));
+            });
+        } else {
+            let (mut one, mut other) = ([0; PIECE], [0; PIECE]);
+            let (one, other) = (&mut one[..out.len()], &mut other[..out.len()]);
+            left.read_integers(start, one);
+            right.read_integers(start, other);
+            let (of_left, of_right) = (left.element(), right.element());
+            out.iter_mut().zip(one.iter().zip(&*other)).for_each(|(out, (x, y))| {
+                let order = whole(of_left, *x).cmp(&whole(of_right, *y));
+                *out = i64::from(holds(operation, Some(order), [*x != 0, *y != 0]));
+            });
+        }
+    }
+}
+
+/// Whether an operation holds for operands of this order (`None` where one is NaN), which are true if they are not 0.
+fn holds(operation: Elementwise, order: Option<Ordering>, [left, right]: [bool; 2]) -> bool {
+    match operation {
+        Elementwise::Less => order == Some(Ordering::Less),
+        Elementwise::LessOrEqual => order.is_some_and(Ordering::is_le),
+        Elementwise::Greater => order == Some(Ordering::Greater),
+        Elementwise::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
+        Elementwise::Equal => order == Some(Ordering::Equal),
+        Elementwise::NotEqual => order != Some(Ordering::Equal),
+        Elementwise::And => left && right,
+        Elementwise::Or => left || right,
+        Elementwise::Not => !left,
+        _ => false,
     }
 }
 
@@ -290,7 +340,9 @@ fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i6
         Elementwise::Min => pairs.for_each(|(x, y)| *x = of(*x).min(of(*y)) as i64),
         Elementwise::Max => pairs.for_each(|(x, y)| *x = of(*x).max(of(*y)) as i64),
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = of(*x).wrapping_abs() as i64),
-        Elementwise::Sqrt => {}
+        Elementwise::Remainder => pairs.for_each(|(x, y)| *x = of(*x).checked_rem(of(*y)).unwrap_or(0) as i64),
+        // The first is one of floats, and the others are not combined here.
+        _ => debug_assert!(operation == Elementwise::Sqrt || operation.gives_truth()),
     }
     by_type!(
         element,

@@ -11,6 +11,7 @@ use super::buffers::Poison;
 use super::cases::ReadyCase;
 use super::compare::{Difference, compare};
 use super::expected::Expected;
+use super::mask::selected;
 use super::operand::Operand;
 use super::parallel;
 use super::stop::Stop;
@@ -44,18 +45,22 @@ impl Sides {
         let Self { actual, expected, elements, .. } = self;
         let missing = match unwritten.map(|found| (found, found.compared())) {
             Some((found, None)) => return Ok(Some(found.mismatch(check))),
-            Some((_, Some(missing))) => missing,
+            Some((_, Some(missing))) => match elements {
+                Some(elements) => among(&missing, elements),
+                None => missing,
+            },
             None => Vec::new(),
         };
         let text = |problem: String| format!("check `{}`: {problem}", check.text);
         let Some(difference) = compare(actual, expected, &check.tolerance, &missing).map_err(text)? else {
             return Ok(None);
         };
-        let count = unwritten.map_or(0, Unwritten::count);
+        let count = missing.iter().map(|range| range.len() as u64).sum();
         let Some(why) = whole::refusal(actual, expected, (&difference, count), &check.whole) else { return Ok(None) };
         let what = if why.is_empty() { check.text.clone() } else { format!("{}: {why}", check.text) };
         let mut mismatch = difference.mismatch(what, actual.element());
-        if unwritten.map_or_else(|| is_poison(actual, &difference), |known| known.has(&difference)) {
+        let is_missing = |_| missing.iter().any(|range| range.contains(&(difference.index as usize)));
+        if unwritten.map_or_else(|| is_poison(actual, &difference), is_missing) {
             mismatch.got.push_str(" (never written)");
         }
         if let Some(elements) = elements {
@@ -63,6 +68,12 @@ impl Sides {
         }
         Ok(Some(mismatch))
     }
+}
+
+/// Returns the places in an ascending list of the elements that are in one of these ranges.
+fn among(ranges: &[Range<usize>], elements: &[usize]) -> Vec<Range<usize>> {
+    let place = |element: usize| elements.partition_point(|other| *other < element);
+    ranges.iter().map(|range| place(range.start)..place(range.end)).filter(|places| !places.is_empty()).collect()
 }
 
 /// Whether a wrong element still has its poison.
@@ -79,9 +90,16 @@ pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
         let Some(expected) = expectation(bench, case, check)? else { return Ok(None) };
         let actual = read_actual(bench, case, check)?;
         let of = actual.len().unwrap_or(1) as u64;
-        return Ok(Some(Sides { actual, expected, elements: None, of }));
+        let Some(elements) = selected(bench, case, check, of as usize)? else {
+            return Ok(Some(Sides { actual, expected, elements: None, of }));
+        };
+        let (actual, expected) = (actual.select(&elements)?, expected.select(&elements)?);
+        return Ok(Some(Sides { actual, expected, elements: Some(elements), of }));
     }
-    let (actual, elements) = read_changed(bench, case, check)?;
+    let (actual, mut elements) = read_changed(bench, case, check)?;
+    if let Some(selected) = selected(bench, case, check, actual.len().unwrap_or(1))? {
+        elements.retain(|element| selected.binary_search(element).is_ok());
+    }
     if elements.is_empty() {
         let message = format!("check `{}`: the blocks that ran, a sample, have changed no element of it", check.text);
         return Err(Stop::launch_error(message));

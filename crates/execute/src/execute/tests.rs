@@ -8,6 +8,7 @@ mod controls;
 mod counting;
 mod deferred;
 mod limits;
+mod masking;
 mod measuring;
 mod metering;
 mod plugins;

@@ -7,6 +7,7 @@ use super::bench::Bench;
 use super::buffers::Poison;
 use super::cases::ReadyCase;
 use super::judge::judge_results;
+use super::mask::selected;
 use super::operand::{Operand, PIECE};
 use super::parallel;
 use super::stop::Stop;
@@ -72,7 +73,10 @@ fn grounds(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Re
         grounds.extend(bench.expected.kept(case.place, set, &check.actual).map(|value| (what.to_owned(), value)));
     }
     for check in case.job.checks.iter().filter(|check| is_computed(check)) {
-        if let Some(value) = expectation(bench, case, check)? {
+        if let Some(mut value) = expectation(bench, case, check)? {
+            if let Some(elements) = selected(bench, case, check, value.len().unwrap_or(1))? {
+                value = value.select(&elements)?;
+            }
             grounds.push((format!("the reference of {}", check.text), value));
         }
     }

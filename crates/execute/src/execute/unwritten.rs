@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use super::bench::Bench;
 use super::cases::ReadyCase;
-use super::compare::Difference;
 use super::stop::Stop;
 use crate::model::{CheckPlan, ElementType, Mismatch, RefExpr, RefFunction};
 
@@ -32,12 +31,6 @@ impl Unwritten {
     pub fn compared(&self) -> Option<Vec<Range<usize>>> {
         let start = self.read.start;
         self.is_compared.then(|| self.elements.iter().map(|range| range.start - start..range.end - start).collect())
-    }
-
-    /// Whether a difference is at one of them.
-    pub fn has(&self, difference: &Difference) -> bool {
-        let index = self.read.start + difference.index as usize;
-        self.is_compared && self.elements.iter().any(|range| range.contains(&index))
     }
 
     /// Returns the mismatch of a check that computes something from them.

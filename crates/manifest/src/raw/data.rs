@@ -170,6 +170,9 @@ table! {
         /// The largest difference of floats that passes; the default depends on the element type. Integers must be
         /// equal.
         pub tolerance: Option<At<RawTolerance>>,
+        /// Only the elements are compared where this is true: arithmetic on buffers as they were before the launch, and
+        /// on `index`, an element's index: `"index % columns < valid"`.
+        pub r#where: Option<Ref>,
         /// Whether the report shows the error of floats that passed; false by default.
         pub error: Option<At<bool>>,
         /// Instead of the other keys: the lines that kernels print, in any order.

@@ -10,7 +10,7 @@ use crate::experiment::{
     CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
 };
 use crate::expr::template::Style;
-use crate::model::{Access, Diagnostic, Span};
+use crate::model::{Access, Diagnostic, INDEX, Span};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, Table as _, missing};
 
@@ -65,8 +65,13 @@ fn check(
     if let (Some(Ref(actual)), Some(Expectation::Npy(file))) = (&raw.actual, &expect) {
         golden(ctx, file, actual, declared, variants);
     }
+    let mask = raw.r#where.as_ref().map(|Ref(mask)| {
+        let used = uses(ctx, mask, declared, variants, Some(INDEX));
+        before_launch(ctx, &used);
+        mask.clone()
+    });
     let error = raw.error.as_ref().is_some_and(|at| at.value);
-    Some(CheckSpec { actual: actual?, expect: expect?, tolerance, error })
+    Some(CheckSpec { actual: actual?, expect: expect?, tolerance, mask, error })
 }
 
 fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
@@ -96,6 +101,17 @@ pub fn reference(
     declared: &Declared,
     variants: &[&DeclaredVariant],
 ) -> Vec<Use> {
+    uses(ctx, reference, declared, variants, None)
+}
+
+/// Checks the names of a reference expression, of which `given` is one that need not be a buffer.
+fn uses(
+    ctx: &mut Context,
+    reference: &Reference,
+    declared: &Declared,
+    variants: &[&DeclaredVariant],
+    given: Option<&str>,
+) -> Vec<Use> {
     let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
     ctx.known(reference, &scopes);
     let mut used = Vec::new();
@@ -107,6 +123,7 @@ pub fn reference(
         for variant in variants {
             match variant.buffer(&declared.buffers, name) {
                 Some(buffer) => used.push((name.clone(), buffer.access, reference.place_of(name))),
+                None if given == Some(name) => {}
                 None => no_buffer(ctx, reference.place_of(name), name, declared, variant),
             }
         }

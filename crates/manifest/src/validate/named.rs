@@ -42,5 +42,6 @@ pub fn in_checks(entries: &[At<RawCheck>]) -> BTreeSet<String> {
         RawExpect::Reference(reference) => Some(reference),
         RawExpect::List(_) | RawExpect::Table(_) => None,
     });
-    actual.chain(expect).flat_map(|Ref(reference)| reference.buffers().clone()).collect()
+    let masks = entries.iter().filter_map(|entry| entry.value.r#where.as_ref());
+    actual.chain(expect).chain(masks).flat_map(|Ref(reference)| reference.buffers().clone()).collect()
 }

@@ -49,6 +49,7 @@ fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
     let others = [
         ("actual", raw.actual.as_ref().map(|actual| actual.0.span.clone())),
         ("expect", raw.expect.as_ref().map(|expect| expect.span.clone())),
+        ("where", raw.r#where.as_ref().map(|mask| mask.0.span.clone())),
         ("error", raw.error.as_ref().map(|error| error.span.clone())),
         ("tolerance", raw.tolerance.as_ref().map(|tolerance| tolerance.span.clone())),
     ];

@@ -14,6 +14,8 @@ pub struct CheckSpec {
     pub expect: Expectation,
     /// The difference that is allowed.
     pub tolerance: ToleranceSpec,
+    /// Only the elements are compared where this is not 0.
+    pub mask: Option<Reference>,
     /// Whether the report shows the greatest error.
     pub error: bool,
 }

@@ -321,10 +321,17 @@ pub struct CheckPlan {
     /// What is allowed of the array as a whole where elements differ more.
     #[serde(default, skip_serializing_if = "WholeTolerance::is_strict")]
     pub whole: WholeTolerance,
+    /// Only the elements are compared where this is not 0: arithmetic on buffers as they were before the launch, and on
+    /// [`INDEX`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mask: Option<RefExpr>,
     /// Whether the report shows the greatest error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
 }
+
+/// The name in a check's `where` of each element's index, from 0, unless a buffer has this name.
+pub const INDEX: &str = "index";
 
 /// The lines that the checked launch must print, in any order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,7 +64,7 @@ pub use event::{Activity, Event, MarkedLaunch, Phase};
 pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FieldAddress, FunctionArgument,
-    FunctionPlan, GUARD_BYTES, GridPlan, GroupJob, HostPlan, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan,
+    FunctionPlan, GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan,
     Tolerance, WorkAmount,
 };
 pub use machine::{

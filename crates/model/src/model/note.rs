@@ -83,7 +83,8 @@ pub enum Note {
         /// All blocks of the grid.
         of: u64,
     },
-    /// Elements of a check that were compared, where not all were: those that the blocks that ran have changed.
+    /// Elements of a check that were compared, where not all were: those that its `where` selects, and that the blocks
+    /// that ran have changed.
     Judged {
         /// The check, as the manifest writes it.
         check: String,

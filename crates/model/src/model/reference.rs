@@ -220,6 +220,41 @@ pub enum Elementwise {
     Abs,
     /// The square root of the operand, which is a float, is taken.
     Sqrt,
+    /// The remainder of the division is taken; of integers, it has the sign of the first operand.
+    Remainder,
+    /// The result is 1 where the first operand is less than the second, else 0.
+    Less,
+    /// The result is 1 where the first operand is at most the second, else 0.
+    LessOrEqual,
+    /// The result is 1 where the first operand is greater than the second, else 0.
+    Greater,
+    /// The result is 1 where the first operand is at least the second, else 0.
+    GreaterOrEqual,
+    /// The result is 1 where the operands are equal, else 0.
+    Equal,
+    /// The result is 1 where the operands differ, else 0.
+    NotEqual,
+    /// The result is 1 where both operands are not 0, else 0.
+    And,
+    /// The result is 1 where an operand is not 0, else 0.
+    Or,
+    /// The result is 1 where the operand is 0, else 0.
+    Not,
+}
+
+impl Elementwise {
+    /// Whether each result is 0 or 1.
+    pub const fn gives_truth(self) -> bool {
+        self.compares() || matches!(self, Self::And | Self::Or | Self::Not)
+    }
+
+    /// Whether the operands are compared with each other.
+    pub const fn compares(self) -> bool {
+        matches!(
+            self,
+            Self::Less | Self::LessOrEqual | Self::Greater | Self::GreaterOrEqual | Self::Equal | Self::NotEqual
+        )
+    }
 }
 
 #[cfg(test)]

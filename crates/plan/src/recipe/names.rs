@@ -77,6 +77,7 @@ pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     }
     for check in checks {
         used.extend(check.actual.buffers().iter().cloned());
+        used.extend(check.mask.iter().flat_map(|mask| mask.buffers().iter().cloned()));
         match &check.expect {
             Expectation::Reference(expect) => used.extend(expect.buffers().iter().cloned()),
             Expectation::Python(function) | Expectation::Cpp(function) => {
@@ -143,6 +144,7 @@ pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     }
     for check in &recipe.checks {
         names.reference(&check.actual);
+        check.mask.iter().for_each(|mask| names.reference(mask));
         match &check.expect {
             Expectation::Reference(expect) => names.reference(expect),
             Expectation::Npy(file) | Expectation::Raw(file) => names.template(&file.name),

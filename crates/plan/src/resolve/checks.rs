@@ -78,14 +78,26 @@ impl CaseEvaluator<'_> {
             let header = npy::Header::read(path).map_err(|error| unreadable(place, path, &error))?;
             header.check(element, len).map_err(|why| unresolved(place, &format!("{} {why}", path.display())))?;
         }
+        let mask = recipe.mask.as_ref().map(|mask| mask.resolve(self.scope).place("check.where")).transpose()?;
+        if let Some(RefExpr::Constant(value)) = &mask {
+            return Err(unresolved("check.where", &format!("it is {value} for every element, and names no buffer")));
+        }
         let tolerance = tolerance(&recipe.tolerance, element);
         let whole = whole(&recipe.tolerance, element);
-        Ok(CheckPlan { text: text(recipe), actual, expect, tolerance, whole, error: recipe.error })
+        Ok(CheckPlan { text: text(recipe), actual, expect, tolerance, whole, mask, error: recipe.error })
     }
 }
 
 /// Returns the comparison as text.
 fn text(spec: &CheckSpec) -> String {
+    let compared = compared_text(spec);
+    match &spec.mask {
+        Some(mask) => format!("{compared} where {}", mask.text()),
+        None => compared,
+    }
+}
+
+fn compared_text(spec: &CheckSpec) -> String {
     match &spec.expect {
         Expectation::Reference(expect) => format!("{} against {}", spec.actual.text(), expect.text()),
         Expectation::Variant { name, .. } => format!("{} against variant {name}", spec.actual.text()),

@@ -144,10 +144,7 @@ pub fn note(note: &Note) -> String {
             )
         }
         Note::Judged { check, elements, of } => {
-            format!(
-                "`{check}`: {elements} of {} were compared, which the blocks that ran have changed",
-                plural(*of, "element")
-            )
+            format!("`{check}`: {elements} of {} were compared", plural(*of, "element"))
         }
         Note::NoEnergy { moved, seconds, needed } => {
             format!("no energy: the device's counter changed {moved} times in {seconds} s, {needed} are needed")

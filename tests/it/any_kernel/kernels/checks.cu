@@ -16,3 +16,9 @@ __global__ void spoil(float *out, const float *in, uint32_t n) {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i] + (i % 100 == 0 ? 1.0f : 0.0f);
 }
+
+// Rows of `columns` elements that begin `pitch` elements apart.
+__global__ void double_rows(int *out, const int *in, uint32_t rows, uint32_t columns, uint32_t pitch) {
+    uint32_t row = threadIdx.x / columns, column = threadIdx.x % columns;
+    if (row < rows) out[row * pitch + column] = 2 * in[row * pitch + column];
+}

@@ -49,7 +49,13 @@ fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand
     let name = "arithmetic";
     let mut types = operands.iter().filter_map(Operand::element);
     let Some(element) = types.next() else { return Err(format!("{name} got no array")) };
-    if let Some(other) = types.find(|other| *other != element) {
+    // Integers of all types can be compared with each other, and truth values are not 0, whatever their type is.
+    let is_alike = |other: ElementType| match operation {
+        Elementwise::And | Elementwise::Or => true,
+        operation if operation.compares() => other.is_float() == element.is_float(),
+        _ => other == element,
+    };
+    if let Some(other) = types.find(|other| !is_alike(*other)) {
         return Err(format!("{name} takes arrays of one type, and got {element} and {other}"));
     }
     let arrays: Vec<&Operand> = operands.iter().filter(|operand| operand.len().is_some()).collect();
@@ -71,9 +77,11 @@ fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand
             [operand, Operand::Scalar { element: None, value: Number::Int(1) }]
         }
     };
-    if operation == Elementwise::Divide && !element.is_float() && right.has_zero() {
+    let divides = matches!(operation, Elementwise::Divide | Elementwise::Remainder);
+    if divides && !element.is_float() && right.has_zero() {
         return Err("an integer is divided by zero".to_owned());
     }
+    let element = if operation.gives_truth() { ElementType::I64 } else { element };
     Ok(Operand::Elementwise { element, operation, left: Box::new(left), right: Box::new(right) })
 }
 

@@ -541,3 +541,43 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
         "{refused}"
     );
 }
+
+/// Returns what an operation on elements gives.
+fn apply_elementwise(operation: Elementwise, operands: &[Operand]) -> Result<Operand, String> {
+    let places = (0..operands.len()).map(|i| RefExpr::Buffer(i.to_string())).collect();
+    let expression = RefExpr::Elementwise { operation, operands: places };
+    evaluate(&expression, &mut |name| Ok(operands[name.parse::<usize>().unwrap()].clone()))
+}
+
+#[test]
+fn comparisons_give_one_where_they_hold_whatever_the_types_of_integers_are() {
+    let large = ints(ElementType::U64, &[i128::from(u64::MAX), 5, 0]);
+    let small = ints(ElementType::I8, &[-1, 5, 1]);
+    let compare = |operation| whole_elements(&apply_elementwise(operation, &[large.clone(), small.clone()]).unwrap());
+    assert_eq!(compare(Elementwise::Less), [0, 0, 1]);
+    assert_eq!(compare(Elementwise::LessOrEqual), [0, 1, 1]);
+    assert_eq!(compare(Elementwise::Greater), [1, 0, 0]);
+    assert_eq!(compare(Elementwise::GreaterOrEqual), [1, 1, 0]);
+    assert_eq!(compare(Elementwise::Equal), [0, 1, 0]);
+    assert_eq!(compare(Elementwise::NotEqual), [1, 0, 1]);
+    assert_eq!(compare(Elementwise::And), [1, 1, 0]);
+    assert_eq!(compare(Elementwise::Or), [1, 1, 1]);
+    assert_eq!(whole_elements(&apply_elementwise(Elementwise::Not, &[large]).unwrap()), [0, 0, 1]);
+}
+
+#[test]
+fn nan_is_only_different_from_everything() {
+    let (nan, one) = (floats(ElementType::F32, &[f64::NAN, 2.0]), floats(ElementType::F32, &[f64::NAN, 1.0]));
+    let compare = |operation| whole_elements(&apply_elementwise(operation, &[nan.clone(), one.clone()]).unwrap());
+    assert_eq!(compare(Elementwise::NotEqual), [1, 1]);
+    assert_eq!(compare(Elementwise::Equal), [0, 0]);
+    assert_eq!(compare(Elementwise::GreaterOrEqual), [0, 1]);
+}
+
+#[test]
+fn a_remainder_has_the_sign_of_the_dividend_and_none_is_of_zero() {
+    let (left, right) = (ints(ElementType::I32, &[-7, 7, 6]), ints(ElementType::I32, &[2, -2, 3]));
+    assert_eq!(whole_elements(&apply_elementwise(Elementwise::Remainder, &[left.clone(), right]).unwrap()), [-1, 1, 0]);
+    let zero = ints(ElementType::I32, &[1, 0, 1]);
+    assert!(apply_elementwise(Elementwise::Remainder, &[left, zero]).is_err());
+}

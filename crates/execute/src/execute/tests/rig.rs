@@ -118,6 +118,7 @@ pub fn copies(element: ElementType) -> CheckPlan {
         expect: ExpectPlan::Reference(call(RefFunction::Copy, "input")),
         tolerance: Tolerance::default_for(element),
         whole: WholeTolerance::default(),
+        mask: None,
         error: false,
     }
 }
