@@ -37,7 +37,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let gpus = gpu::select(args, named)?;
     let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
-    let (host, _host_file) =
+    let (host, _host_files) =
         HostLock::create().map_err(|e| Failure::environment(format!("no lock of the host: {e}")))?;
     let first = worker::start_on(&gpus[0].target, !args.no_sanitize, (&gpus[0].cores, &host), &interrupt)?;
     let experiments = manifests

@@ -66,7 +66,7 @@ pub fn start_on(
     if !cores.is_empty() {
         words.extend(["--cores".into(), cores.to_string().into()]);
     }
-    words.extend(host.path().into_iter().flat_map(|path| ["--host-lock".into(), path.into()]));
+    words.extend(host.paths().iter().flat_map(|path| ["--host-lock".into(), path.into()]));
     let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt).map_err(|error| failure(&error))?;
     Ok(Worker { pool, ready })
 }
@@ -136,7 +136,7 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
             gpu(backend, args.target.device)
         }
     };
-    let host = args.host_lock.clone().map_or_else(HostLock::default, HostLock::at);
+    let host = args.host_lock.clone().try_into().map_or_else(|_| HostLock::default(), HostLock::at);
     let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
         execute::run_group_beside_others(device, job, &host, emit)
     };

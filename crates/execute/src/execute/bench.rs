@@ -41,6 +41,9 @@ pub struct Bench<'a> {
     /// Kept while this group works on many cores of the host.
     pub host: HostLock,
     share: Option<Share>,
+    /// Whether the host is used for a moment, between samples. Such a use need not give way to a function that is timed,
+    /// and must not wait for the one of this group.
+    is_brief: bool,
     /// The step that was announced last.
     step: Option<(&'a CaseJob, Activity, f64)>,
 }
@@ -68,6 +71,7 @@ impl<'a> Bench<'a> {
             clock: Stopwatch::new(),
             host,
             share: None,
+            is_brief: false,
             step: None,
         };
         bench.spend(Phase::Transfer);
@@ -114,6 +118,10 @@ impl<'a> Bench<'a> {
     /// report where the kernel was.
     pub fn announce(&mut self, job: &'a CaseJob, activity: Activity, limit: f64) {
         self.step = Some((job, activity, limit));
+        if self.share.is_some() && !self.is_brief && self.host.is_wanted_alone() {
+            self.share = None;
+            self.share_host();
+        }
         let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
         let limit = if self.device.set_time_limit(span) { limit + GRACE } else { limit };
         self.say(Event::CaseActive { case: job.case.clone(), activity, limit });
@@ -123,6 +131,9 @@ impl<'a> Bench<'a> {
     /// cores begins when no other worker times the host.
     pub fn spend(&mut self, phase: Phase) -> Phase {
         if matches!(phase, Phase::Transfer | Phase::Check) {
+            if self.share.is_none() {
+                self.is_brief = self.clock.phase == Phase::Measure;
+            }
             self.share_host();
         } else {
             self.share = None;
@@ -133,7 +144,7 @@ impl<'a> Bench<'a> {
     fn share_host(&mut self) {
         let mut waiting = None;
         while self.share.is_none() {
-            self.share = self.host.try_share();
+            self.share = if self.is_brief { self.host.try_share_briefly() } else { self.host.try_share() };
             if self.share.is_none() {
                 waiting.get_or_insert_with(|| tracing::info_span!("wait for the lock of the host").entered());
                 std::thread::sleep(POLL);

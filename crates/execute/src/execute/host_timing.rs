@@ -106,12 +106,16 @@ impl Timed {
     }
 }
 
-/// Waits until no worker works on many cores.
-fn alone(host: &HostLock, beats: &AtomicUsize) -> Share {
+/// Waits until no worker works on many cores; none does until both locks are given back.
+fn alone(host: &HostLock, beats: &AtomicUsize) -> (Share, Share) {
     let mut waiting = None;
+    let mut closed = None;
     loop {
-        if let Some(share) = host.try_alone() {
-            return share;
+        closed = closed.or_else(|| host.try_close());
+        if let Some(alone) = closed.as_ref().and_then(|_| host.try_alone())
+            && let Some(closed) = closed.take()
+        {
+            return (closed, alone);
         }
         waiting.get_or_insert_with(|| tracing::info_span!("wait for the lock of the host, alone").entered());
         beats.fetch_add(1, Ordering::Relaxed);

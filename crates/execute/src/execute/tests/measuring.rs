@@ -184,7 +184,7 @@ fn run_until_free(lock: &HostLock, held: Share, step: (&str, Activity)) -> (Said
 
 #[test]
 fn the_device_is_measured_while_a_function_of_the_host_waits_for_a_quiet_host() {
-    let (lock, _file) = HostLock::create().unwrap();
+    let (lock, _files) = HostLock::create().unwrap();
     let held = lock.try_share().unwrap();
     let (said, before) = run_until_free(&lock, held, ("cpu", Activity::Measuring));
     assert_eq!(before, said.device.launched().len(), "every launch was before the host was quiet");
@@ -192,10 +192,39 @@ fn the_device_is_measured_while_a_function_of_the_host_waits_for_a_quiet_host() 
 
 #[test]
 fn work_on_the_host_waits_while_another_worker_times_it() {
-    let (lock, _file) = HostLock::create().unwrap();
+    let (lock, _files) = HostLock::create().unwrap();
     let held = lock.try_alone().unwrap();
     let (_, before) = run_until_free(&lock, held, ("it", Activity::Preparing));
     assert_eq!(before, 0);
+}
+
+/// Another worker begins to wait for a quiet host when the first of two cases is prepared, and finds it quiet before the
+/// second one is.
+#[test]
+fn work_on_the_host_gives_way_between_two_steps_to_a_worker_that_times_it() {
+    let (lock, _files) = HostLock::create().unwrap();
+    let (mut thread, mut was_quiet_before) = (None, Vec::new());
+    let quiet = Arc::new(AtomicUsize::new(0));
+    let cases = vec![copy("it"), copy("other")];
+    let kernels = vec![("it", kernel(right)), ("other", kernel(right))];
+    run_beside(device(kernels), &group(cases), &lock, |event| {
+        let Event::CaseActive { case, activity: Activity::Preparing, .. } = event else { return };
+        was_quiet_before.push((case.key.variant.clone(), quiet.load(Ordering::SeqCst)));
+        if thread.is_none() {
+            let closed = lock.try_close().unwrap();
+            let (own, quiet) = (lock.clone(), Arc::clone(&quiet));
+            thread = Some(std::thread::spawn(move || {
+                let _closed = closed;
+                while own.try_alone().is_none() {
+                    std::thread::yield_now();
+                }
+                quiet.store(1, Ordering::SeqCst);
+            }));
+        }
+    });
+    thread.unwrap().join().unwrap();
+    assert_eq!(was_quiet_before.first(), Some(&("it".to_owned(), 0)));
+    assert_eq!(was_quiet_before.last(), Some(&("other".to_owned(), 1)));
 }
 
 #[test]
