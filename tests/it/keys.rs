@@ -5,15 +5,30 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use runner::model::{CompileSettings, LaunchSettings};
 use serde_json::Value;
 
 use crate::snapshot;
 
 const HEAD: &str = "# Keys of the manifest
 
-Every table and key, as an editor with the JSON Schema shows them. [The manifest](manifest.md) explains them, with defaults and
-examples.
+Every table and key, as an editor with the JSON Schema shows them. [The manifest](manifest.md) explains how they work
+together, with examples.
 ";
+
+/// The definition of the keys that every variant and every entry of `launch` has.
+const LAUNCH: &str = "RawLaunch";
+
+/// The range and the default of a key of a launch that is a number or a switch.
+fn range(key: &str) -> String {
+    let settings = LaunchSettings::<i64>::ALL.iter().chain(CompileSettings::<i64>::ALL);
+    let Some(setting) = settings.into_iter().find(|setting| setting.name == key) else {
+        return String::new();
+    };
+    let bounds = setting.bounds.filter(|(least, most)| *least >= 0 && *most < i64::MAX);
+    let bounds = bounds.map(|(least, most)| format!(" From {least} to {most}.")).unwrap_or_default();
+    format!("{bounds} By default {}.", setting.default)
+}
 
 struct Schema(Value);
 
@@ -40,6 +55,12 @@ impl Schema {
         let words = |list: &Value, word: &dyn Fn(&Value) -> String| {
             let mut words: Vec<String> = list.as_array().unwrap().iter().map(word).collect();
             words.dedup();
+            // A list of one of many words does not repeat the words.
+            for at in 1..words.len() {
+                if words[at - 1].contains(" or ") && words[at] == format!("list of {}", words[at - 1]) {
+                    "a list of these".clone_into(&mut words[at]);
+                }
+            }
             words.join(" or ")
         };
         let text = |value: &Value| format!("`{}`", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
@@ -102,12 +123,16 @@ impl Schema {
             let table = if name.is_empty() { &self.0 } else { &self.0["definitions"][name] };
             let _ = write!(page, "\n## {heading}\n\n| key | takes | meaning |\n|---|---|---|\n");
             let required: Vec<&Value> = table["required"].as_array().into_iter().flatten().collect();
-            for (key, about) in table["properties"].as_object().unwrap() {
+            let launch = &self.0["definitions"][LAUNCH]["properties"];
+            let is_own = |key: &str, about: &Value| name == LAUNCH || launch.get(key) != Some(about);
+            let keys = table["properties"].as_object().unwrap();
+            for (key, about) in keys.iter().filter(|(key, about)| is_own(key, about)) {
                 let is_required = if required.iter().any(|name| *name == key) { " Required." } else { "" };
                 let meaning =
                     about["description"].as_str().unwrap_or_else(|| panic!("{heading}: {key} has no description"));
                 let meaning = meaning.replace('\n', " ").replace('|', "\\|");
-                let _ = writeln!(page, "| `{key}` | {} | {meaning}{is_required} |", self.kind(about));
+                let range = if name == LAUNCH { range(key) } else { String::new() };
+                let _ = writeln!(page, "| `{key}` | {} | {meaning}{range}{is_required} |", self.kind(about));
                 for (inner, (before, behind)) in self.tables(about, ("[", "]"), &[]) {
                     let heading = match name {
                         "" => format!("`{before}{key}{behind}`"),
@@ -117,6 +142,9 @@ impl Schema {
                         left.push_back((inner, heading));
                     }
                 }
+            }
+            if keys.iter().any(|(key, about)| !is_own(key, about)) {
+                page += "\nIt also takes the keys of a launch, those of [`[defaults]`](#defaults).\n";
             }
         }
         page
@@ -134,14 +162,4 @@ fn schema() -> Schema {
 #[test]
 fn the_page_of_keys_is_the_schema_of_manifests() {
     snapshot::assert_is(&schema().page(), &root().join("docs/reference/keys.md"));
-}
-
-#[test]
-fn the_page_on_manifests_explains_every_key() {
-    let explained = fs::read_to_string(root().join("docs/reference/manifest.md")).unwrap();
-    let code: BTreeSet<&str> = explained.split('`').skip(1).step_by(2).collect();
-    let page = schema().page();
-    let keys = page.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|row| row.split('`').next());
-    let missing: BTreeSet<&str> = keys.filter(|key| !code.contains(key)).collect();
-    assert!(missing.is_empty(), "{missing:?}");
 }

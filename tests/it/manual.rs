@@ -12,7 +12,7 @@ use clap::{Arg, CommandFactory as _};
 use runner::commands::Cli;
 use runner::experiment::Manifest;
 use runner::manifest;
-use runner::model::{CompileSettings, Diagnostics, LaunchSettings};
+use runner::model::Diagnostics;
 use runner::plan::MAX_CELLS;
 use runner::render::described_columns;
 
@@ -441,39 +441,6 @@ fn columns() -> String {
 #[test]
 fn the_page_of_columns_is_their_declarations() {
     snapshot::assert_is(&columns(), &repository().join("docs/reference/columns.md"));
-}
-
-/// The page of manifests with the rows of settings as they are declared. The row of a new one follows that of the
-/// setting before it.
-fn settings(page: &str) -> String {
-    let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
-    let table = lines.iter().position(|line| line == "### Keys of a launch").unwrap();
-    for settings in [LaunchSettings::<i64>::ALL, CompileSettings::<i64>::ALL] {
-        let mut next = None;
-        for setting in settings {
-            let begin = format!("| `{}` |", setting.name);
-            let (kind, range) = match setting.bounds {
-                None => ("bool", String::new()),
-                Some((least, most)) if least >= 0 && most < i64::MAX => {
-                    ("expression", format!(" From {least} to {most}."))
-                }
-                Some(_) => ("expression", String::new()),
-            };
-            let row = format!("{begin} {kind} | {} | {}{range} |", setting.default, setting.about.trim());
-            let known = lines.iter().skip(table).position(|line| line.starts_with(&begin)).map(|row| table + row);
-            known.map(|known| lines.remove(known));
-            let place = known.or(next).unwrap();
-            lines.insert(place, row);
-            next = Some(place + 1);
-        }
-    }
-    lines.join("\n") + "\n"
-}
-
-#[test]
-fn the_page_of_manifests_has_the_settings_as_they_are_declared() {
-    let path = repository().join("docs/reference/manifest.md");
-    snapshot::assert_is(&settings(&fs::read_to_string(&path).unwrap()), &path);
 }
 
 #[test]

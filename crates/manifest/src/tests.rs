@@ -148,10 +148,10 @@ fn every_key_of_a_package_is_read_and_one_that_is_not_in_the_cache_is_a_fault_at
 
 #[test]
 fn the_manual_describes_every_key_of_the_schema() {
-    let manual = include_str!("../../../docs/reference/manifest.md");
+    let manual = include_str!("../../../docs/reference/keys.md");
     let schema: serde_json::Value = serde_json::from_str(&super::schema()).unwrap();
     for key in keys(&schema) {
-        assert!(manual.contains(&format!("`{key}`")), "docs/reference/manifest.md says nothing of `{key}`");
+        assert!(manual.contains(&format!("`{key}`")), "docs/reference/keys.md says nothing of `{key}`");
     }
 }
 

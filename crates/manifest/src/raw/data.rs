@@ -28,10 +28,10 @@ table! {
         /// template that gives one.
         #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Required<Text>,
-        /// The number of elements; by default that of the file or list in `fill`.
+        /// The number of elements, at least 1; by default that of the file or list in `fill`.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = 1))]
         pub len: Option<Expr>,
-        /// The initial content; required for `in` and `inout`.
+        /// The first contents; required for `in` and `inout`, refused for `out` and `scratch`.
         pub fill: Option<At<RawFill>>,
         /// What happens before every launch. `in` (the default with a fill): nothing, and a kernel that changes it
         /// fails; `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: nothing, and it is never
@@ -79,11 +79,12 @@ table! {
     /// How the content is generated: exactly one of the keys, `seed` apart.
     #[schemars(extend("oneOf" = one_way_to_fill()))]
     pub struct RawFillTable {
-        /// start + step × index.
+        /// `[start, step]`: start + step × index; integers wrap as their type does.
         pub iota: Option<At<RawIota>>,
-        /// Uniform between low and high. Integers include high, floats exclude it.
+        /// Uniform between low and high. Integers include high, floats exclude it. A longer buffer begins like a shorter
+        /// one.
         pub uniform: Option<At<[Expr; 2]>>,
-        /// Normal with this mean and standard deviation; float types only.
+        /// Normal with this mean and standard deviation; float types only. A longer buffer begins like a shorter one.
         pub normal: Option<At<[Expr; 2]>>,
         /// Ascending, spread evenly between low and high, which is excluded.
         pub sorted: Option<At<[Expr; 2]>>,
@@ -93,26 +94,29 @@ table! {
         pub one_hot: Option<At<Expr>>,
         /// A matrix with this many columns: 1 on the diagonal, 0 elsewhere.
         pub identity: Option<At<Expr>>,
-        /// A random matrix with this many columns, diagonally dominant: as a system of equations, Jacobi's method
-        /// solves it.
+        /// A matrix with this many columns: that number on the diagonal and, beside it, random numbers from -1 to 1; not
+        /// of unsigned integers.
         pub diagonally_dominant: Option<At<Expr>>,
-        /// `[values, exponent]`: ranks from 0 to values - 1 that follow Zipf's law.
+        /// `[values, exponent]`: ranks from 0 to values - 1; rank r has a probability proportional to 1/(r + 1)^exponent.
         pub zipf: Option<At<[Expr; 2]>>,
-        /// `[nonzeros, columns]`: where the rows of a sparse matrix begin; one element more than rows.
+        /// `[nonzeros, columns]`: where the rows of a sparse matrix begin; one element more than rows, the last is
+        /// `nonzeros`. A row has from 0 to twice the mean number of nonzeros.
         pub csr_rows: Option<At<[Expr; 2]>>,
-        /// The columns of the nonzeros of the sparse matrix whose rows begin where this buffer says.
+        /// The columns of the nonzeros of the sparse matrix whose rows begin where this buffer says, ascending in each
+        /// row.
         pub csr_columns: Option<At<String>>,
-        /// Seed of random contents; 1 by default.
+        /// Seed of random contents; 1 by default. `like` and `csr_columns` have that of the other buffer.
         pub seed: Option<At<u64>>,
         /// The content of another buffer of this type.
         pub like: Option<At<String>>,
-        /// An `.npy` file, relative to the manifest's folder; a template.
+        /// An `.npy` file, relative to the manifest's folder: exactly `len` elements of the same type (bf16 as `V2`), in C
+        /// order.
         pub npy: Option<Text>,
-        /// A file of little-endian elements without a header, relative to the manifest's folder; a template.
+        /// A file of little-endian elements without a header, relative to the manifest's folder.
         pub raw: Option<Text>,
-        /// A safetensors file, relative to the manifest's folder; a template.
+        /// A safetensors file, relative to the manifest's folder.
         pub safetensors: Option<Text>,
-        /// With `safetensors`: the name of the tensor; a template.
+        /// With `safetensors`: the name of the tensor, of the same type and length.
         pub tensor: Option<Text>,
     }
 }
@@ -163,9 +167,11 @@ table! {
         { "required": ["printed"], "maxProperties": 1 }
     ]))]
     pub struct RawCheck {
-        /// A reference function of buffers as they are after the launch: `"sum(partial)"`, `"output"`.
+        /// A reference function of buffers as they are after the launch: `"sum(partial)"`, `"output"`. At least one buffer
+        /// is not `in`, and none is `scratch`.
         pub actual: Option<Ref>,
-        /// A reference function of buffers as they were before the launch, another variant, or an `.npy` file.
+        /// What is expected: a reference function of `in` and `inout` buffers as they were before the launch, a number, a
+        /// list of all elements, another variant, a file, or a function in Python or C++.
         pub expect: Option<At<RawExpect>>,
         /// The largest difference of floats that passes; the default depends on the element type. Integers must be
         /// equal.
@@ -175,7 +181,7 @@ table! {
         pub r#where: Option<Ref>,
         /// Whether the report shows the error of floats that passed; false by default.
         pub error: Option<At<bool>>,
-        /// Instead of the other keys: the lines that kernels print, in any order.
+        /// Instead of the other keys: the lines that kernels print, in any order, or a file of them.
         pub printed: Option<At<RawPrinted>>,
     }
 }
@@ -223,15 +229,15 @@ table! {
         { "required": ["safetensors", "tensor"], "maxProperties": 2 }
     ]))]
     pub struct RawExpectTable {
-        /// A variant whose result is expected.
+        /// A variant whose result in the same group is expected.
         pub variant: Option<At<String>>,
-        /// An `.npy` file, relative to the manifest's folder; a template.
+        /// An `.npy` file, relative to the manifest's folder.
         pub npy: Option<Text>,
-        /// A file of little-endian elements without a header, relative to the manifest's folder; a template.
+        /// A file of little-endian elements without a header, relative to the manifest's folder.
         pub raw: Option<Text>,
-        /// A safetensors file, relative to the manifest's folder; a template.
+        /// A safetensors file, relative to the manifest's folder.
         pub safetensors: Option<Text>,
-        /// With `safetensors`: the name of the tensor; a template.
+        /// With `safetensors`: the name of the tensor.
         pub tensor: Option<Text>,
         /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings,
         /// and it returns an array.
@@ -260,7 +266,7 @@ table! {
         pub rel: Option<At<f64>>,
         /// Largest difference in units in the last place.
         pub ulp: Option<At<u64>>,
-        /// Largest fraction of elements that may be wrong, also of integers.
+        /// Largest fraction of elements, also of integers, that may be wrong.
         #[schemars(extend("minimum" = 0, "maximum" = 1))]
         pub fraction: Option<At<f64>>,
         /// Largest error of the array in the Frobenius norm, as a fraction of the norm of what is expected.
@@ -275,7 +281,7 @@ table! {
 table! {
     /// The least work that the job requires. The report computes rates from it.
     pub struct RawWork {
-        /// The fewest bytes that the job must move.
+        /// The fewest bytes that must be moved, an integer.
         pub bytes: Option<Expr>,
         /// The number of arithmetic operations.
         pub flops: Option<Expr>,

@@ -53,7 +53,7 @@ table! {
         pub work: Option<At<RawWork>>,
         /// Regimes, precision and limits of the measurement.
         pub measure: Option<At<RawMeasure>>,
-        /// What every variant has that does not say otherwise: its kernel and source, the launch, and how it is compiled.
+        /// Keys of a launch that every variant has unless it gives its own.
         pub defaults: Option<At<RawLaunch>>,
         /// The implementations under comparison.
         #[schemars(extend("minItems" = 1))]
@@ -91,18 +91,21 @@ table! {
         pub title: Option<At<String>>,
         /// The question at the beginning of the report: a paragraph of Markdown.
         pub question: Option<At<String>>,
-        /// The template of `report.md`, relative to the manifest's folder; by default the one that `runner` has.
+        /// The template of `report.md`, a file of the project, relative to the manifest's folder; by default that of
+        /// `runner`.
         pub template: Option<At<String>>,
-        /// What the others are compared with: a variant's name, or a table with it and a value of each compared axis.
+        /// What the others are compared with: a variant's name after expansion (`unrolled2`), or a table with it and a
+        /// value of each compared axis. Without one there are no speedups.
         pub baseline: Option<RawBaseline>,
-        /// Axes that are compared in addition to the variant.
+        /// Shared axes whose values are compared with each other, as the variants are.
         #[schemars(extend("uniqueItems" = true))]
         pub compare: Option<Vec<At<String>>>,
         /// What compiles the kernels of variants without a `compiler` of their own; `"nvrtc"` by default.
         pub compiler: Option<At<KernelCompiler>>,
         /// Whether each variant is also compared with the one before it; true by default.
         pub steps: Option<At<bool>>,
-        /// The smallest change that comparisons call, as in `"2%"`; by default each row has its own.
+        /// The smallest change that comparisons call, as in `"2%"`; by default each row has its own. `--threshold`
+        /// replaces it.
         pub threshold: Option<At<RawPrecision>>,
     }
 }
@@ -111,7 +114,8 @@ table! {
     /// A published package at one version. It is downloaded once, and its hash checked.
     #[schemars(extend("oneOf" = [{ "required": ["crate"] }, { "required": ["wheel"] }]))]
     pub struct RawPackage {
-        /// The name of a crate, which cargo downloads. Its files are named from the folder of its `Cargo.toml`.
+        /// The name of a crate, which cargo (1.82 or newer) downloads. Its files are named from the folder of its
+        /// `Cargo.toml`.
         #[schemars(rename = "crate", extend("pattern" = PACKAGE_WORD))]
         pub crate_: Option<At<String>>,
         /// The name of a Python package with a wheel, which pip downloads. Its files are named as in the wheel.
@@ -164,7 +168,8 @@ table! {
         { "required": ["npy"], "maxProperties": 2 }
     ]))]
     pub struct RawAxisTable {
-        /// Powers of two: first exponent, last exponent, step of the exponent (1 by default).
+        /// Powers of two: first exponent, last exponent (up to 62), step of the exponent (1 by default): `[20, 28, 4]` is
+        /// 2^20, 2^24, 2^28.
         #[schemars(extend(
             "minItems" = 2, "maxItems" = 3,
             "items" = { "type": "integer", "minimum": 0, "maximum": 62 }
@@ -191,12 +196,12 @@ read_by_kind! {
 table! {
     /// Rules that exclude or add points of the product of the axes.
     pub struct RawMatrix {
-        /// Lists of axes that advance together.
+        /// Lists of axes that advance together; equally long, on every backend.
         #[schemars(extend(
             "items" = { "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true }
         ))]
         pub zip: Option<Vec<At<Vec<At<String>>>>>,
-        /// Cells to exclude, and why.
+        /// Cells to leave out of the product, and why.
         pub exclude: Option<Vec<At<RawExclude>>>,
         /// Points to add to the product: a value for every axis.
         pub include: Option<Vec<At<Named<At<Literal>>>>>,
@@ -216,7 +221,7 @@ table! {
 table! {
     /// Overrides for one backend.
     pub struct RawOn {
-        /// Values that replace those of the axis with the same name.
+        /// Values that replace those of the axis with the same name, of the same kind.
         pub axes: Option<Named<At<RawAxis>>>,
         /// Expressions that replace the binding with the same name.
         pub r#let: Option<Named<Expr>>,
@@ -226,30 +231,30 @@ table! {
 table! {
     /// Regimes, precision and limits of the measurement.
     pub struct RawMeasure {
-        /// States of the caches before each launch: `cold` (the default), `warm`, `graph`, `rotate`.
+        /// How a case is timed: `cold` (the default), `warm`, `graph`, `rotate`, `host`.
         #[schemars(extend("minItems" = 1, "uniqueItems" = true, "items" = { "enum": Regime::NAMES }))]
         pub regimes: Option<At<Vec<At<String>>>>,
-        /// Half-width of the median's confidence interval to reach: `"0.5%"` (the default) or a fraction.
+        /// Half-width of the median's confidence interval to reach: `"0.5%"` (the default), or the fraction `0.005`.
         pub precision: Option<At<RawPrecision>>,
         /// The longest time that any step of a case may take; `"30s"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub timeout: Option<At<String>>,
         /// Launches before the first sample; 2 by default.
         pub warmup: Option<At<u32>>,
-        /// Fewest samples; 15 by default.
+        /// Fewest samples; by default 15, or `max_samples` if that is less.
         #[schemars(extend("minimum" = 1))]
         pub min_samples: Option<At<u32>>,
         /// Most samples; 2000 by default.
         #[schemars(extend("minimum" = 1))]
         pub max_samples: Option<At<u32>>,
-        /// Device time for the samples of one case; `"500ms"` by default.
+        /// Time for the samples of one case in one regime; `"500ms"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub budget: Option<At<String>>,
         /// Fresh processes that measure each group, one after the other; by default as many as the precision takes,
         /// at most five.
         #[schemars(extend("minimum" = 1, "maximum" = 64))]
         pub processes: Option<At<u32>>,
-        /// Whether to measure the energy of a run too, in a pass after the timings of about two seconds per case.
+        /// Whether to measure the energy of a run, in a pass of about two seconds per case after the timings.
         pub energy: Option<At<bool>>,
         /// Nsight Compute metrics with their roll-up (`"dram__bytes_read.sum"`), in addition to those that `--counters`
         /// and `profile` always collect.

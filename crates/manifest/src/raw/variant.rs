@@ -19,9 +19,9 @@ table! {
     /// work on the device, or a reference function on the host.
     #[schemars(extend("oneOf" = bodies()))]
     pub struct RawVariant {
-        /// The variant's name, which must use every axis of the variant: `"unroll{u}"`.
+        /// The variant's name, which must use every axis of the variant and no other name: `"unroll{u}"`.
         pub name: Required<Text>,
-        /// Axes of this variant only. Each of their points is a variant.
+        /// Axes of this variant only. Each of their points is a variant, and all are in one group.
         pub axes: Option<Named<At<RawAxis>>>,
         /// Conditions that must be true. Otherwise the case is excluded, with the condition as the reason.
         pub requires: Option<OneOrMany<Expr>>,
@@ -31,13 +31,14 @@ table! {
         pub buffers: Option<Named<At<RawBuffer>>>,
         /// The least work of this variant, instead of the shared one.
         pub work: Option<At<RawWork>>,
-        /// Checks of this variant, instead of the shared ones; `[]` for none.
+        /// Checks of this variant, instead of the shared ones; `[]`: its results are `unchecked`.
         pub check: Option<OneOrMany<At<RawCheck>>>,
-        /// Ways in which the variant is expected to fail. The run passes only if it fails in one of them.
+        /// Ways in which the variant is expected to fail. Its cases pass only if they fail in one of them.
         pub fails: Option<RawFails>,
         /// Conditions and expected failures of one backend: `on.sim` or `on.cuda`.
         pub on: Option<Named<At<RawVariantOn>>>,
-        /// Turns the simulator's sanitizer off for this variant, or classes of its findings, and says why.
+        /// Turns the simulator's sanitizer off for this variant, or classes of its findings, and says why. Accesses out of
+        /// bounds are always found.
         pub sanitize: Option<At<RawSanitize>>,
         /// Which blocks of its launch the simulator runs.
         pub simulate: Option<At<RawSimulate>>,
@@ -46,7 +47,7 @@ table! {
         pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
         /// An operation of the driver.
         pub builtin: Option<At<RawBuiltin>>,
-        /// A reference function that is timed on the host: `"sum(input)"`.
+        /// A reference function that is timed on one thread of the host: `"sum(input)"`.
         pub cpu: Option<Ref>,
         /// A C function of `source`, built by nvcc, that queues work on the device: `"cub_sum_{type}"`.
         pub host: Option<Text>,
@@ -195,26 +196,27 @@ table! {
     pub struct RawLaunchEntry {
         /// Its name in the report; by default the kernel's name.
         pub label: Option<At<String>>,
-        /// Steps that are repeated: `repeat` times, or until a condition holds.
+        /// Steps that are repeated: `repeat` times (1 to 16384), or until a condition holds.
         #[schemars(extend("minItems" = 1))]
         pub r#loop: Option<At<Vec<At<RawLaunchEntry>>>>,
         /// With `loop`: it ends when this holds after an iteration. A buffer's name is its first element.
         pub until: Option<Expr>,
-        /// With `until`: most iterations. It is an error if the condition does not hold after them.
+        /// With `until`: most iterations, up to 2^20. It is an error if the condition does not hold after them.
         #[schemars(extend(
             "type" = ["string", "integer"],
             "minimum" = LoopSpec::BOUNDS.start(), "maximum" = LoopSpec::BOUNDS.end()
         ))]
         pub at_most: Option<Expr>,
-        /// Two buffers that exchange their names in all that follows.
+        /// Two buffers that exchange their names in all that follows, also in checks.
         pub swap: Option<At<[At<String>; 2]>>,
-        /// A device-to-device copy: `["from", "to"]`.
+        /// A device-to-device copy of a whole buffer: `["from", "to"]`.
         pub copy: Option<At<[At<String>; 2]>>,
         /// A buffer whose elements all become `value`.
         pub memset: Option<At<String>>,
         /// With `memset`: the number, 0 by default.
         pub value: Option<Expr>,
-        /// Bindings of this launch or loop, in order. They may use `nth`.
+        /// Bindings of this launch or loop, in order. They may use `nth`; bindings of the variant that use one of them
+        /// follow.
         pub r#let: Option<Named<Expr>>,
         #[schemars(flatten)]
         pub kernel: Inline<RawLaunch>,
@@ -230,13 +232,15 @@ table! {
         pub source: Option<OneOrMany<At<String>>>,
         /// A C++ name expression: `"reduce<{type}, {block}>"`; in code of another compiler, the name of the entry.
         pub kernel: Option<Text>,
-        /// Blocks per grid: a list of one to three expressions, or `"occupancy"`.
+        /// Blocks per grid: a list of one to three expressions, or `"occupancy"`, as many as reside on the device at once.
         pub grid: Option<At<RawExtent>>,
-        /// Threads per block: a list of one to three expressions, or `"occupancy"`.
+        /// Threads per block: a list of one to three expressions, or `"occupancy"`, the size with the most resident threads,
+        /// which `grid` may use as `occupancy_block`.
         pub block: Option<At<RawExtent>>,
-        /// Buffers by name, and scalars by type: `"u32(n)"`.
+        /// Buffers by name, and numbers by type: `["input", "u32(n)", "{type}(0.5)"]`.
         pub args: Option<At<Vec<Arg>>>,
-        /// The number of launches. `nth` is the index of a launch, from 0, in the launch's expressions.
+        /// The number of launches, 1 to 1024; in the launch's expressions, `nth` is the index of one, from 0. Beside a
+        /// `launch` list: how often the whole list runs (A, B, A, B).
         #[schemars(extend(
             "type" = ["string", "integer"],
             "minimum" = LaunchSpec::REPEATS.start(), "maximum" = LaunchSpec::REPEATS.end()
@@ -244,21 +248,22 @@ table! {
         pub repeat: Option<Expr>,
         #[schemars(flatten)]
         pub settings: Inline<RawLaunchSettings>,
-        /// Blocks per cluster: a list of one to three expressions, for a kernel that was not compiled for clusters.
+        /// Blocks per cluster, at most 8 in all: a list of one to three expressions, for a kernel that was compiled without
+        /// a size (`__cluster_dims__`).
         #[schemars(extend("minItems" = 1, "maxItems" = 3))]
         pub cluster: Option<At<Vec<Expr>>>,
-        /// A buffer that stays in the L2 during the launch.
+        /// A buffer whose lines stay in the L2 during the launch, as far as there is room.
         pub persist: Option<At<RawPersist>>,
-        /// Macros and their values.
+        /// Macros and their values: `{ TILE = "{tile}", LEVEL = 3 }`.
         pub defines: Option<Named<TextOrNumber>>,
-        /// Further compiler options.
+        /// Further compiler options, one per string: `["--use_fast_math"]`.
         #[schemars(extend("items" = { "type": "string", "pattern": "^(-|\\{)" }))]
         pub options: Option<Vec<Text>>,
-        /// Folders of included headers, looked up as `source` is.
+        /// Folders of included headers, looked up as `source` is and searched after the source's own folder.
         pub include_paths: Option<Vec<At<String>>>,
         #[schemars(flatten)]
         pub compile: Inline<RawCompileSettings>,
-        /// What compiles `source`: the toolkit's library, or a program that is installed.
+        /// What compiles `source`: the toolkit's library, or a program that is installed. By default that of `[experiment]`.
         pub compiler: Option<At<KernelCompiler>>,
     }
 }
