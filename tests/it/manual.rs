@@ -108,37 +108,65 @@ fn meaning(argument: &Arg) -> String {
     meaning.replace('|', "\\|")
 }
 
-/// A table of the arguments; empty without any.
-fn arguments<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
-    let rows = arguments
+/// The row of each argument, without those of every command.
+fn rows<'a>(arguments: impl Iterator<Item = &'a Arg>) -> Vec<String> {
+    let shown = arguments
         .filter(|argument| !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str()));
-    let rows: Vec<String> =
-        rows.map(|row| format!("| `{}` | {} |\n", written(row).replace('|', "\\|"), meaning(row))).collect();
+    shown.map(|row| format!("| `{}` | {} |\n", written(row).replace('|', "\\|"), meaning(row))).collect()
+}
+
+/// A table of these rows; empty without any.
+fn table(rows: &[String]) -> String {
     if rows.is_empty() { String::new() } else { format!("\n| argument | meaning |\n|---|---|\n{}", rows.concat()) }
 }
 
-/// The section of a command, and those of the commands below it.
-fn section(command: &clap::Command, path: &str) -> String {
+/// The rows of a command's own arguments.
+fn own_rows(command: &clap::Command) -> Vec<String> {
+    rows(command.get_arguments().filter(|argument| !argument.is_global_set()))
+}
+
+/// The commands that are shown below a command.
+fn commands(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+}
+
+/// The section of a command, and those of the commands below it. Options that several commands share are only named.
+fn section(command: &clap::Command, path: &str, shared: &[String]) -> String {
     let about = command.get_about().unwrap();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").lines().map(str::trim).collect::<Vec<_>>().join("\n");
-    let own = command.get_arguments().filter(|argument| !argument.is_global_set());
-    let below = command.get_subcommands().filter(|below| below.get_name() != "help");
-    let below = below.map(|below| section(below, &format!("{path} {}", below.get_name())));
-    format!("\n## {path}\n\n{about}\n\n```text\n{usage}\n```\n{}{}", arguments(own), below.collect::<String>())
+    let (named, own): (Vec<String>, Vec<String>) = own_rows(command).into_iter().partition(|row| shared.contains(row));
+    let named: Vec<&str> = named.iter().map(|row| row.split(" |").next().unwrap().trim_start_matches("| ")).collect();
+    let named = if named.is_empty() {
+        String::new()
+    } else {
+        format!("\n[Shared options](#shared-options): {}.\n", named.join(", "))
+    };
+    let below = commands(command).map(|below| section(below, &format!("{path} {}", below.get_name()), shared));
+    format!("\n## {path}\n\n{about}\n\n```text\n{usage}\n```\n{}{named}{}", table(&own), below.collect::<String>())
 }
 
 /// The page of all commands with their arguments, as the help has them.
 fn options() -> String {
     let mut program = Cli::command();
     program.build();
-    let commands = program.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
-    let sections = commands.map(|command| section(command, &format!("runner {}", command.get_name())));
-    let globals = arguments(program.get_arguments().filter(|argument| argument.is_global_set()));
+    let all: Vec<String> = commands(&program).flat_map(own_rows).collect();
+    let mut shared: Vec<String> = Vec::new();
+    for row in &all {
+        if !shared.contains(row) && all.iter().filter(|other| *other == row).count() >= 2 {
+            shared.push(row.clone());
+        }
+    }
+    let sections =
+        commands(&program).map(|command| section(command, &format!("runner {}", command.get_name()), &shared));
+    let globals = rows(program.get_arguments().filter(|argument| argument.is_global_set()));
     format!(
         "# Options\n\nEvery command with its arguments, as `runner COMMAND --help` prints them. [Commands](commands.md) \
-         explains those that need more\nthan a line.\n\nAll commands take:\n{globals}{}",
-        sections.collect::<String>()
+         explains those that need more\nthan a line.\n\nAll commands take:\n{}{}\n## Shared options\n\nSeveral commands \
+         take these:\n{}",
+        table(&globals),
+        sections.collect::<String>(),
+        table(&shared)
     )
 }
 

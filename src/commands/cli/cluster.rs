@@ -23,14 +23,13 @@ pub struct SubmitArgs {
     pub narrowing: Narrowing,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// The GPU of the nodes, in a file that `runner devices --json` has written there.
+    /// The GPU of the nodes, in a file that `runner devices --json` wrote there.
     #[arg(long, value_name = "FILE", help_heading = "Device")]
     pub device_profile: Option<PathBuf>,
-    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,
-    /// Name of the job, whose folder is `target/jobs/NAME` [default: made from the manifests and options, so that the
-    /// same command continues the same job].
+    /// Name of the job, whose folder is `target/jobs/NAME` [default: made from the manifests and options].
     #[arg(long)]
     pub name: Option<String>,
     /// Folder of the reports [default: `reports/<experiment>/<device>`].
@@ -71,8 +70,8 @@ pub struct SendingArgs {
     /// Wait until every task has ended, collect the results, and exit as `runner collect` does.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
-    /// Run only these shards, also if they have results: `failed`, `lost`, `all`, or a shard as `runner status` names it,
-    /// such as `3/40` or `reduce 3/40`; may be repeated.
+    /// Run only these shards, also if they have results: `failed`, `lost`, `all`, or one such as `3/40` or `reduce 3/40`;
+    /// may be repeated.
     #[arg(long, value_name = "SHARD")]
     pub rerun: Vec<Rerun>,
 }
@@ -104,8 +103,8 @@ impl From<&str> for Rerun {
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
 #[derive(Debug, Clone, Default, Args, Serialize)]
 pub struct SiteArgs {
-    /// What distributes the tasks: slurm, pbs, lsf, flux, hyperqueue or kubernetes [default: slurm]. For the others than
-    /// Slurm, the scripts are written and not submitted.
+    /// What distributes the tasks: slurm, pbs, lsf, flux, hyperqueue or kubernetes [default: slurm]. For the others,
+    /// scripts are written and not submitted.
     #[arg(help_heading = "Scheduler", long, value_name = "NAME", value_parser = scheduler)]
     pub scheduler: Option<SchedulerKind>,
     /// Partition of the tasks.
@@ -146,7 +145,7 @@ pub struct SiteArgs {
     /// Most tasks that run at a time.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub throttle: Option<NonZeroU32>,
-    /// Most tasks that the scheduler has at a time; the job that collects the results sends the rest later.
+    /// Most tasks that the scheduler has at a time; the collecting job sends the rest.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub queue: Option<NonZeroU32>,
     /// Most elements of a job array [default: the scheduler's limit].

@@ -46,21 +46,20 @@ pub struct CompareArgs {
     pub base: String,
     /// The same for what is compared with it.
     pub new: String,
-    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 0.5 % of times, or the
-    /// noise of the row if that is more, and 1 % of counts].
+    /// Smallest change that matters, as in `2%` [default: 0.5 % of times, or the noise of the row if that is more, and
+    /// 1 % of counts].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub threshold: Option<f64>,
     /// Compare despite these differences.
     #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
     pub allow: Vec<AllowedDifference>,
-    /// Compare despite these differences, but let no time and no count of such cases fail, as after an update of the
-    /// driver.
+    /// Compare despite these differences, but fail for no time or count of such cases.
     #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
     pub inform: Vec<AllowedDifference>,
-    /// Let counters of the hardware decide, too; those of the simulator always do.
+    /// Let hardware counters decide, too.
     #[arg(long)]
     pub gate_counters: bool,
-    /// Fail also if a claim is undecided, cannot be judged or was removed, a case is gone, or a check changed.
+    /// Fail also if a claim is undecided, not judged or removed, a case is gone, or a check changed.
     #[arg(long)]
     pub strict: bool,
     /// Form of the output.
@@ -72,8 +71,7 @@ pub struct CompareArgs {
     /// Also write the page for a pull request to this file.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Most bytes of that page; rows that matter least are left out first, the verdict never [default: what a comment on
-    /// GitHub may have].
+    /// Most bytes of that page; rows that matter least are left out first [default: what a comment on GitHub may have].
     #[arg(long, value_name = "BYTES", requires = "markdown")]
     pub markdown_limit: Option<usize>,
 }
@@ -123,7 +121,7 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Args)]
 pub struct FidelityArgs {
-    /// Report folders or `records.jsonl` files: for each experiment one from the simulator and one from
+    /// Report folders or `records.jsonl` files: for each experiment one of the simulator and one of
     /// `runner profile --sizes sim`.
     #[arg(required = true)]
     pub records: Vec<PathBuf>,

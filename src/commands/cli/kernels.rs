@@ -9,27 +9,24 @@ use super::{DisplayArgs, ReachArgs, TargetArgs};
 /// The kernels and what they are run with.
 #[derive(Debug, Clone, Args)]
 pub struct KernelArgs {
-    /// Kernel of the file, as in `-k old -k 'new<float>'`; may be repeated. The first is the baseline [default: every
-    /// kernel of the file].
+    /// Kernel of the file, as in `-k old -k 'new<float>'`; may be repeated. The first is the baseline [default: all].
     #[arg(help_heading = "Kernels", long, short = 'k', value_name = "KERNEL")]
     pub kernel: Vec<String>,
-    /// Elements of every buffer and value of integer parameters; several with commas, as in `2**20,2**24`. Where threads
-    /// or blocks have two dimensions, buffers have n * n elements [default: 2**24, or 2**16 on the simulator; 2**12 and
-    /// 2**8 for n * n].
+    /// Elements of every buffer and value of integer parameters, as in `2**20,2**24`; n * n elements where threads or
+    /// blocks have two dimensions [default: 2**24, or 2**16 on the simulator; 2**12 and 2**8 for n * n].
     #[arg(help_heading = "Kernels", long, value_name = "N", value_delimiter = ',')]
     pub n: Vec<String>,
-    /// Threads per block, as in `256` or `32,8`: once for all kernels, or repeated for each [default: 256, or 16,16
-    /// where threads have two dimensions].
+    /// Threads per block, as in `256` or `32,8`, for all kernels or repeated for each [default: 256, or 16,16 in two
+    /// dimensions].
     #[arg(help_heading = "Kernels", long, value_name = "THREADS")]
     pub block: Vec<String>,
-    /// Blocks, as in `ceil_div(n, 4 * block)`: once for all kernels, or repeated for each [default: as many as
-    /// give every element a thread].
+    /// Blocks, as in `ceil_div(n, 4 * block)`, for all kernels or repeated for each [default: a thread per element].
     #[arg(help_heading = "Kernels", long, value_name = "BLOCKS")]
     pub grid: Vec<String>,
     /// What a parameter gets, as in `alpha=0.5`, `sums=n/256`, `data=inout` or `index=in:0..255:n`; may be repeated.
     #[arg(help_heading = "Kernels", long = "arg", value_name = "NAME=VALUE")]
     pub arguments: Vec<String>,
-    /// Difference of floats that is permitted, as a fraction [default: that of the type, 1e-5 for float].
+    /// Permitted relative difference of floats [default: that of the type, 1e-5 for float].
     #[arg(help_heading = "Kernels", long, value_name = "FRACTION", value_parser = fraction)]
     pub tolerance: Option<f64>,
 }
@@ -52,13 +49,13 @@ pub struct TryArgs {
     pub kernels: KernelArgs,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,
-    /// Check the kernels on a second set of inputs, also where that takes the simulator more than a second.
+    /// On the simulator, check the kernels on a second set of inputs at any cost.
     #[arg(long, help_heading = "Device")]
     pub thorough: bool,
-    /// Also write the manifest to this file, to go on from there.
+    /// Also write the manifest to this file.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Also write the report to this folder.
@@ -92,8 +89,7 @@ pub struct InitArgs {
     /// File of the manifest [default: `experiments/NAME.toml`, by the name of the source].
     #[arg(long, value_name = "FILE", conflicts_with = "ci")]
     pub out: Option<PathBuf>,
-    /// Write the jobs of a CI service in place of a manifest: they compare a pull request with its base and comment on
-    /// it.
+    /// Write CI jobs that compare a pull request with its base and comment on it, in place of a manifest.
     #[arg(long, value_enum, value_name = "SERVICE", conflicts_with = "sources")]
     pub ci: Option<CiService>,
     /// Replace files that exist.

@@ -26,7 +26,7 @@ pub struct PlanArgs {
     pub narrowing: Narrowing,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Plan for the device described in this file, written by `runner devices --json` on another machine.
+    /// Plan for the device in this file, which `runner devices --json` wrote on another machine.
     #[arg(long, value_name = "FILE", help_heading = "Device")]
     pub device_profile: Option<PathBuf>,
     /// Print every case as a line of JSON.
@@ -57,8 +57,7 @@ pub struct ReportArgs {
     /// Write nothing; fail with exit code 1 if a file is not what the records make.
     #[arg(long, conflicts_with = "from_journal")]
     pub check: bool,
-    /// Write one file for a browser, with every case and its samples and source as far as they are at hand, and nothing
-    /// else.
+    /// Write only one file for a browser, with every case and, if they are there, its samples and source.
     #[arg(long, conflicts_with_all = ["from_journal", "check"])]
     pub html: bool,
     /// File of --html [default: `report.html` in the folder].

@@ -35,23 +35,22 @@ pub struct RunArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     /// Run on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between
-    /// commas. Groups whose times depend on the host run alone. With `--backend sim`, on a simulator for each number.
+    /// commas. With `--backend sim`, on a simulator for each number.
     #[arg(long, value_name = "LIST", help_heading = "Device",
           conflicts_with_all = ["device", "sim_device", "shard", "against", "counters", "memcheck", "json"])]
     pub devices: Option<String>,
-    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,
-    /// Folder of the report [default: `reports/<experiment>/<device>`, or below `target/reports/` if only a part of the
-    /// matrix runs]. With several manifests, each gets a subfolder named after its experiment.
+    /// Folder of the report, with a subfolder for each of several manifests [default: `reports/<experiment>/<device>`, or
+    /// below `target/reports/` if only a part of the matrix runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue an interrupted run: measure only what is missing or outdated.
     #[arg(long)]
     pub resume: bool,
-    /// Run only shard I of N: whole groups, divided by their estimated times, in the same way on every machine. Writes
-    /// a journal [default folder: `target/shards/<experiment>/<device>/<I>-of-<N>`], of which `runner merge` makes a
-    /// report.
+    /// Run only shard I of N and write a journal for `runner merge` [default folder:
+    /// `target/shards/<experiment>/<device>/<I>-of-<N>`].
     #[arg(long, value_name = "I/N", conflicts_with = "against")]
     pub shard: Option<Shard>,
     /// Do not download anything.
@@ -65,17 +64,16 @@ pub struct RunArgs {
     pub gate: GateArgs,
     #[command(flatten)]
     pub against: AgainstArgs,
-    /// Print every event as a line of JSON on standard output, for programs.
+    /// Print every event as a line of JSON on standard output.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Write what the first run of every case left to a folder of this one: buffers and both sides of checks as `.npy`,
-    /// and the text that kernels printed.
+    /// Write the buffers of each case's first run and both sides of its checks as `.npy`, and what kernels printed.
     #[arg(long, value_name = "DIR", conflicts_with = "devices")]
     pub keep_outputs: Option<PathBuf>,
     /// After the run, list the N cases that took the most time.
     #[arg(long, value_name = "N", conflicts_with_all = ["json", "devices"])]
     pub slowest: Option<usize>,
-    /// Run on the simulator, and again whenever the manifest, a source or another file beside them changes.
+    /// Run on the simulator, and again whenever a file of the experiment changes.
     #[arg(long, conflicts_with_all = ["devices", "against", "shard", "counters", "json", "resume"])]
     pub watch: bool,
     #[command(flatten)]
@@ -95,15 +93,14 @@ pub struct ShowArgs {
     /// Replace the values of an axis, as in `--set n=1024`; may be repeated.
     #[arg(long, value_name = "AXIS=VALUES")]
     pub set: Vec<String>,
-    /// Keep the buffers and both sides of the checks in a folder of this one, as `.npy`.
+    /// Write the buffers and both sides of the checks to this folder, as `.npy`.
     #[arg(long, value_name = "DIR", conflicts_with = "code")]
     pub dump: Option<PathBuf>,
-    /// Extents in row-major order, as in `--shape 1024x512`, or of one buffer, as in `--shape out=4x8`; may be
-    /// repeated. Buffers and sides of checks with so many elements are then shown by row and column.
+    /// Show buffers of this size by row and column, as in `--shape 1024x512`, or one buffer, as in `--shape out=4x8`; may
+    /// be repeated.
     #[arg(long, value_name = "[BUFFER=]SHAPE", conflicts_with = "code")]
     pub shape: Vec<String>,
-    /// Also show elements of a buffer, as in `--element 'out[3, 0..8]'`; may be repeated. A buffer without a shape has
-    /// one index.
+    /// Also show elements of a buffer, as in `--element 'out[3, 0..8]'`; may be repeated.
     #[arg(long, value_name = "BUFFER[INDEX]", conflicts_with = "code")]
     pub element: Vec<String>,
     /// Print the PTX that the case's kernels are compiled to, in place of running it.
@@ -115,10 +112,10 @@ pub struct ShowArgs {
     /// Print the sources of the case's kernels with the compiler's options, in place of running it.
     #[arg(long, help_heading = "Code", group = "code")]
     pub source: bool,
-    /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
+    /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long)]
     pub no_sanitize: bool,
-    /// Check the case on a second set of inputs, also where that takes the simulator more than a second.
+    /// Check the case on a second set of inputs at any cost.
     #[arg(long)]
     pub thorough: bool,
     /// Do not download anything.
@@ -134,8 +131,8 @@ pub struct GateArgs {
     /// Exit with code 5 if a claim of the manifest is broken; --against always does.
     #[arg(long)]
     pub gate: bool,
-    /// With --gate or --against: also if a claim is undecided or cannot be judged. With --against: also if a claim was
-    /// removed, a case is gone, or a check changed.
+    /// With --gate or --against: also if a claim is undecided or not judged. With --against: also if a claim or a case is
+    /// gone, or a check changed.
     #[arg(long)]
     pub strict: bool,
 }
@@ -143,15 +140,14 @@ pub struct GateArgs {
 /// What a run is compared with.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AgainstArgs {
-    /// Also run the variants of this git revision, or of this folder laid out like the repository, in the same rounds,
-    /// and say what became faster, slower or wrong.
+    /// Also run the variants of this git revision or folder, in the same rounds, and compare.
     #[arg(help_heading = "Comparison", long, value_name = "REV|DIR")]
     pub against: Option<String>,
-    /// Smallest change that matters, of a time or of a count that decides, as in `2%` [default: 0.5 % of times, or the
-    /// noise of the row if that is more, and 1 % of counts].
+    /// Smallest change that matters, as in `2%` [default: 0.5 % of times, or the noise of the row if that is more, and
+    /// 1 % of counts].
     #[arg(help_heading = "Comparison", long, value_name = "PERCENT", value_parser = percent, requires = "against")]
     pub threshold: Option<f64>,
-    /// Let counters of the hardware decide, too; those of the simulator always do.
+    /// Let hardware counters decide, too.
     #[arg(help_heading = "Comparison", long, requires = "against")]
     pub gate_counters: bool,
     /// Form of the comparison.
@@ -160,8 +156,7 @@ pub struct AgainstArgs {
     /// Also write the page for a pull request to this file.
     #[arg(help_heading = "Comparison", long, value_name = "FILE", requires = "against")]
     pub markdown: Option<PathBuf>,
-    /// Most bytes of that page; rows that matter least are left out first, the verdict never [default: what a comment on
-    /// GitHub may have].
+    /// Most bytes of that page; rows that matter least are left out first [default: what a comment on GitHub may have].
     #[arg(help_heading = "Comparison", long, value_name = "BYTES", requires = "markdown")]
     pub markdown_limit: Option<usize>,
 }
@@ -173,18 +168,16 @@ pub struct PassArgs {
     /// Also count what the GPU does, with Nsight Compute, in a separate pass.
     #[arg(long)]
     pub counters: bool,
-    /// Also run each case once under compute-sanitizer, in a separate pass. A case with a finding fails.
+    /// Also run each case under compute-sanitizer, in a separate pass; a finding fails the case.
     #[arg(long)]
     pub memcheck: bool,
     /// Also measure energy, in a separate pass that takes two seconds per case.
     #[arg(long)]
     pub energy: bool,
-    /// On the simulator, check every case on a second set of inputs, also where that takes more than a second. A GPU
-    /// always does.
+    /// On the simulator, check every case on a second set of inputs at any cost, as a GPU does.
     #[arg(long)]
     pub thorough: bool,
-    /// Spread the samples of each group over N fresh processes [default: that of the manifest, or as many as the precision
-    /// takes, at most 5].
+    /// Spread the samples of each group over N fresh processes [default: as many as the precision takes, at most 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub processes: Option<u32>,
 }

@@ -10,8 +10,7 @@ use crate::project::Project;
 /// Where the files of manifests may be.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReachArgs {
-    /// Folder that the files of a manifest must be in: sources, what they include, `.npy` files, expected lines,
-    /// templates [default: the parent of the manifest's folder].
+    /// Folder that all files of a manifest must be in [default: the parent of the manifest's folder].
     #[arg(help_heading = "Trust", long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Allow files outside of the project.
@@ -41,8 +40,7 @@ impl ReachArgs {
 pub struct TrustArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// Build and run the host functions of manifests: code that can do anything that you can. Remembered for the
-    /// project until the code changes.
+    /// Build and run host functions and scripts, which can do anything that you can. Remembered until they change.
     #[arg(help_heading = "Trust", long)]
     pub allow_host_code: bool,
 }

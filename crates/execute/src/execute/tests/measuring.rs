@@ -198,7 +198,7 @@ fn work_on_the_host_waits_while_another_worker_times_it() {
     assert_eq!(before, 0);
 }
 
-/// Another worker begins to wait for a quiet host when the first of two cases is prepared, and finds it quiet before the
+/// A second worker begins to wait for a quiet host when the first of two cases is prepared, and finds it quiet before the
 /// second one is.
 #[test]
 fn work_on_the_host_gives_way_between_two_steps_to_a_worker_that_times_it() {
