@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 use super::cli::{
     AgainstArgs, BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs,
-    ShowArgs, Sizes, TargetArgs, TrustArgs, TryArgs,
+    ShowArgs, Sizes, TargetArgs, TrustArgs, TryArgs, TuneArgs,
 };
 use crate::backend::sim::SimBackend;
 use crate::compile::Network;
@@ -71,6 +71,8 @@ pub enum Kind {
     Try {
         keeps_report: bool,
     },
+    /// The finalists of a search.
+    Tune,
 }
 
 /// The part of a plan that a task of a submitted job runs, as the submission has planned it.
@@ -182,6 +184,31 @@ impl RunOptions {
             network: network(args.offline),
             trust: TrustArgs { reach: args.reach.clone(), allow_host_code: false },
             passes: PassArgs { thorough: args.thorough, ..PassArgs::default() },
+            gate: GateArgs::default(),
+            against: AgainstArgs::default(),
+            json: false,
+            keep_outputs: None,
+            slowest: None,
+            display: args.display,
+        })
+    }
+
+    /// Returns the run that measures the finalists of a search.
+    pub fn of_tune(args: &TuneArgs, manifest: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            manifest: manifest.to_owned(),
+            narrowing: args.narrowing.clone(),
+            target: Target::resolve(&args.target)?,
+            sanitize: !args.no_sanitize,
+            sizes: None,
+            kind: Kind::Tune,
+            out: args.out.clone(),
+            resume: false,
+            shard: None,
+            portion: None,
+            network: network(args.offline),
+            trust: args.trust.clone(),
+            passes: PassArgs::default(),
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
             json: false,

@@ -24,6 +24,7 @@ pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
         command: Some(args.command()),
         counting_method: Some(session.method()),
         base: None,
+        only: None,
         started,
     };
     let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;

@@ -23,7 +23,7 @@ impl RunOptions {
     /// Returns the command that reproduces the records on `backend`; `None` if it is `runner run` with the manifest,
     /// the narrowing and the backend, which records hold anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
-        if let Kind::Try { .. } = self.kind {
+        if let Kind::Try { .. } | Kind::Tune = self.kind {
             let words: Vec<String> =
                 std::env::args_os().skip(1).map(|text| word(&text.to_string_lossy()).into_owned()).collect();
             return Some(format!("runner {}", words.join(" ")));

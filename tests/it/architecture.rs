@@ -113,7 +113,7 @@ const DOORS: Floors = &[
     ("nvml_wrapper_sys", &["crates/backend/src/cuda/nvml"]),
     ("tera", &["crates/report/src/render"]),
     ("textwrap", &["crates/report/src/render"]),
-    ("csv", &["crates/report/src/render", "crates/dispatch/src/profiler/table"]),
+    ("csv", &["crates/report/src/render", "crates/dispatch/src/profiler/table", "crates/search/src/format"]),
     ("indicatif", &["crates/progress/src/progress"]),
     ("tracing_subscriber", &["crates/progress/src/log"]),
     ("simt", &["crates/backend/src/sim", "src/commands"]),
@@ -138,6 +138,7 @@ const CRATES: &[&str] = &[
     "crates/ptx-parser/src",
     "crates/report/src",
     "crates/results/src",
+    "crates/search/src",
     "crates/simt/src",
 ];
 

@@ -13,7 +13,7 @@ use runner::backend::sim::SimBackend;
 use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner::experiment::Manifest;
 use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
-use runner::plan::{self, PlanOptions};
+use runner::plan::{self, PlanOptions, PlannedOutcome};
 use runner::{journal, manifest};
 
 use crate::snapshot;
@@ -22,8 +22,12 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Experiments that are spaces to be searched: thousands of configurations, which no test compiles.
+const SPACES: [&str; 1] = ["convolution"];
+
 fn experiments() -> Vec<PathBuf> {
-    manifests("experiments")
+    let is_space = |path: &PathBuf| SPACES.iter().any(|space| path.file_stem().is_some_and(|stem| stem == *space));
+    manifests("experiments").into_iter().filter(|path| !is_space(path)).collect()
 }
 
 /// The manifests of a folder, in order of name.
@@ -84,6 +88,31 @@ fn every_shipped_kernel_compiles_to_machine_code() {
             assert!(allowed || resources.spill_stores.unwrap_or(0) == 0, "{kernel} spills");
         }
     }
+}
+
+/// The space that a published one has: its number of configurations is known. One of each kind is right.
+#[test]
+fn the_convolution_has_the_published_configurations_and_each_kind_is_right() {
+    let manifest = load(&root().join("experiments/convolution.toml"));
+    for options in [PlanOptions::for_backend(BackendKind::Cuda), PlanOptions::for_backend(BackendKind::Sim)] {
+        let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+        let valid = plan.cells().iter().filter(|cell| !matches!(cell.outcome, PlannedOutcome::Excluded(_)));
+        assert_eq!((plan.group_count(), valid.count()), (1, 4362));
+    }
+    let out = tempfile::tempdir().unwrap();
+    let narrowed = ["block_size_x=16,32", "block_size_y=4", "tile_size_x=2", "tile_size_y=3"];
+    let run = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(root())
+        .args(["run", "experiments/convolution.toml", "--backend", "sim", "--progress", "lines", "--out"])
+        .arg(out.path())
+        .args(narrowed.iter().flat_map(|set| ["--set", set]))
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
+    let right = records.cases.iter().filter(|case| case.verdict == Verdict::Pass);
+    // With 16 threads in x: two without shared memory, four with it; with 32 one form less of each read.
+    assert_eq!(right.count(), 6 + 4);
 }
 
 /// Runs an experiment on the simulator and compares it with what is committed.

@@ -11,6 +11,7 @@ mod look;
 mod machine;
 mod run;
 mod trust;
+mod tune;
 
 pub use cases::Narrowing;
 pub use cluster::{CancelArgs, CollectArgs, LogsArgs, Rerun, StatusArgs, SubmitArgs, TaskArgs};
@@ -21,6 +22,7 @@ pub use look::{CheckArgs, ListArgs, MergeArgs, PlanArgs, ReportArgs, TemplatesAc
 pub use machine::{CompletionsArgs, DevicesArgs, DoctorArgs, ManArgs, SchemaArgs, SetupArgs, WorkerArgs};
 pub use run::{AgainstArgs, DisplayArgs, GateArgs, PassArgs, ProfileArgs, ProgressChoice, RunArgs, ShowArgs, Sizes};
 pub use trust::{ReachArgs, TrustArgs};
+pub use tune::TuneArgs;
 
 use std::ffi::OsString;
 
@@ -100,6 +102,8 @@ pub enum ColorChoice {
 pub enum Command {
     /// Run experiments: compile, check, measure and report.
     Run(RunArgs),
+    /// Search the compared axes of a manifest for the best configuration.
+    Tune(Box<TuneArgs>),
     /// Compare kernels of a CUDA C++ file without a manifest.
     Try(TryArgs),
     /// Write a manifest for the kernels of a file, or the jobs of a CI service.

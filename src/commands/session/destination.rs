@@ -27,6 +27,7 @@ impl Destination {
         let ending = match against {
             Some(base) => format!("-against-{}", escaped(base, "")),
             None if options.kind == Kind::Profile => "-counters".to_owned(),
+            None if options.kind == Kind::Tune => "-tuned".to_owned(),
             None => String::new(),
         };
         let root = if options.shard.is_some() { Path::new("target/shards") } else { root };

@@ -14,6 +14,7 @@ mod recorder;
 mod slowest;
 pub mod worker;
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use against::Base;
@@ -25,7 +26,7 @@ use super::options::RunOptions;
 use super::{Console, Failure};
 use crate::dispatch::Interrupt;
 use crate::experiment::Manifest;
-use crate::model::Event;
+use crate::model::{CaseKey, Event};
 use crate::profiler::pass;
 
 pub use against::compare;
@@ -35,7 +36,9 @@ pub use destination::Destination;
 pub use ended::{BaseAndNew, Ended};
 pub use interrupt::interrupt;
 pub use outputs::outputs_of;
-pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready};
+pub use prepare::{
+    Planned, Searchable, Task, compile_ahead, compile_case, explain_empty_selection, get_ready, prepare_search,
+};
 pub use recorder::Recorder;
 
 /// Runs one experiment, or a shard of it.
@@ -60,6 +63,7 @@ pub fn run_one(
         command: options.command(worker.backend()),
         counting_method: passes.counting_method(),
         base: base.as_ref(),
+        only: None,
         started,
     };
     let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
@@ -83,4 +87,22 @@ pub fn run_one(
         console.say(&slowest.table(most));
     }
     ended
+}
+
+/// Runs some cases of an experiment, which a search has chosen, and reports them.
+pub fn run_finalists(
+    options: &RunOptions,
+    manifest: &Manifest,
+    worker: &mut worker::Worker,
+    only: &HashSet<CaseKey>,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Ended, Failure> {
+    let started = Instant::now();
+    let command = options.command(worker.backend());
+    let task = Task { options, command, counting_method: None, base: None, only: Some(only), started };
+    let mut ready = get_ready(task, manifest, worker, interrupt, console)?;
+    let ran = ready.work.run(&mut worker.pool, &mut |event| ready.recorder.emit(&event), interrupt);
+    drop(ready.work);
+    while_concluding(|| conclude(options, &ran.end, started, ready.recorder, &ready.destination, console))
 }

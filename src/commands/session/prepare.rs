@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
 use super::against::{Base, BaseRun, PlannedBase};
@@ -23,8 +23,8 @@ use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CaseKey, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey, KernelCompiler,
-    Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
+    BackendKind, CaseKey, CompileFailure, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey,
+    KernelCompiler, Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -42,6 +42,8 @@ pub struct Task<'a> {
     pub counting_method: Option<String>,
     /// What it is compared with.
     pub base: Option<&'a Base>,
+    /// The cases that run, if a search has chosen some of the plan's.
+    pub only: Option<&'a HashSet<CaseKey>>,
     pub started: Instant,
 }
 
@@ -92,6 +94,9 @@ pub fn get_ready(
 ) -> Result<Prepared, Failure> {
     let options = task.options;
     let (mut planned, base) = Planned::make(options, manifest, task.base, worker, console)?;
+    if let Some(only) = task.only {
+        planned.keep(only);
+    }
     let destination = Destination::choose(options, manifest, &worker.ready.device);
     destination.may_be_written(options)?;
     let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
@@ -115,10 +120,39 @@ pub fn get_ready(
     if let Some(beside) = &beside {
         beside.announce(&mut begun);
     }
+    if let (Some(only), Event::RunStarted { header, cases, .. }) = (task.only, &mut begun) {
+        header.narrowed = Some("the finalists of a search".to_owned());
+        *cases = only.len() as u64;
+    }
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
     let Planned { groups, compiler, .. } = planned;
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
+}
+
+/// A plan whose cases a search may choose, before any of them is compiled.
+#[derive(Debug)]
+pub struct Searchable {
+    pub planned: Planned,
+    pub environment: Environment,
+    pub destination: Destination,
+}
+
+/// Plans and calibrates the device for a search.
+pub fn prepare_search(
+    options: &RunOptions,
+    manifest: &Manifest,
+    worker: &mut Worker,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Searchable, Failure> {
+    let (planned, _) = Planned::make(options, manifest, None, worker, console)?;
+    let destination = Destination::choose(options, manifest, &worker.ready.device);
+    destination.may_be_written(options)?;
+    let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
+    let machine = machine::known(&mut worker.pool, Site { ready: &worker.ready, ordinal, toolkit, interrupt }, console);
+    let environment = planned.environment(&worker.ready, None, machine);
+    Ok(Searchable { planned, environment, destination })
 }
 
 /// A plan for a device, with what compiles its code.
@@ -158,6 +192,43 @@ impl Planned {
         let of_base = planned_base.iter_mut().flat_map(PlannedBase::resolve);
         allow(options, (&compiler, groups.iter().chain(of_base)), console)?;
         Ok((Self { plan, groups, compiler, template }, planned_base))
+    }
+
+    /// Keeps these cases alone.
+    fn keep(&mut self, only: &HashSet<CaseKey>) {
+        for group in &mut self.groups {
+            let job = &mut group.job;
+            let baseline = job.baseline.map(|place| job.cases[place].case.key.clone());
+            job.cases.retain(|case| only.contains(&case.case.key));
+            job.baseline = job.cases.iter().position(|case| Some(&case.case.key) == baseline.as_ref());
+            group.settled.clear();
+        }
+    }
+
+    /// Returns how many units can be compiled at once.
+    pub const fn jobs(&self) -> usize {
+        self.compiler.options.jobs
+    }
+
+    /// Compiles one unit; returns the seconds that it took, too.
+    pub fn compile_one(&self, unit: &CompileUnit) -> (UnitResult, f64) {
+        let started = Instant::now();
+        let mut compiled = self.compiler.compile(std::slice::from_ref(unit), &mut |_, _, _| {});
+        let result = compiled.remove(unit).unwrap_or_else(|| {
+            let summary = format!("`{}` was never compiled", unit.source.display());
+            Err(CompileFailure { summary, log: String::new() })
+        });
+        (result, started.elapsed().as_secs_f64())
+    }
+
+    /// Ends compilers that still run.
+    pub fn stop_compiling(&self) {
+        self.compiler.stop().store(true, Ordering::Relaxed);
+    }
+
+    /// Returns why nothing can be compiled any more.
+    pub fn fault(&self) -> Option<String> {
+        self.compiler.options.fault.get().cloned()
     }
 
     pub const fn toolkit(&self) -> &Toolkit {

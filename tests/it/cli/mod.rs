@@ -22,5 +22,6 @@ mod run;
 mod schema;
 mod shards;
 mod show;
+mod tune;
 mod version;
 mod watch;

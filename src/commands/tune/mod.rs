@@ -1,0 +1,75 @@
+//! Implements `runner tune`: searches the compared axes of a manifest for the best configuration.
+
+mod log;
+mod problem;
+mod report;
+mod search;
+mod simulate;
+
+use std::path::Path;
+
+use super::cli::TuneArgs;
+use super::options::{RunOptions, network};
+use super::session::{interrupt, prepare_search, run_finalists, worker};
+use super::{Console, Exit, Failure, load_manifest};
+
+use log::Log;
+use problem::Problem;
+
+pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
+    console.quiet = args.display.quiet;
+    match (&args.simulate, &args.manifest) {
+        (Some(file), _) => simulate::run(args, file, console),
+        (None, Some(manifest)) => tune(args, manifest, console),
+        (None, None) => Err(Failure::usage("name a manifest, or a measured space with --simulate")),
+    }
+}
+
+/// Evaluates what the strategy proposes, and then measures the best configurations beside the baseline.
+fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Failure> {
+    let strategy = strategy(args)?;
+    let options = RunOptions::of_tune(args, path)?;
+    let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?;
+    let interrupt = interrupt()?;
+    let mut worker = worker::start(&options, &interrupt, console)?;
+    let ready = prepare_search(&options, &manifest, &mut worker, &interrupt, console)?;
+    let problem = Problem::new(ready.planned.groups.as_slice(), worker.backend(), args)?;
+    let (log, known) =
+        Log::open(&ready.destination.dir, &problem.header(&manifest, &ready.environment, args), args.resume)?;
+    let budget = args.budget.resolve(problem.space.len());
+    console.say(&format!(
+        "{} configurations, of which {budget} are evaluated by {}, strategy {}",
+        problem.space.len(),
+        problem.objective,
+        args.strategy.join(",")
+    ));
+    let learns = !args.strategy.iter().any(|name| ::search::strategy::is_blind(name));
+    let seat = search::Seat { problem: &problem, ready: &ready, interrupt: &interrupt, budget, learns };
+    let searched = search::run(seat, strategy, args.seed, log, known, &mut worker.pool, console)?;
+    report::write(&ready.destination.dir, &problem, &searched, args, console)?;
+    if searched.interrupted {
+        console.say(
+            "interrupted: --resume goes on, and with a --budget that is spent already measures the finalists alone",
+        );
+        return Ok(Exit::Interrupted);
+    }
+    if searched.best(1).is_empty() {
+        console.say("no configuration is right; the reasons are in search.md");
+        return Ok(Exit::CaseFailed);
+    }
+    let keys = problem.finalists(&searched.best(args.finalists.max(1)));
+    let ended = run_finalists(&options, &manifest, &mut worker, &keys, &interrupt, console)?;
+    Ok(ended.exit)
+}
+
+fn strategy(args: &TuneArgs) -> Result<Box<dyn ::search::strategy::Strategy>, Failure> {
+    match args.strategy.as_slice() {
+        [name] => ::search::strategy::named(name).ok_or_else(|| unknown(name)),
+        _ => Err(Failure::usage("several strategies can be compared with --simulate; a search has one")),
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = ::search::strategy::NAMES.iter().map(|(name, _)| *name).collect();
+    Failure::usage(format!("--strategy {name}: use one of {}", names.join(", ")))
+}

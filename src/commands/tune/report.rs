@@ -1,0 +1,162 @@
+//! What a search leaves: all evaluations as T4 and CSV, and a page.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use search::analysis::{Importance, convergence, importance, pairs};
+use search::format::t4::Results;
+
+use super::problem::Problem;
+use super::search::Searched;
+use crate::commands::cli::TuneArgs;
+use crate::commands::{Console, Failure, write_file};
+use crate::format;
+
+/// The page shows the pairs of so many of the most important parameters.
+const PAIRS: usize = 3;
+
+/// Writes `search.json`, `search.csv` and `search.md`.
+pub fn write(
+    folder: &Path,
+    problem: &Problem,
+    searched: &Searched,
+    args: &TuneArgs,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let mut results = Results::new(searched.entries.clone());
+    for entry in &mut results.results {
+        // The format has no place for it.
+        entry.reason = None;
+    }
+    let json = serde_json::to_string_pretty(&results).map_err(|error| Failure::environment(error.to_string()))?;
+    write_file("--out", &folder.join("search.json"), &(json + "\n"))?;
+    write_file("--out", &folder.join("search.csv"), &table(problem, searched))?;
+    let page = folder.join("search.md");
+    write_file("--out", &page, &page_of(problem, searched, args))?;
+    console.say(&format!("search: {}", page.display()));
+    Ok(())
+}
+
+fn unit(problem: &Problem) -> &'static str {
+    if problem.objective == "time" { " ms" } else { "" }
+}
+
+/// Returns all evaluations, in their order.
+fn table(problem: &Problem, searched: &Searched) -> String {
+    let names: Vec<String> = problem.space.parameters().iter().map(|parameter| field(&parameter.name)).collect();
+    let column = if problem.objective == "time" { "time_ms" } else { problem.objective.as_str() };
+    let mut text = format!("{},{column},reason\n", names.join(","));
+    for entry in &searched.entries {
+        let values: Vec<String> = problem
+            .space
+            .parameters()
+            .iter()
+            .map(|parameter| {
+                let value = entry.configuration.0.iter().find(|(name, _)| *name == parameter.name);
+                field(&value.map(|(_, value)| value.to_string()).unwrap_or_default())
+            })
+            .collect();
+        let objective = entry.outcome(&problem.objective).value().map(|value| value.to_string()).unwrap_or_default();
+        let reason = field(entry.reason.as_deref().unwrap_or_default());
+        let _ = writeln!(text, "{},{objective},{reason}", values.join(","));
+    }
+    text
+}
+
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs) -> String {
+    let (space, unit) = (&problem.space, unit(problem));
+    let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
+    let failed = searched.entries.iter().filter(|entry| entry.reason.is_some()).count();
+    let mut text = format!(
+        "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}), {failed} of them failed. The \
+         search took {}, in which the device waited for code for {}.{}\n\n\
+         Single short timings choose candidates. The best {}{} are measured in the same rounds after the search: \
+         [report.md](report.md).\n",
+        searched.history.len(),
+        space.len(),
+        problem.objective,
+        args.strategy.join(","),
+        args.seed,
+        seconds(searched.wall),
+        seconds(searched.waited),
+        if searched.interrupted { " It was interrupted." } else { "" },
+        args.finalists.max(1),
+        if problem.baseline().is_some() { " and the baseline" } else { "" },
+    );
+    let _ = writeln!(text, "\n## Best\n\n| configuration | {}{} | × best |\n|---|---:|---:|", problem.objective, unit);
+    let best = searched.best(10);
+    let value = |point: u64| searched.history.outcome(point).and_then(::search::history::Outcome::value);
+    let least = best.first().and_then(|&point| value(point));
+    for &point in &best {
+        if let (Some(value), Some(least)) = (value(point), least) {
+            let key = &problem.case(point).case.key;
+            let _ = writeln!(text, "| `{key}` | {} | {:.3} |", format::rough(value), value / least);
+        }
+    }
+    text += "\n## Convergence\n\n| evaluations | best so far |\n|---:|---:|\n";
+    for (evaluations, best) in convergence(&searched.history) {
+        let _ = writeln!(text, "| {evaluations} | {}{unit} |", format::rough(best));
+    }
+    let ranked = importance(space, &searched.history, args.seed);
+    if !ranked.is_empty() {
+        text += "\n## Importance\n\nHow much worse a model of the evaluations predicts the logarithm of the objective \
+                 when a parameter is shuffled, as a share of its variance, with the standard deviation over shuffles. It \
+                 is of the configurations that were evaluated, which are not a random sample.\n\n\
+                 | parameter | importance |\n|---|---:|\n";
+        for Importance { parameter, share, error } in &ranked {
+            let name = &space.parameters()[*parameter].name;
+            let _ = writeln!(text, "| `{name}` | {:.0} % ± {:.0} % |", share * 100.0, error * 100.0);
+        }
+        let first: Vec<usize> = ranked.iter().take(PAIRS).map(|importance| importance.parameter).collect();
+        for (place, &one) in first.iter().enumerate() {
+            for &other in &first[place + 1..] {
+                text += &heat_map(problem, searched, (one, other));
+            }
+        }
+    }
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for reason in searched.entries.iter().filter_map(|entry| entry.reason.as_ref()) {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((reason.clone(), 1)),
+        }
+    }
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for (title, list) in [("Failures", &reasons), ("Not in the space", &problem.excluded)] {
+        if !list.is_empty() {
+            let _ = writeln!(text, "\n## {title}\n\n| reason | configurations |\n|---|---:|");
+            for (reason, count) in list {
+                let _ = writeln!(text, "| {} | {count} |", reason.replace('|', "\\|"));
+            }
+        }
+    }
+    text
+}
+
+/// Returns the best objective for each pair of values of two parameters, as multiples of the best of all.
+fn heat_map(problem: &Problem, searched: &Searched, (one, other): (usize, usize)) -> String {
+    let (row, column) = (&problem.space.parameters()[one], &problem.space.parameters()[other]);
+    let Some((_, least)) = searched.history.best() else { return String::new() };
+    let cells = pairs(&problem.space, &searched.history, (one, other));
+    let head: Vec<String> = column.values.iter().map(ToString::to_string).collect();
+    let mut text = format!(
+        "\n### `{}` and `{}`\n\nThe best configuration that was evaluated with both values, as a multiple of the best of all.\n\n\
+         | {} \\ {} | {} |\n|---|{}\n",
+        row.name,
+        column.name,
+        row.name,
+        column.name,
+        head.join(" | "),
+        "---:|".repeat(head.len())
+    );
+    for (value, cells) in row.values.iter().zip(cells) {
+        let cells: Vec<String> =
+            cells.into_iter().map(|cell| cell.map_or(String::new(), |cell| format!("{:.2}", cell / least))).collect();
+        let _ = writeln!(text, "| {value} | {} |", cells.join(" | "));
+    }
+    text
+}

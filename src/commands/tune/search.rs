@@ -1,0 +1,402 @@
+//! The search itself: proposes configurations, has them compiled on all cores, and gives those that are ready to the
+//! worker, in groups that are measured briefly.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use search::format::t4::{Configuration, Entry, Measurement, Times};
+use search::history::History;
+use search::random::Random;
+use search::strategy::Strategy;
+
+use super::log::Log;
+use super::problem::{Problem, reason, values};
+use crate::commands::session::Searchable;
+use crate::commands::{Console, Failure};
+use crate::compile::UnitResult;
+use crate::dispatch::{GroupSource, Interrupt, Pool, RunEnd, Urgency};
+use crate::format;
+use crate::model::{Case, CaseJob, CompileUnit, Event, GroupJob, Outcome, calendar_time};
+use crate::plan::link::{CompiledUnits, link};
+use crate::stats::median;
+
+/// How often a search that waits for code looks for an interrupt.
+const POLL: Duration = Duration::from_millis(50);
+/// A group is given to the worker when so many of its cases have their code, or when nothing is being compiled: its
+/// inputs and expected values are made once.
+const GROUP: usize = 8;
+/// The largest group.
+const LARGEST: usize = 32;
+/// How often progress is shown.
+const SHOW: Duration = Duration::from_secs(5);
+
+/// What a search is about and where it runs.
+#[derive(Clone, Copy)]
+pub struct Seat<'a> {
+    pub problem: &'a Problem,
+    pub ready: &'a Searchable,
+    pub interrupt: &'a Interrupt,
+    /// How many configurations are evaluated, those of an earlier search included.
+    pub budget: u64,
+    /// Whether the strategy learns from results, so that few configurations should be on their way.
+    pub learns: bool,
+}
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Searched {
+    pub history: History,
+    /// The evaluations in their order.
+    pub entries: Vec<Entry>,
+    pub interrupted: bool,
+    /// The time of the search, and how much of it the device waited for code.
+    pub wall: Duration,
+    pub waited: Duration,
+}
+
+impl Searched {
+    /// Returns the best points that are right, best first.
+    pub fn best(&self, count: usize) -> Vec<u64> {
+        let evaluations = self.history.evaluations().iter();
+        let mut values: Vec<(f64, u64)> =
+            evaluations.filter_map(|evaluation| Some((evaluation.outcome.value()?, evaluation.point))).collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        values.into_iter().take(count).map(|(_, point)| point).collect()
+    }
+}
+
+/// Evaluates configurations until the budget is spent, the space is exhausted or the user interrupts.
+pub fn run(
+    seat: Seat<'_>,
+    strategy: Box<dyn Strategy>,
+    seed: u64,
+    log: Log,
+    known: Vec<Entry>,
+    pool: &mut Pool,
+    console: &mut Console,
+) -> Result<Searched, Failure> {
+    let state = RefCell::new(State::new(seat, log, console));
+    state.borrow_mut().remember(known);
+    let started = Instant::now();
+    let (ask, asked) = mpsc::channel::<CompileUnit>();
+    let asked = Mutex::new(asked);
+    let (done, results) = mpsc::channel();
+    let compiler = &seat.ready.planned;
+    let (end, waited) = thread::scope(|scope| {
+        for _ in 0..compiler.jobs() {
+            let (asked, done) = (&asked, done.clone());
+            scope.spawn(move || {
+                loop {
+                    let unit = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(unit) = unit else { break };
+                    let (result, seconds) = compiler.compile_one(&unit);
+                    // Fails only after the search is over.
+                    let _ = done.send((unit, result, seconds));
+                }
+            });
+        }
+        drop(done);
+        let random = Random::new(seed);
+        let mut source = Source::new(seat, strategy, random, &state, ask, results);
+        let end = pool.run_supplied(&mut source, &mut |event| state.borrow_mut().observe(event), seat.interrupt);
+        // What is still being compiled is not needed; without a sender the threads end.
+        compiler.stop_compiling();
+        (end, source.waited)
+    });
+    let state = state.into_inner();
+    if let Some(failure) = state.failure {
+        return Err(failure);
+    }
+    let fault = compiler.fault();
+    if let Some(why) = fault.or(if let RunEnd::Environment(why) = &end { Some(why.clone()) } else { None }) {
+        return Err(Failure::environment(format!("{why}; --resume continues the search")));
+    }
+    let interrupted = end == RunEnd::Interrupted || seat.interrupt.urgency() > Urgency::None;
+    Ok(Searched { history: state.history, entries: state.entries, interrupted, wall: started.elapsed(), waited })
+}
+
+/// What is known so far.
+struct State<'a> {
+    seat: Seat<'a>,
+    history: History,
+    entries: Vec<Entry>,
+    log: Log,
+    /// The objective of cases that are not settled yet.
+    values: HashMap<u64, (f64, Vec<f64>)>,
+    /// The milliseconds that compiling the code of a case took.
+    compiled: HashMap<u64, f64>,
+    /// When the worker began the present group, and how many cases it has.
+    group: (Instant, u32),
+    console: &'a mut Console,
+    shown: Instant,
+    failure: Option<Failure>,
+}
+
+impl<'a> State<'a> {
+    fn new(seat: Seat<'a>, log: Log, console: &'a mut Console) -> Self {
+        let now = Instant::now();
+        Self {
+            seat,
+            history: History::default(),
+            entries: Vec::new(),
+            log,
+            values: HashMap::new(),
+            compiled: HashMap::new(),
+            group: (now, 1),
+            console,
+            shown: now,
+            failure: None,
+        }
+    }
+
+    /// Takes over the evaluations of an earlier search.
+    fn remember(&mut self, known: Vec<Entry>) {
+        let problem = self.seat.problem;
+        for entry in known {
+            let value = |name: &str| entry.configuration.0.iter().find(|(known, _)| known == name).map(|(_, v)| v);
+            let parameters = problem.space.parameters().iter();
+            let point: Option<Box<[u16]>> =
+                parameters.map(|parameter| parameter.position(value(&parameter.name)?)).collect();
+            if let Some(point) = point.and_then(|point| problem.space.number(&point)) {
+                self.history.finish(point, entry.outcome(&problem.objective));
+                self.entries.push(entry);
+            }
+        }
+    }
+
+    fn observe(&mut self, event: Event) {
+        let problem = self.seat.problem;
+        match event {
+            Event::GroupStarted { cases, .. } => self.group = (Instant::now(), cases.max(1)),
+            Event::CaseMeasured { case, measurement } if problem.objective == "time" => {
+                let times: Vec<f64> = measurement.rounds.iter().map(|round| round.whole / 1e6).collect();
+                let point = problem.point(&case.key);
+                self.values.extend(point.zip(median(&times).map(|middle| (middle, times))));
+            }
+            Event::CaseCounted { case, counters, .. } if problem.objective != "time" => {
+                let point = problem.point(&case.key);
+                self.values.extend(point.zip(counters.get(&problem.objective).map(|count| (count, Vec::new()))));
+            }
+            // A case that an interrupt kept from running is not evaluated.
+            Event::CaseSettled { outcome: Outcome::NotRun { .. }, .. } => {}
+            Event::CaseSettled { case, outcome, .. } => self.settle(&case, &outcome),
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, case: &Case, outcome: &Outcome) {
+        let problem = self.seat.problem;
+        let Some(point) = problem.point(&case.key) else { return };
+        let is_right = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
+        let measured = self.values.remove(&point).filter(|_| is_right);
+        let missing = || format!("no counter `{}`; `runner run` lists those that there are", problem.objective);
+        let why = match &measured {
+            Some(_) => None,
+            None if is_right => Some(missing()),
+            None => Some(reason(outcome)),
+        };
+        let entry = Entry {
+            timestamp: Some(humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string()),
+            configuration: Configuration(values(&case.key)),
+            times: Times {
+                compilation: self.compiled.remove(&point),
+                benchmark: Some(self.group.0.elapsed().as_secs_f64() * 1e3 / f64::from(self.group.1)),
+                runtimes: measured.iter().flat_map(|(_, times)| times.iter().copied().map(Some)).collect(),
+                ..Times::default()
+            },
+            invalidity: invalidity(outcome).to_owned(),
+            correctness: f64::from(u8::from(is_right)),
+            measurements: measured
+                .iter()
+                .map(|(value, _)| {
+                    Measurement::new(&problem.objective, *value, if problem.objective == "time" { "ms" } else { "" })
+                })
+                .collect(),
+            objectives: vec![problem.objective.clone()],
+            reason: why,
+        };
+        let before = self.history.best();
+        self.history.finish(point, entry.outcome(&problem.objective));
+        if let Err(failure) = self.log.add(&entry) {
+            self.failure.get_or_insert(failure);
+        }
+        self.entries.push(entry);
+        if self.shown.elapsed() > SHOW || (self.history.best() != before && self.history.len() > 1) {
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        self.shown = Instant::now();
+        let best = self.history.best().map_or("none is right yet".to_owned(), |(point, value)| {
+            let case = &self.seat.problem.case(point).case;
+            format!("best {} at {}", format::rough(value), case.key)
+        });
+        self.console.say(&format!("{} of {}: {best}", self.history.len(), self.seat.budget));
+    }
+}
+
+/// Returns the word of T4 for an outcome.
+fn invalidity(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Measured | Outcome::Unstable { .. } => "correct",
+        Outcome::CompileError { .. } => "compile",
+        Outcome::Wrong { .. } | Outcome::Suspect { .. } => "correctness",
+        Outcome::TimedOut { .. } => "timeout",
+        Outcome::Excluded { .. } | Outcome::Unresolved { .. } => "constraints",
+        _ => "runtime",
+    }
+}
+
+/// Gives out groups of configurations that have their code.
+struct Source<'s, 'a> {
+    seat: Seat<'a>,
+    strategy: Box<dyn Strategy>,
+    random: Random,
+    state: &'s RefCell<State<'a>>,
+    ask: Sender<CompileUnit>,
+    results: Receiver<(CompileUnit, UnitResult, f64)>,
+    compiled: CompiledUnits,
+    requested: HashSet<CompileUnit>,
+    /// Points with the units that they miss.
+    waiting: Vec<(u64, HashSet<CompileUnit>)>,
+    linked: VecDeque<CaseJob>,
+    started: u64,
+    is_exhausted: bool,
+    window: usize,
+    waited: Duration,
+}
+
+impl<'s, 'a> Source<'s, 'a> {
+    fn new(
+        seat: Seat<'a>,
+        strategy: Box<dyn Strategy>,
+        random: Random,
+        state: &'s RefCell<State<'a>>,
+        ask: Sender<CompileUnit>,
+        results: Receiver<(CompileUnit, UnitResult, f64)>,
+    ) -> Self {
+        let started = state.borrow().history.len() as u64;
+        let mut source = Self {
+            seat,
+            strategy,
+            random,
+            state,
+            ask,
+            results,
+            compiled: CompiledUnits::new(),
+            requested: HashSet::new(),
+            waiting: Vec::new(),
+            linked: VecDeque::new(),
+            started,
+            is_exhausted: false,
+            // While a group runs, every core has units.
+            window: (if seat.learns { 2 } else { 6 } * seat.ready.planned.jobs()).max(GROUP),
+            waited: Duration::ZERO,
+        };
+        if let Some(baseline) = seat.problem.baseline().filter(|&point| !state.borrow().history.is_taken(point)) {
+            source.begin(baseline);
+        }
+        source
+    }
+
+    /// Proposes configurations until enough of them are on their way.
+    fn propose(&mut self) {
+        while !self.is_exhausted
+            && self.started < self.seat.budget
+            && self.waiting.len() + self.linked.len() < self.window
+        {
+            let proposed =
+                self.strategy.propose(&self.seat.problem.space, &self.state.borrow().history, &mut self.random);
+            match proposed {
+                Some(point) => self.begin(point),
+                None => self.is_exhausted = true,
+            }
+        }
+    }
+
+    fn begin(&mut self, point: u64) {
+        self.started += 1;
+        self.state.borrow_mut().history.start(point);
+        let units = self.seat.problem.case(point).body.units().into_iter();
+        let missing: HashSet<CompileUnit> = units.filter(|unit| !self.compiled.contains_key(*unit)).cloned().collect();
+        for unit in &missing {
+            if self.requested.insert(unit.clone()) {
+                // Fails only if every compiling thread is gone.
+                let _ = self.ask.send(unit.clone());
+            }
+        }
+        if missing.is_empty() { self.link(point) } else { self.waiting.push((point, missing)) }
+    }
+
+    fn arrive(&mut self, unit: CompileUnit, result: UnitResult, seconds: f64) {
+        for (point, missing) in &mut self.waiting {
+            if missing.remove(&unit) {
+                *self.state.borrow_mut().compiled.entry(*point).or_default() += seconds * 1e3;
+            }
+        }
+        self.compiled.insert(unit, result);
+        let (complete, waiting) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(_, missing)| missing.is_empty());
+        self.waiting = waiting;
+        let complete: Vec<(u64, HashSet<CompileUnit>)> = complete;
+        for (point, _) in complete {
+            self.link(point);
+        }
+    }
+
+    fn link(&mut self, point: u64) {
+        let job = self.seat.problem.batch(vec![self.seat.problem.case(point).clone()]);
+        let (job, failed) = link(job, &self.compiled, &self.seat.ready.environment);
+        self.linked.extend(job.cases);
+        for (case, outcome) in failed {
+            self.state.borrow_mut().settle(&case, &outcome);
+        }
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.seat.interrupt.urgency() == Urgency::None
+            && self.state.borrow().failure.is_none()
+            && self.seat.ready.planned.fault().is_none()
+    }
+}
+
+impl GroupSource for Source<'_, '_> {
+    fn next(&mut self) -> Option<GroupJob> {
+        while self.may_go_on() {
+            while let Ok((unit, result, seconds)) = self.results.try_recv() {
+                self.arrive(unit, result, seconds);
+            }
+            self.propose();
+            if self.linked.len() >= GROUP || (self.waiting.is_empty() && !self.linked.is_empty()) {
+                let count = self.linked.len().min(LARGEST);
+                return Some(self.seat.problem.batch(self.linked.drain(..count).collect()));
+            }
+            if self.waiting.is_empty() {
+                return None;
+            }
+            let since = Instant::now();
+            match self.results.recv_timeout(POLL) {
+                Ok((unit, result, seconds)) => self.arrive(unit, result, seconds),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Every compiling thread is gone, which only a fault of this program explains.
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+            self.waited += since.elapsed();
+        }
+        None
+    }
+
+    fn remaining(&mut self) -> Vec<GroupJob> {
+        // What was proposed and not begun is not evaluated; a resumed search may propose it again.
+        Vec::new()
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.seat.ready.planned.fault()
+    }
+}
