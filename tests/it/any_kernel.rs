@@ -49,6 +49,11 @@ fn structs_with_addresses_and_arrays_are_passed_by_value_on_a_gpu() {
 }
 
 #[test]
+fn defines_take_the_place_of_the_sources_own_and_lines_keep_their_numbers() {
+    assert!(run("sized", "sim").contains("2 of 2 cases passed"));
+}
+
+#[test]
 fn every_case_is_right_on_the_simulator() {
     assert!(run("any_kernel", "sim").contains("triton"));
 }

@@ -286,7 +286,8 @@ impl Batch<'_> {
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let describe = |unit: &CompileUnit, lowered: &BTreeMap<String, String>| {
             let compiled = describe(unit, identity, self.toolkit, kind, lowered, &log, &code);
-            let log = [note, &compiled.log].join("\n").trim().to_owned();
+            let replaced = identity.replaced.as_ref().map_or("", |replaced| &replaced.log);
+            let log = [note, replaced, &compiled.log].join("\n").trim().to_owned();
             Compiled { log, ..compiled }
         };
         if let Some(address) = identity.file_address.as_ref().filter(|_| self.is_unchanged(unit, identity)) {
@@ -316,7 +317,8 @@ impl Batch<'_> {
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let CompileOptions { limit, stop, .. } = self.options;
         let (options, target, readable) = (&options_of_program(identity), self.target, &self.readable(identity));
-        let build = KernelBuild { unit, options, target, readable, limit: *limit, stop };
+        let replaced = identity.replaced.as_ref();
+        let build = KernelBuild { unit, options, replaced, target, readable, limit: *limit, stop };
         self.describe_and_share(unit, identity, build.run(installed, &expressions(unit))?, note)
     }
 
@@ -408,7 +410,7 @@ impl Batch<'_> {
             target: self.target,
             architecture: identity.options.architecture.clone(),
             name: unit.source.display().to_string(),
-            source: identity.source.to_string(),
+            source: identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text).to_owned(),
             expressions: expressions(unit),
             options,
             output: output.to_owned(),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::options::{Target, UnitOptions};
+use super::replaced::{self, Replaced};
 use super::toolkit::Toolkit;
 use crate::includes::{Input, Scanner, SearchPath};
 use crate::model::{CompileKey, CompileUnit, KernelCompiler, hex};
@@ -28,6 +29,8 @@ pub(super) struct Identity {
     /// depends on the kernels that are named.
     pub file_address: Option<String>,
     pub source: Arc<str>,
+    /// The source where the manifest defines macros that the source defines, too.
+    pub replaced: Option<Replaced>,
     /// The paths of the source and of these files.
     pub files: Vec<PathBuf>,
     /// Whether the source includes files from outside the toolkit.
@@ -59,6 +62,7 @@ impl Identity {
         scanner.confine(&inputs).map_err(io::Error::other)?;
         let libraries = unit.plugin.as_ref().map(|plugin| &plugin.libraries);
         let assembler = (!options.assembler.is_empty()).then_some(&options.assembler);
+        let replaced = replaced::replace(&inputs.source, &unit.defines);
         let key_with = |kernels: &Vec<String>| {
             let mut key = Fields::new();
             key.add(REVISION.to_string());
@@ -70,6 +74,9 @@ impl Identity {
                 for item in list {
                     key.add(item);
                 }
+            }
+            if replaced.is_some() {
+                key.add("replaced definitions");
             }
             for file in &inputs.files {
                 key.add(&file.name);
@@ -121,6 +128,7 @@ impl Identity {
             key: CompileKey(key),
             files: inputs.paths().map(Path::to_owned).collect(),
             includes_files: inputs.files.iter().skip(1).any(|file| file.content.is_some()),
+            replaced,
             source: inputs.source,
             source_hash: hash_of(&inputs.files),
             options_hash: asked.finish(),

@@ -22,6 +22,7 @@ pub mod pinned;
 mod plugin;
 mod program;
 mod ready;
+mod replaced;
 pub mod sanitizer;
 mod sources;
 mod to_ptx;

@@ -18,6 +18,7 @@ use super::nvrtc::{self, Refusal};
 use super::options::{Target, UnitOptions};
 use super::plugin::Nvcc;
 use super::program::{self, Bounds};
+use super::replaced::Replaced;
 use super::toolkit::Toolkit;
 use crate::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler};
 use crate::programs::Programs;
@@ -114,6 +115,8 @@ impl Installed {
 pub(super) struct KernelBuild<'a> {
     pub unit: &'a CompileUnit,
     pub options: &'a UnitOptions,
+    /// The source, where it is not the file's text.
+    pub replaced: Option<&'a Replaced>,
     pub target: Target,
     /// Where the project's files are.
     pub readable: &'a [PathBuf],
@@ -148,7 +151,14 @@ impl KernelBuild<'_> {
         let written = |name: &str, text: &str| {
             fs::write(place(name), text).map_err(|e| failure(format!("cannot write {}: {e}", place(name).display())))
         };
-        written("names.cu", &names(&self.unit.source, expressions)?)?;
+        let included = match self.replaced {
+            Some(Replaced { text, .. }) => {
+                written("source.cu", &format!("#line 1 \"{}\"\n{text}", absolute(&self.unit.source)))?;
+                place("source.cu")
+            }
+            None => self.unit.source.clone(),
+        };
+        written("names.cu", &names(&included, expressions)?)?;
         let mut command = Command::new(program);
         if self.unit.compiler == KernelCompiler::Clang {
             fs::create_dir(place("headers")).map_err(|e| failure(format!("no temporary folder: {e}")))?;

@@ -1,5 +1,5 @@
-//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles, references in
-//! Python and C++, and lines of shell in a project's `cluster.toml`. They can do anything that the user can, and a
+//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles without a sandbox,
+//! references in Python and C++, and lines of shell in a project's `cluster.toml`. They can do anything that the user can, and a
 //! manifest may come from a stranger.
 //!
 //! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of
@@ -72,8 +72,7 @@ impl HostCode {
             })
             .collect();
         let units = cases.iter().flat_map(|case| case.body.units());
-        let units: BTreeSet<&CompileUnit> =
-            units.filter(|&unit| is_compiled_by_a_program(unit)).chain(&references).collect();
+        let units: BTreeSet<&CompileUnit> = units.filter(|&unit| needs_consent(unit)).chain(&references).collect();
         let units: Vec<&CompileUnit> = units.into_iter().filter(|unit| !is_shipped(unit, project, headers)).collect();
         let of_script = |path: &&Path| regular::read(path).ok().map(|text| sha256_hex(&text));
         let units_hashed = units.iter().map(|unit| hash_of(unit, project, headers));
@@ -151,9 +150,11 @@ fn covers_all_that_is_read(project: &Project, is_enforced: bool) -> Result<(), &
     Ok(())
 }
 
-/// Whether nvcc or clang compiles a unit.
-fn is_compiled_by_a_program(unit: &CompileUnit) -> bool {
-    unit.form() == SourceForm::Cuda && (unit.plugin.is_some() || unit.compiler != KernelCompiler::Nvrtc)
+/// Whether a unit is code of the host, or nvcc or clang compiles a kernel without a sandbox. In the sandbox they read what
+/// is hashed and write PTX, as they do for a source that NVRTC refuses.
+fn needs_consent(unit: &CompileUnit) -> bool {
+    let is_program = unit.compiler != KernelCompiler::Nvrtc && !sandbox::is_enforced();
+    unit.form() == SourceForm::Cuda && (unit.plugin.is_some() || is_program)
 }
 
 /// Whether a unit is code that is shipped with this program, and nothing of the manifest changes its meaning. It may

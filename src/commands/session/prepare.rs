@@ -15,7 +15,7 @@ use super::worker::Worker;
 use crate::commands::options::{Kind, RunOptions, Target as Place};
 use crate::commands::{Console, Failure, templates};
 use crate::compile::{
-    self, Cache, CompileOptions, Installed, Network, NvccOnDemand, Requirement, Target, Toolkit, UnitResult,
+    self, Cache, CompileOptions, Installed, Network, Nvcc, NvccOnDemand, Requirement, Target, Toolkit, UnitResult,
 };
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
 use crate::dispatch::pending;
@@ -184,7 +184,7 @@ impl Planned {
         let mut planned_base = base.map(|base| base.plan(planned, console));
         let toolkit = find_toolkit(options, worker, console)?;
         let plans = [&mut plan].into_iter().chain(planned_base.iter_mut().filter_map(|base| base.plan.as_mut()));
-        let installed = installed(plans, &toolkit)?;
+        let installed = installed(plans, &toolkit, (options.network, console))?;
         let of_base = base.and_then(Base::project);
         let project = of_base.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
         let compiler = Compiler::new(worker, (toolkit, installed), project, (options.network, console))?;
@@ -443,7 +443,11 @@ fn allow<'a>(
 
 /// Returns the compilers besides NVRTC that the plans need. Without nvcc, host functions are excluded; a kernel's own
 /// compiler must be there.
-fn installed<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -> Result<Installed, Failure> {
+fn installed<'a>(
+    plans: impl Iterator<Item = &'a mut Plan>,
+    toolkit: &Toolkit,
+    (network, console): (Network, &mut Console),
+) -> Result<Installed, Failure> {
     let (mut calls_host, mut wanted) = (Vec::new(), BTreeMap::new());
     for plan in plans {
         wanted.extend(plan.compilers().into_iter().map(|(compiler, variant)| (compiler, variant.to_owned())));
@@ -462,20 +466,27 @@ fn installed<'a>(plans: impl Iterator<Item = &'a mut Plan>, toolkit: &Toolkit) -
         );
     }
     let clang = clang.filter(|_| wanted.contains_key(&KernelCompiler::Clang));
-    for (compiler, variant) in wanted {
-        let remedy = match compiler {
-            _ if nvcc.is_none() => "nvcc was not found: install a CUDA toolkit and set CUDA_HOME to its folder",
-            KernelCompiler::Clang if clang.is_none() => "clang was not found: install it and put it on the search path",
-            _ => continue,
-        };
-        let needs =
-            if compiler == KernelCompiler::Clang && nvcc.is_none() { ", which needs a toolkit with nvcc" } else { "" };
-        return Err(Failure::environment(format!(
-            "variant `{variant}` is compiled by {}{needs}, and {remedy}; `runner doctor` shows the compilers that are \
-             found",
+    let lacks = |variant: &str, compiler: KernelCompiler, why: &str| {
+        Failure::environment(format!(
+            "variant `{variant}` is compiled by {}, and {why}; `runner doctor` shows the compilers that are found",
             compiler.name()
-        )));
+        ))
+    };
+    if let Some(variant) = wanted.get(&KernelCompiler::Clang).filter(|_| clang.is_none()) {
+        let why = match nvcc {
+            None => "it needs nvcc, which was not found: install a CUDA toolkit and set CUDA_HOME to its folder",
+            Some(_) => "clang was not found: install it and put it on the search path",
+        };
+        return Err(lacks(variant, KernelCompiler::Clang, why));
     }
+    let nvcc = match wanted.get(&KernelCompiler::Nvcc) {
+        Some(variant) if nvcc.is_none() => {
+            let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+            let fetched = Nvcc::ensure(toolkit, &cache, network, &mut |line| console.say(line));
+            Some(fetched.map_err(|e| lacks(variant, KernelCompiler::Nvcc, &e.to_string()))?)
+        }
+        _ => nvcc,
+    };
     Ok(Installed { nvcc, clang })
 }
 

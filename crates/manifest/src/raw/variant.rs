@@ -254,7 +254,7 @@ table! {
         pub cluster: Option<At<Vec<Expr>>>,
         /// A buffer whose lines stay in the L2 during the launch, as far as there is room.
         pub persist: Option<At<RawPersist>>,
-        /// Macros and their values: `{ TILE = "{tile}", LEVEL = 3 }`.
+        /// Macros and their values: `{ TILE = "{tile}", LEVEL = 3 }`. They take the place of the source's own `#define`.
         pub defines: Option<Named<TextOrNumber>>,
         /// Further compiler options, one per string: `["--use_fast_math"]`.
         #[schemars(extend("items" = { "type": "string", "pattern": "^(-|\\{)" }))]

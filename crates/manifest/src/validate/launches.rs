@@ -15,9 +15,10 @@ use crate::experiment::{
 use crate::expr::template::Style;
 use crate::files::looked_for;
 use crate::model::{
-    Allocation, ArgPlan, CompileSettings, Diagnostic, LaunchSettings, OptionsOf, Setting, SourceForm, Span, Value,
+    Allocation, ArgPlan, CompileSettings, Diagnostic, KernelCompiler, LaunchSettings, OptionsOf, Setting, SourceForm,
+    Span, Value,
 };
-use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, TextOrNumber};
+use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, Text, TextOrNumber};
 use crate::read::{At, Table as _, missing};
 
 mod attributes;
@@ -171,7 +172,7 @@ fn launch(
     }
     let cluster = attributes::cluster(ctx, place, raw.cluster.as_ref());
     let persist = raw.persist.as_ref().and_then(|given| attributes::persist(ctx, place, given));
-    let compiler = raw.compiler.as_ref().map_or(place.declared.compiler, |at| at.value);
+    let compiler = raw.compiler.as_ref().map_or_else(|| default_compiler(place, &raw), |at| at.value);
     let mut compile = compile(ctx, place, &raw, compiler.into());
     compile.compiler = compiler;
     unlinked(ctx, &raw, compiler);
@@ -393,6 +394,18 @@ fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str
             format!("buffer `{name}` is allocated in every run, and an address within it or in a struct is not known");
         let fault = Diagnostic::at(span.clone(), message);
         ctx.fault(fault.hint("pass the buffer as an argument of its own, and an offset as a number"));
+    }
+}
+
+/// Returns the compiler of a launch that names none: that of the experiment, or nvcc if an option is one of nvcc's alone.
+fn default_compiler(place: &LaunchContext<'_>, raw: &RawLaunch) -> KernelCompiler {
+    let is_for_nvcc = |option: &Text| {
+        let is_allowed = |compiler: OptionsOf| compiler.check(option.0.text()).is_ok();
+        !is_allowed(OptionsOf::Nvrtc) && is_allowed(OptionsOf::Nvcc)
+    };
+    match place.declared.compiler {
+        KernelCompiler::Nvrtc if raw.options.iter().flatten().any(is_for_nvcc) => KernelCompiler::Nvcc,
+        compiler => compiler,
     }
 }
 
