@@ -1,0 +1,83 @@
+//! Decodes the control bits of an instruction.
+//!
+//! From Volta on, the compiler schedules: each instruction says how long the warp waits before its next one, which of
+//! six barriers it waits for, and which it sets. The layout is the one that Jia, Maggioni, Staiger and Scarpazza found
+//! for Volta ("Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 2.1); Turing, Ampere,
+//! Ada and Hopper keep it.
+
+/// What an instruction tells the scheduler of the warp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Control {
+    /// Cycles until the next instruction of the warp may issue, 0 to 15.
+    pub stall: u8,
+    /// Whether the scheduler prefers another warp for the next cycle.
+    pub yields: bool,
+    /// The barrier that is released when the result is written, 0 to 5.
+    pub write_barrier: Option<u8>,
+    /// The barrier that is released when the operands are read, 0 to 5.
+    pub read_barrier: Option<u8>,
+    /// The barriers that must be released before the instruction issues; bit 0 is barrier 0.
+    pub wait_mask: u8,
+    /// The operands that stay in the reuse cache; bit 0 is the first register operand. Branches, texture instructions and
+    /// sparse matrix instructions use these bits for something else.
+    pub reuse: u8,
+}
+
+/// Stands for "no barrier" in the fields of barriers.
+const NO_BARRIER: u8 = 7;
+
+impl Control {
+    /// Decodes the control bits of an instruction word, whose bit 0 is the lowest bit of the first byte.
+    pub const fn decode(word: u128) -> Self {
+        Self {
+            stall: field(word, 105, 4),
+            // The bit is zero where the warp yields.
+            yields: field(word, 109, 1) == 0,
+            write_barrier: barrier(field(word, 110, 3)),
+            read_barrier: barrier(field(word, 113, 3)),
+            wait_mask: field(word, 116, 6),
+            reuse: field(word, 122, 4),
+        }
+    }
+
+    /// Lists the barriers that the instruction waits for, in ascending order.
+    pub fn waits(self) -> impl Iterator<Item = u8> {
+        (0..6).filter(move |barrier| self.wait_mask >> barrier & 1 == 1)
+    }
+}
+
+const fn field(word: u128, low: u32, bits: u32) -> u8 {
+    (word >> low) as u8 & ((1 << bits) - 1)
+}
+
+const fn barrier(field: u8) -> Option<u8> {
+    if field == NO_BARRIER { None } else { Some(field) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Control;
+
+    /// The two halves as `nvdisasm -hex` prints them: the low word first.
+    fn decode(low: u64, high: u64) -> Control {
+        Control::decode(u128::from(high) << 64 | u128::from(low))
+    }
+
+    #[test]
+    fn a_load_sets_a_barrier_and_its_consumer_waits_for_it() {
+        // LDG.E R5, desc[UR6][R4.64] and FFMA R8, R5, R5, R8 of a sum of squares, compiled for sm_90.
+        let load = decode(0x0000_0006_0405_7981, 0x000e_a200_0c1e_1900);
+        assert_eq!((load.stall, load.write_barrier, load.read_barrier), (1, Some(2), None));
+        assert_eq!(load.waits().count(), 0);
+        let product = decode(0x0000_0005_0508_7223, 0x004f_d800_0000_0008);
+        assert_eq!(product.waits().collect::<Vec<_>>(), [2]);
+        assert_eq!((load.yields, product.stall, product.yields, product.write_barrier), (false, 12, true, None));
+    }
+
+    #[test]
+    fn a_reused_operand_is_marked() {
+        // ISETP.GT.U32.AND P1, PT, R3.reuse, 0x7f, PT
+        let compare = decode(0x0000_007f_0300_780c, 0x040f_e400_03f2_4070);
+        assert_eq!((compare.reuse, compare.stall), (1, 2));
+    }
+}

@@ -1,0 +1,80 @@
+//! Finds the functions of a cubin, and their instruction words.
+
+use object::elf::{EM_CUDA, STT_FUNC};
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SectionIndex};
+
+use crate::{INSTRUCTION_BYTES, SassError};
+
+/// The code of a kernel or of a device function that the compiler did not inline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The name as the linker knows it, for example `_Z6reducePKfPf`; `$kernel$callee` for a function that only this kernel calls.
+    pub name: String,
+    /// The index of the section that holds the code.
+    pub section: usize,
+    /// The offset of the first instruction in the section, bytes.
+    pub start: u64,
+    /// The instructions, whose bit 0 is the lowest bit of the first byte.
+    pub words: Vec<u128>,
+}
+
+/// The machine code of a cubin.
+#[derive(Debug)]
+pub struct Cubin<'data> {
+    elf: ElfFile64<'data, Endianness>,
+    functions: Vec<Function>,
+}
+
+impl<'data> Cubin<'data> {
+    /// Reads the functions of a cubin, in the order of their sections and offsets.
+    ///
+    /// # Errors
+    ///
+    /// If the file is no ELF file of a GPU, is damaged, or holds instructions of another length than 16 bytes.
+    pub fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
+        let damaged = |error: object::Error| SassError::Elf(error.to_string());
+        let elf = ElfFile64::<Endianness>::parse(bytes).map_err(damaged)?;
+        let machine = elf.elf_header().e_machine.get(Endianness::Little);
+        if machine != EM_CUDA {
+            return Err(SassError::Machine(machine.0));
+        }
+        let mut functions = Vec::new();
+        for symbol in elf.symbols() {
+            let raw = symbol.elf_symbol();
+            let (Some(section), true) = (symbol.section_index(), raw.st_type() == STT_FUNC) else { continue };
+            let name = symbol.name().map_err(damaged)?.to_owned();
+            let code = elf.section_by_index(section).and_then(|section| section.data()).map_err(damaged)?;
+            functions.push(read_function(name, section, symbol.address(), symbol.size(), code)?);
+        }
+        functions.sort_by_key(|function| (function.section, function.start));
+        Ok(Self { elf, functions })
+    }
+
+    /// Returns all functions, in the order of their sections and offsets.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    pub(crate) const fn elf(&self) -> &ElfFile64<'data, Endianness> {
+        &self.elf
+    }
+}
+
+fn read_function(
+    name: String,
+    section: SectionIndex,
+    start: u64,
+    bytes: u64,
+    code: &[u8],
+) -> Result<Function, SassError> {
+    if !bytes.is_multiple_of(INSTRUCTION_BYTES) {
+        return Err(SassError::Length { function: name, bytes });
+    }
+    let range = usize::try_from(start).ok().zip(start.checked_add(bytes).and_then(|end| usize::try_from(end).ok()));
+    let code = range.and_then(|(start, end)| code.get(start..end));
+    let code = code.ok_or_else(|| SassError::Elf(format!("the code of `{name}` is outside of its section")))?;
+    let (words, _) = code.as_chunks::<{ INSTRUCTION_BYTES as usize }>();
+    let words = words.iter().map(|word| u128::from_le_bytes(*word)).collect();
+    Ok(Function { name, section: section.0, start, words })
+}

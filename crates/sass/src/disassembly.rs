@@ -1,0 +1,86 @@
+//! Reads the output of `nvdisasm -json`.
+//!
+//! The output is a list of two values: facts about the file, and its functions with one entry per instruction. Fields
+//! that are not read here are ignored, because new versions of nvdisasm add some.
+
+use serde::Deserialize;
+
+use crate::SassError;
+
+/// What nvdisasm says of all functions of a cubin.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Disassembly {
+    /// The functions, each with its instructions in order.
+    pub functions: Vec<Text>,
+}
+
+/// The instructions of a function, as text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Text {
+    /// The name of the function. Its code includes that of the functions that only it calls.
+    #[serde(rename = "function-name")]
+    pub function: String,
+    /// The offset of the first instruction in the section, bytes.
+    pub start: u64,
+    /// The length of the code, bytes.
+    pub length: u64,
+    /// One entry per instruction.
+    #[serde(rename = "sass-instructions")]
+    pub instructions: Vec<InstructionText>,
+}
+
+/// One instruction as text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct InstructionText {
+    /// The guard, for example `@!P0`.
+    #[serde(default)]
+    pub predicate: String,
+    /// The operation with its modifiers, for example `LDG.E.64`.
+    pub opcode: String,
+    /// The operands between commas.
+    #[serde(default)]
+    pub operands: String,
+}
+
+/// Reads the output of `nvdisasm -json`.
+///
+/// # Errors
+///
+/// If the output is no JSON of the expected form.
+pub fn read_disassembly(json: &[u8]) -> Result<Disassembly, SassError> {
+    let (_, functions): (serde::de::IgnoredAny, Vec<Text>) =
+        serde_json::from_slice(json).map_err(|error| SassError::Disassembly(error.to_string()))?;
+    Ok(Disassembly { functions })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::read_disassembly;
+    use crate::SassError;
+
+    #[test]
+    fn instructions_have_a_predicate_an_opcode_and_operands() {
+        let json = br#"[{"ELF": {}}, [{"function-name": "k", "start": 0, "length": 32, "other-attributes": [],
+            "sass-instructions": [
+                {"predicate": "@!P0", "opcode": "BRA", "operands": "0x1c0", "other-attributes": {"control-flow": "True"}},
+                {"opcode": "EXIT"}]}]]"#;
+        let read = read_disassembly(json).unwrap();
+        let [text] = read.functions.as_slice() else { panic!("one function") };
+        assert_eq!((text.function.as_str(), text.start, text.length), ("k", 0, 32));
+        let [branch, exit] = text.instructions.as_slice() else { panic!("two instructions") };
+        assert_eq!(
+            (branch.predicate.as_str(), branch.opcode.as_str(), branch.operands.as_str()),
+            ("@!P0", "BRA", "0x1c0")
+        );
+        assert_eq!((exit.predicate.as_str(), exit.opcode.as_str(), exit.operands.as_str()), ("", "EXIT", ""));
+    }
+
+    #[test]
+    fn other_output_is_refused_with_the_reason() {
+        let Err(SassError::Disassembly(why)) = read_disassembly(b"nvdisasm fatal   : Cannot open") else { panic!() };
+        assert!(why.contains("line 1"), "{why}");
+        assert!(read_disassembly(b"[{}]").is_err());
+        assert!(read_disassembly(b"").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+#![doc = include_str!("../README.md")]
+
+mod control;
+mod cubin;
+mod disassembly;
+mod lines;
+mod listing;
+
+pub use control::Control;
+pub use cubin::{Cubin, Function};
+pub use disassembly::{Disassembly, InstructionText, Text, read_disassembly};
+pub use lines::{LineTable, Place, Tables};
+pub use listing::{Instruction, Listing};
+
+/// Bytes of one instruction, from Volta on.
+pub const INSTRUCTION_BYTES: u64 = 16;
+
+/// Why machine code cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SassError {
+    /// The file is no ELF file, or its structure is damaged.
+    #[error("not a readable cubin: {0}")]
+    Elf(String),
+    /// The machine code is for another machine than a GPU.
+    #[error("not machine code of an NVIDIA GPU: the ELF machine is {0}, expected 190")]
+    Machine(u16),
+    /// A function does not consist of whole instructions.
+    #[error("the code of `{function}` has {bytes} bytes, which is no multiple of 16: only Volta and later are read")]
+    Length {
+        /// The name of the function.
+        function: String,
+        /// The length of its code, bytes.
+        bytes: u64,
+    },
+    /// The line table is damaged.
+    #[error("the line table `{section}` is damaged: {why}")]
+    Lines {
+        /// The name of the section.
+        section: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// The output of `nvdisasm -json` has another form than the one that is read.
+    #[error("the output of nvdisasm is not what is expected: {0}")]
+    Disassembly(String),
+}

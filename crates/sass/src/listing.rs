@@ -1,0 +1,81 @@
+//! Joins instruction words, their text and the lines they come from.
+
+use crate::disassembly::{Disassembly, InstructionText};
+use crate::{Control, Cubin, Function, INSTRUCTION_BYTES, Place, SassError, Tables};
+
+/// One machine instruction with all that is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// The offset in its function's section, bytes.
+    pub offset: u64,
+    /// The guard, for example `@!P0`; empty without one.
+    pub predicate: String,
+    /// The operation with its modifiers, for example `LDG.E.64`.
+    pub opcode: String,
+    /// The operands between commas.
+    pub operands: String,
+    /// The instruction word.
+    pub word: u128,
+    /// What it tells the scheduler.
+    pub control: Control,
+    /// The line of the PTX it comes from, which counts from one.
+    pub ptx_line: Option<u32>,
+    /// The line of the source, followed by those of the calls that were inlined, the innermost first.
+    pub source: Vec<Place>,
+}
+
+/// The machine code of one kernel, with that of the functions that only it calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The name of the kernel as the linker knows it.
+    pub name: String,
+    /// The instructions in the order of their offsets.
+    pub instructions: Vec<Instruction>,
+    /// The names of the source files, to which [`Place::file`] refers.
+    pub files: Vec<String>,
+}
+
+impl Listing {
+    /// Joins the parts of a cubin, one listing per kernel and per function that several kernels call.
+    ///
+    /// # Errors
+    ///
+    /// If the text is of another cubin.
+    pub fn join(cubin: &Cubin, text: &Disassembly, tables: &Tables) -> Result<Vec<Self>, SassError> {
+        text.functions.iter().map(|text| Self::join_function(cubin, text, tables)).collect()
+    }
+
+    fn join_function(cubin: &Cubin, text: &crate::Text, tables: &Tables) -> Result<Self, SassError> {
+        let other = |what: &str| SassError::Disassembly(format!("`{}` {what}", text.function));
+        let named = |function: &&Function| function.name == text.function && function.start == text.start;
+        let function = cubin.functions().iter().find(named).ok_or_else(|| other("is not a function of the cubin"))?;
+        if function.words.len() != text.instructions.len() {
+            return Err(other(&format!(
+                "has {} instructions there and {} in the cubin",
+                text.instructions.len(),
+                function.words.len()
+            )));
+        }
+        let offsets = (0..).map(|index| function.start + index * INSTRUCTION_BYTES);
+        let joined = offsets.zip(&function.words).zip(&text.instructions);
+        let instructions = joined.map(|((offset, word), text)| {
+            let InstructionText { predicate, opcode, operands } = text.clone();
+            let ptx = tables.ptx.places(function.section, offset);
+            Instruction {
+                offset,
+                predicate,
+                opcode,
+                operands,
+                word: *word,
+                control: Control::decode(*word),
+                ptx_line: ptx.first().map(|place| place.line),
+                source: tables.source.places(function.section, offset).into_iter().cloned().collect(),
+            }
+        });
+        Ok(Self {
+            name: text.function.clone(),
+            instructions: instructions.collect(),
+            files: tables.source.files().to_vec(),
+        })
+    }
+}
