@@ -16,13 +16,14 @@ use runner::model::{BackendKind, CompileUnit, PageTemplate, Records, SourceText,
 use runner::plan::PlanOptions;
 use runner::project::Project;
 use runner::{analyse, compile, manifest, plan, profiler, render};
+use sass::{Control, Cubin, Tables, read_disassembly};
 use simt::{DeviceProfile, LaunchSpec, Machine, Options, profiles};
 
 /// A fuzz target: it takes any bytes.
 pub type Target = fn(&[u8]);
 
 /// Every target. A folder of `corpus/` has its seeds.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("manifest", manifest),
     ("expressions", expressions),
     ("sources", sources),
@@ -32,6 +33,7 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("records", records),
     ("template", template),
     ("counters_csv", counters_csv),
+    ("cubin", cubin),
 ];
 
 /// Most cells of a matrix that is planned here.
@@ -216,4 +218,17 @@ pub fn template(data: &[u8]) {
 /// What a profiler writes.
 pub fn counters_csv(data: &[u8]) {
     let _ = profiler::read_table(&String::from_utf8_lossy(data));
+}
+
+/// A cubin with its line tables, and the output of nvdisasm.
+pub fn cubin(data: &[u8]) {
+    let _ = read_disassembly(data);
+    let Ok(cubin) = Cubin::parse(data) else { return };
+    let tables = Tables::read(&cubin).unwrap_or_default();
+    for function in cubin.functions() {
+        for (offset, word) in (function.start..).step_by(16).zip(&function.words) {
+            let _ = Control::decode(*word).waits().count();
+            let _ = (tables.source.places(function.section, offset), tables.ptx.places(function.section, offset));
+        }
+    }
 }

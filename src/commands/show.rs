@@ -19,6 +19,7 @@ use shape::{Selection, Shape};
 
 mod array;
 mod code;
+mod machine_code;
 mod shape;
 
 /// Elements of a buffer that are shown from its beginning, and as many from its end.

@@ -117,6 +117,8 @@ const DOORS: Floors = &[
     ("indicatif", &["crates/progress/src/progress"]),
     ("tracing_subscriber", &["crates/progress/src/log"]),
     ("simt", &["crates/backend/src/sim", "src/commands"]),
+    ("sass", &["crates/compile/src/disassembler", "src/commands/show"]),
+    ("gimli", &["crates/sass/src/lines"]),
     ("annotate_snippets", &["crates/model/src/diagnostics"]),
 ];
 
@@ -138,6 +140,7 @@ const CRATES: &[&str] = &[
     "crates/ptx-parser/src",
     "crates/report/src",
     "crates/results/src",
+    "crates/sass/src",
     "crates/search/src",
     "crates/simt/src",
 ];

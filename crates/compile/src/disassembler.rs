@@ -1,10 +1,12 @@
-//! Prints the machine code of kernels with nvdisasm: that of this machine, or the fetched one.
+//! Reads the machine code of kernels with nvdisasm: that of this machine, or the fetched one.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use sass::{Cubin, Listing, SassError, Tables};
 
 use super::cache::Cache;
 use super::fetch::{self, FetchError, NVDISASM, find_program};
@@ -63,65 +65,31 @@ impl Disassembler {
         &self.path
     }
 
-    /// Returns the machine code of these kernels of a cubin, by their mangled names, as text.
-    pub fn print(&self, cubin: &Path, kernels: &[&str]) -> Result<String, CompileFailure> {
+    /// Returns the machine code of these kernels of a cubin, by their mangled names, with that of the functions that they
+    /// call and the lines it comes from.
+    pub fn list(&self, cubin: &Path, kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
         let failed = |summary: String| CompileFailure { summary, log: String::new() };
+        let unreadable =
+            |path: &Path, error: std::io::Error| failed(format!("cannot read {}: {error}", path.display()));
         let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
-        let place = folder.path().join("code.sass");
+        let place = folder.path().join("code.json");
         let output = File::create(&place).map_err(|e| failed(format!("cannot write {}: {e}", place.display())))?;
         let mut command = Command::new(&self.path);
-        command.arg("--print-code").arg(cubin);
+        command.arg("-json").arg(cubin);
         let stop = AtomicBool::new(false);
         let bounds = Bounds { readable: vec![cubin.to_owned()], folder: folder.path(), limit: LIMIT, stop: &stop };
         program::run_into(&mut command, output.into(), &bounds)?;
-        let text = fs::read(&place).map_err(|e| failed(format!("cannot read {}: {e}", place.display())))?;
-        Ok(of_kernels(&String::from_utf8_lossy(&text), kernels))
+        let json = fs::read(&place).map_err(|error| unreadable(&place, error))?;
+        let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, error))?;
+        let mut listings = join(&bytes, &json).map_err(|error| failed(error.to_string()))?;
+        let of_kernel = |listing: &&Listing| kernels.contains(&listing.name.as_str());
+        let sections: Vec<usize> = listings.iter().filter(of_kernel).map(|listing| listing.section).collect();
+        listings.retain(|listing| sections.contains(&listing.section));
+        Ok(listings)
     }
 }
 
-/// Returns the sections of nvdisasm's text that hold the code of these kernels.
-fn of_kernels(text: &str, kernels: &[&str]) -> String {
-    let mut wanted = false;
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        // `//--------------------- .text._Z3addPf          --------------------------`
-        if let Some(title) = line.strip_prefix("//-----") {
-            let section = title.trim_matches(['-', ' ', '\t']);
-            wanted = section.strip_prefix(".text.").is_some_and(|kernel| kernels.contains(&kernel));
-        }
-        if wanted {
-            lines.push(line.trim_end());
-        }
-    }
-    lines.join("\n").trim().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The text is from nvdisasm 13.2, shortened.
-    const LISTING: &str = "\
-\t.headerflags\t@\"EF_CUDA_SM90\"
-
-//--------------------- .text._Z3addPf            --------------------------
-\t.section\t.text._Z3addPf,\"ax\",@progbits
-        /*0000*/                   LDC R1, c[0x0][0x28] ;
-        /*0010*/                   EXIT ;
-
-//--------------------- .text._Z3addPfi           --------------------------
-        /*0000*/                   EXIT ;
-
-//--------------------- .nv.shared._Z3addPf       --------------------------
-\t.section\t.nv.shared._Z3addPf
-";
-
-    #[test]
-    fn only_the_code_of_the_named_kernels_is_kept() {
-        let code = of_kernels(LISTING, &["_Z3addPf"]);
-        assert!(code.starts_with("//--------------------- .text._Z3addPf "), "{code}");
-        assert!(code.ends_with("/*0010*/                   EXIT ;"), "{code}");
-        assert!(!code.contains("_Z3addPfi") && !code.contains("nv.shared"), "{code}");
-        assert_eq!(of_kernels(LISTING, &["_Z3subPf"]), "");
-    }
+fn join(cubin: &[u8], json: &[u8]) -> Result<Vec<Listing>, SassError> {
+    let cubin = Cubin::parse(cubin)?;
+    Listing::join(&cubin, &sass::read_disassembly(json)?, &Tables::read(&cubin)?)
 }

@@ -9,7 +9,7 @@ use crate::{INSTRUCTION_BYTES, SassError};
 /// The code of a kernel or of a device function that the compiler did not inline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// The name as the linker knows it, for example `_Z6reducePKfPf`; `$kernel$callee` for a function that only this kernel calls.
+    /// The name as the linker knows it, for example `_Z6reducePKfPf`.
     pub name: String,
     /// The index of the section that holds the code.
     pub section: usize,

@@ -17,12 +17,12 @@ pub struct Disassembly {
 /// The instructions of a function, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Text {
-    /// The name of the function. Its code includes that of the functions that only it calls.
+    /// The name of the function.
     #[serde(rename = "function-name")]
     pub function: String,
     /// The offset of the first instruction in the section, bytes.
     pub start: u64,
-    /// The length of the code, bytes.
+    /// The length of the code, bytes. It includes the functions that only this one calls, which have entries of their own.
     pub length: u64,
     /// One entry per instruction.
     #[serde(rename = "sass-instructions")]

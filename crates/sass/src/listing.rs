@@ -24,11 +24,13 @@ pub struct Instruction {
     pub source: Vec<Place>,
 }
 
-/// The machine code of one kernel, with that of the functions that only it calls.
+/// The machine code of one kernel, or of a function that was not inlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// The name of the kernel as the linker knows it.
     pub name: String,
+    /// The index of the section that holds the code. It is that of the kernel also for functions that only it calls.
+    pub section: usize,
     /// The instructions in the order of their offsets.
     pub instructions: Vec<Instruction>,
     /// The names of the source files, to which [`Place::file`] refers.
@@ -36,7 +38,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Joins the parts of a cubin, one listing per kernel and per function that several kernels call.
+    /// Joins the parts of a cubin, one listing per function.
     ///
     /// # Errors
     ///
@@ -49,15 +51,17 @@ impl Listing {
         let other = |what: &str| SassError::Disassembly(format!("`{}` {what}", text.function));
         let named = |function: &&Function| function.name == text.function && function.start == text.start;
         let function = cubin.functions().iter().find(named).ok_or_else(|| other("is not a function of the cubin"))?;
-        if function.words.len() != text.instructions.len() {
-            return Err(other(&format!(
-                "has {} instructions there and {} in the cubin",
-                text.instructions.len(),
-                function.words.len()
-            )));
+        // A function that only this one calls lies within its code, and has a text of its own.
+        let inside = |inner: &&Function| inner.section == function.section && inner.start > function.start;
+        let inner = cubin.functions().iter().filter(inside).map(|inner| inner.start - function.start).min();
+        let own = inner.map_or(usize::MAX, |bytes| usize::try_from(bytes / INSTRUCTION_BYTES).unwrap_or(usize::MAX));
+        let words = &function.words[..function.words.len().min(own)];
+        if words.len() != text.instructions.len() {
+            let (there, here) = (text.instructions.len(), words.len());
+            return Err(other(&format!("has {there} instructions there and {here} in the cubin")));
         }
         let offsets = (0..).map(|index| function.start + index * INSTRUCTION_BYTES);
-        let joined = offsets.zip(&function.words).zip(&text.instructions);
+        let joined = offsets.zip(words).zip(&text.instructions);
         let instructions = joined.map(|((offset, word), text)| {
             let InstructionText { predicate, opcode, operands } = text.clone();
             let ptx = tables.ptx.places(function.section, offset);
@@ -74,6 +78,7 @@ impl Listing {
         });
         Ok(Self {
             name: text.function.clone(),
+            section: function.section,
             instructions: instructions.collect(),
             files: tables.source.files().to_vec(),
         })

@@ -10,19 +10,27 @@ const LOOP: u128 = 0x000f_c000_0383_ffff_ffff_fffc_00fc_7947;
 
 /// Returns an ELF file with the section `.text.k`, which holds `code`, and one function of `length` bytes at `start` of it.
 fn cubin(machine: u16, code: &[u8], start: u64, length: u64) -> Vec<u8> {
+    cubin_with(machine, code, &[(1, start, length)])
+}
+
+/// Returns such a file with several functions: the place of the name in `\0k\0f\0`, the start and the length of each.
+fn cubin_with(machine: u16, code: &[u8], functions: &[(u32, u64, u64)]) -> Vec<u8> {
     const HEADER: usize = 64;
     const SYMBOL: usize = 24;
     // A function with global binding, in section 1.
     let mut symbols = vec![0; SYMBOL];
-    symbols.extend([1, 0, 0, 0, 0x12, 0, 1, 0]);
-    symbols.extend(start.to_le_bytes());
-    symbols.extend(length.to_le_bytes());
+    for (name, start, length) in functions {
+        symbols.extend(name.to_le_bytes());
+        symbols.extend([0x12, 0, 1, 0]);
+        symbols.extend(start.to_le_bytes());
+        symbols.extend(length.to_le_bytes());
+    }
     let names = b"\0.text.k\0.symtab\0.strtab\0.shstrtab\0";
     // The name, type, flags, content and link of each section; then the size of its entries.
     let sections = [
         (1_u32, 1_u32, 6_u64, code, 0_u32, 0_u64),
         (9, 2, 0, symbols.as_slice(), 3, SYMBOL as u64),
-        (17, 3, 0, b"\0k\0".as_slice(), 0, 0),
+        (17, 3, 0, b"\0k\0f\0".as_slice(), 0, 0),
         (25, 3, 0, names.as_slice(), 0, 0),
     ];
     let contents: usize = sections.iter().map(|section| section.3.len()).sum();
@@ -69,6 +77,18 @@ fn words_text_and_control_bits_are_joined_in_order() {
     let joined: Vec<_> = listing.instructions.iter().map(|i| (i.offset, i.opcode.as_str(), i.control.stall)).collect();
     assert_eq!(joined, [(0, "EXIT", 5), (16, "BRA", 0)]);
     assert!(listing.instructions.iter().all(|i| i.ptx_line.is_none() && i.source.is_empty()), "there is no table");
+}
+
+#[test]
+fn a_function_within_the_code_of_its_caller_has_a_listing_of_its_own() {
+    let bytes = cubin_with(190, &code(), &[(1, 0, 32), (3, 16, 16)]);
+    let cubin = Cubin::parse(&bytes).unwrap();
+    let text = br#"[{}, [
+        {"function-name": "k", "start": 0, "length": 32, "sass-instructions": [{"opcode": "EXIT"}]},
+        {"function-name": "f", "start": 16, "length": 16, "sass-instructions": [{"opcode": "BRA"}]}]]"#;
+    let listings = Listing::join(&cubin, &read_disassembly(text).unwrap(), &Tables::default()).unwrap();
+    let joined: Vec<_> = listings.iter().map(|l| (l.name.as_str(), l.section, l.instructions[0].word)).collect();
+    assert_eq!(joined, [("k", 1, EXIT), ("f", 1, LOOP)]);
 }
 
 #[test]

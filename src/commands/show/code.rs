@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::machine_code;
 use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::{compile_case, interrupt, worker};
@@ -84,10 +85,11 @@ fn printed(
             let programs = Programs::of_this_machine();
             let program = Disassembler::ensure(&programs, &cache, options.network, &mut |line| console.say(line))
                 .map_err(|error| Failure::environment(error.to_string()))?;
-            let code = program.print(&compiled.code, &names).map_err(|failure| {
-                Failure::environment(format!("nvdisasm cannot read the code: {}", failure.summary))
+            let listings = program.list(&compiled.code, &names).map_err(|failure| {
+                let path = program.path().display();
+                Failure::environment(format!("{path} cannot read the code: {}\n{}", failure.summary, failure.log))
             })?;
-            Ok(format!("{code}\n"))
+            Ok(machine_code::listings(&listings))
         }
         _ => Err(Failure::usage(format!(
             "`{}` has no {}: it is {}",

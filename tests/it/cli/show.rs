@@ -76,7 +76,14 @@ fn the_code_of_a_case_is_printed_in_each_form_without_a_run() {
     assert!(ptx.contains(".visible .entry _Z5plainPf(") && ptx.contains("1082130432"), "{ptx}");
     assert!(shown("--source").ends_with(KERNELS));
     let sass = shown("--sass");
-    assert!(sass.contains(".text._Z5plainPf") && sass.contains("EXIT ;"), "{sass}");
+    let store = sass.lines().find(|line| line.contains("STG.E ")).expect("the kernel stores");
+    // The line of the source, and the one of the PTX of the same compile.
+    let of_ptx =
+        1 + ptx.lines().filter(|line| !line.starts_with("// k.cu")).position(|l| l.contains("st.global")).unwrap();
+    let words: Vec<&str> = store.split_whitespace().collect();
+    assert!(store.ends_with("// k.cu:2") && words[2] == of_ptx.to_string(), "{of_ptx}: {store}");
+    assert!(words[1].starts_with('B') && words[1].contains(":S"), "{store}");
+    assert!(sass.contains("_Z5plainPf: ") && sass.contains(" EXIT "), "{sass}");
     assert!(!sass.contains("_Z6exoticPf"), "the case launches one kernel");
 }
 
