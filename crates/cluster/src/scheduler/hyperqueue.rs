@@ -26,7 +26,7 @@ impl Scheduler for HyperQueue {
         Hands::User {
             cancelling: |name| {
                 let of_name = format!("jq -r '.[] | select(.name == \"{name}\") | .id'");
-                format!("hq job list --all --output-mode=json | {of_name} | xargs -r hq job cancel")
+                format!("hq job list --all --output-mode=json | {of_name} | xargs -r -n 1 hq job cancel")
             },
         }
     }
