@@ -1,6 +1,7 @@
 //! The folder of a job: what is to be run, and how it was submitted.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::de::{DeserializeOwned, Error as _};
@@ -301,6 +302,12 @@ pub fn mark_collected(dir: &Path, submissions: u32) -> Result<(), WriteError> {
 /// Returns how many submissions had their results collected.
 pub fn collected(dir: &Path) -> u32 {
     regular::read_text(&dir.join(COLLECTED)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Returns the folders in a folder, which may not exist. Links to folders are none.
+pub(super) fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {

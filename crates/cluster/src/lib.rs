@@ -6,6 +6,7 @@
 
 mod groups;
 mod job;
+mod kept_programs;
 mod layers;
 mod log;
 mod pack;
@@ -25,12 +26,13 @@ use runner_results::journal;
 
 pub use groups::{read_groups, write_groups};
 pub use job::{Experiment, Job, JobError, Work, collected, logs_folder, mark_collected, shards_folder};
+pub use kept_programs::{check_program, keep_program, remove_unused_programs};
 pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};
 pub use log::{TIME_WAS_NEAR, TaskEvent, TaskLog};
 pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
 pub use shards::{Outdated, finished_journal, is_done, mark_outdated, next_attempt};
-pub use snapshot::{Snapshot, SnapshotError, check_program, keep_program, plain_path};
+pub use snapshot::{Snapshot, SnapshotError, plain_path};
 pub use status::{ShardStatus, State, collecting, status};
 pub use submission::{Array, Retry, Submission};
 pub use view::{Known, now, user};

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::job::subfolders;
 use crate::atomic::{self, WriteError};
 use crate::journal::{self, JOURNAL_FILE};
 use crate::regular;
@@ -83,9 +84,7 @@ fn is_itself_file(path: &Path) -> bool {
 
 /// Returns the folders of the attempts, in order; no links to folders.
 fn attempts(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut found: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
+    let mut found = subfolders(folder);
     found.sort();
     found
 }

@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::job::{JobError, read_json};
+use super::job::{JobError, read_json, subfolders};
 use crate::atomic::{self, WriteError};
 use crate::model::{hex, sha256_hex};
 use crate::regular;
@@ -25,10 +25,10 @@ use crate::regular;
 const LIST: &str = "files.json";
 /// The tree of files in the folder of a snapshot.
 const TREE: &str = "files";
+/// The folder of a job with its snapshots.
+const SNAPSHOTS: &str = "snapshots";
 /// The folder of a job with each content once.
 const CONTENTS: &str = "contents";
-/// The folder beside the jobs with the programs that they run.
-const PROGRAMS: &str = ".programs";
 /// Digits of the hash in the name of a snapshot's folder. The whole hash is checked.
 const DIGITS: usize = 16;
 
@@ -177,9 +177,15 @@ impl Snapshot {
         Ok(place)
     }
 
+    /// Returns the beginnings of the identities of a job's snapshots, by which they are read.
+    pub(super) fn ids(dir: &Path) -> Vec<String> {
+        let names = subfolders(&dir.join(SNAPSHOTS)).into_iter().filter(|folder| folder.join(LIST).exists());
+        names.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
+    }
+
     fn folder(dir: &Path, id: &str) -> PathBuf {
         let plain: String = id.chars().filter(char::is_ascii_hexdigit).take(DIGITS).collect();
-        dir.join("snapshots").join(plain)
+        dir.join(SNAPSHOTS).join(plain)
     }
 
     fn text(&self) -> Result<String, JobError> {
@@ -194,36 +200,8 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(parts.collect::<PathBuf>())
 }
 
-/// Keeps a program beside the jobs in `folder`, so that tasks run it after it was replaced. Returns its path and its hash.
-/// Jobs that run the same program share one copy of it.
-pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, String)> {
-    let place_of = |hash: &str| folder.join(PROGRAMS).join(hash).join("runner");
-    let hash = hash_of(program)?;
-    let place = place_of(&hash);
-    if place.exists() {
-        return Ok((place, hash));
-    }
-    fs::create_dir_all(place.parent().unwrap_or(folder))?;
-    // Programs are replaced by a rename. If another one is written over this one, tasks notice that.
-    if fs::hard_link(program, &place).is_err() && !place.exists() {
-        let copied = keep_copy(program, 0o555, place_of)?;
-        return Ok((place_of(&copied), copied));
-    }
-    Ok((place, hash))
-}
-
-/// Fails if the program of this process is not the one with this hash.
-pub fn check_program(hash: &str) -> Result<(), SnapshotError> {
-    let program = std::env::current_exe().unwrap_or_default();
-    match hash_of(&program) {
-        Ok(found) if found == hash => Ok(()),
-        Ok(_) => Err(SnapshotError::Changed(program)),
-        Err(source) => Err(JobError::Read { path: program, source }.into()),
-    }
-}
-
 /// Copies a file to the place that `place_of` names for its hash, unless it is there, and returns the hash.
-fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathBuf) -> io::Result<String> {
+pub(super) fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathBuf) -> io::Result<String> {
     let hash = hash_of(file)?;
     if place_of(&hash).exists() {
         return Ok(hash);
@@ -244,7 +222,7 @@ fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathBuf) -> io::
     Ok(hash)
 }
 
-fn hash_of(file: &Path) -> io::Result<String> {
+pub(super) fn hash_of(file: &Path) -> io::Result<String> {
     let mut hashed = Hashing { inner: io::sink(), digest: Sha256::new() };
     io::copy(&mut regular::open(file)?, &mut hashed)?;
     Ok(hex(&hashed.digest.finalize()))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::describe::Described;
 use super::needs::Needs;
-use crate::cluster::{Snapshot, keep_program};
+use crate::cluster::{Snapshot, keep_program, remove_unused_programs};
 use crate::commands::cli::SubmitArgs;
 use crate::commands::options::network;
 use crate::commands::{Console, Failure};
@@ -52,11 +52,14 @@ pub struct Ready {
     pub has_host_code: bool,
 }
 
-/// Keeps this program beside the jobs, so that tasks run it after it was replaced. Returns its path and its hash.
+/// Keeps this program beside the jobs, so that tasks run it after it was replaced, and removes those of jobs that are gone.
+/// Returns its path and its hash.
 pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
     let program =
         env::current_exe().map_err(|e| Failure::environment(format!("the path of this program is unknown: {e}")))?;
-    keep_program(dir.parent().unwrap_or(dir), &program).map_err(|e| {
+    let jobs = dir.parent().unwrap_or(dir);
+    remove_unused_programs(jobs);
+    keep_program(jobs, &program).map_err(|e| {
         Failure::environment(format!("cannot keep {} for the tasks of {}: {e}", program.display(), dir.display()))
     })
 }

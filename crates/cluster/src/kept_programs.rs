@@ -1,0 +1,105 @@
+//! The programs that tasks run, kept beside the jobs as they were when these were submitted. Jobs that run the same
+//! program share one copy of it, which is removed some time after the last of them.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::job::{JobError, subfolders};
+use super::snapshot::{Snapshot, SnapshotError, hash_of, keep_copy};
+
+/// The folder beside the jobs with the programs that they run.
+const PROGRAMS: &str = ".programs";
+
+/// A program that no job names stays so long after it was kept last: its job may not be written yet.
+const UNNAMED: Duration = Duration::from_hours(24);
+
+/// Keeps a program beside the jobs in `folder`, so that tasks run it after it was replaced. Returns its path and its hash.
+pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, String)> {
+    let place_of = |hash: &str| folder.join(PROGRAMS).join(hash).join("runner");
+    let hash = hash_of(program)?;
+    let place = place_of(&hash);
+    let parent = place.parent().unwrap_or(folder);
+    fs::create_dir_all(parent)?;
+    // One that is kept already counts as new. Another user's does not, and is not removed by this one either.
+    let _ = File::open(parent).and_then(|parent| parent.set_modified(SystemTime::now()));
+    // Programs are replaced by a rename. If another one is written over this one, tasks notice that.
+    if !place.exists() && fs::hard_link(program, &place).is_err() && !place.exists() {
+        let copied = keep_copy(program, 0o555, place_of)?;
+        return Ok((place_of(&copied), copied));
+    }
+    Ok((place, hash))
+}
+
+/// Removes the programs beside the jobs in `folder` that no snapshot of a job names. Those that cannot be removed stay, and
+/// all of them if a snapshot cannot be read.
+pub fn remove_unused_programs(folder: &Path) {
+    let Ok(used) = used_programs(folder) else { return };
+    for place in subfolders(&folder.join(PROGRAMS)) {
+        let is_used = place.file_name().and_then(|name| name.to_str()).is_none_or(|name| used.contains(name));
+        let age = fs::metadata(&place).and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
+        if !is_used && age.is_some_and(|age| age > UNNAMED) {
+            let _ = fs::remove_dir_all(&place);
+        }
+    }
+}
+
+/// Returns the hashes of the programs that the snapshots of all jobs name.
+fn used_programs(folder: &Path) -> Result<HashSet<String>, JobError> {
+    let mut used = HashSet::new();
+    for job in subfolders(folder) {
+        for id in Snapshot::ids(&job) {
+            used.insert(Snapshot::read(&job, &id)?.program);
+        }
+    }
+    Ok(used)
+}
+
+/// Fails if the program of this process is not the one with this hash.
+pub fn check_program(hash: &str) -> Result<(), SnapshotError> {
+    let program = std::env::current_exe().unwrap_or_default();
+    match hash_of(&program) {
+        Ok(found) if found == hash => Ok(()),
+        Ok(_) => Err(SnapshotError::Changed(program)),
+        Err(source) => Err(JobError::Read { path: program, source }.into()),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_stays_while_a_job_names_it_and_a_day_after_it_was_kept() {
+        let jobs = tempfile::tempdir().unwrap();
+        let keep = |text: &str, age: Duration| {
+            let program = jobs.path().join("program");
+            fs::write(&program, text).unwrap();
+            let (place, hash) = keep_program(jobs.path(), &program).unwrap();
+            fs::remove_file(&program).unwrap();
+            File::open(place.parent().unwrap()).unwrap().set_modified(SystemTime::now() - age).unwrap();
+            (place, hash)
+        };
+        let old = Duration::from_hours(25);
+        let ((named, hash), (unnamed, _), (young, _)) =
+            (keep("a", old), keep("b", old), keep("c", Duration::from_hours(23)));
+        let job = jobs.path().join("job");
+        let id = Snapshot::copy(&job, [], hash, None).unwrap().write(&job).unwrap();
+        let list = job.join("snapshots").join(&id[..16]).join("files.json");
+        let text = fs::read(&list).unwrap();
+        fs::write(&list, "{").unwrap();
+        remove_unused_programs(jobs.path());
+        assert!(unnamed.exists(), "a job whose list is damaged may name it");
+        fs::write(&list, text).unwrap();
+        remove_unused_programs(jobs.path());
+        assert_eq!([named.exists(), unnamed.exists(), young.exists()], [true, false, true]);
+        // The job is gone, and another one keeps the program again before it is written.
+        fs::remove_dir_all(job).unwrap();
+        keep("a", Duration::ZERO);
+        remove_unused_programs(jobs.path());
+        assert!(named.exists());
+    }
+}
