@@ -78,3 +78,4 @@ for file in report.md records.jsonl results.csv environment.json; do
     cmp "before/$file" "reports/scale/simulated-h100/$file" || fail "$file of the whole report has changed"
 done
 [ -e target/reports/scale/simulated-h100/report.md ] || fail "the narrowed job has no report"
+echo "the narrowed job has a report of its own, and the whole one is as before"

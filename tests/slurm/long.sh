@@ -21,8 +21,8 @@ for name in "$@"; do
         nodes) RIG_NODES=5 "$here/rig.sh" "$here/nodes.sh" ;;
         forgotten) RIG_MIN_JOB_AGE=5 "$here/rig.sh" "$here/forgotten.sh" ;;
         forgotten-with-accounts) RIG_MIN_JOB_AGE=5 "$here/rig.sh" --accounting "$here/forgotten.sh" accounts ;;
-        # By default, Slurm has at most 10,000 jobs.
-        many) RIG_CONF=MaxJobCount=20000 "$here/rig.sh" "$here/many.sh" ;;
+        # By default, Slurm has at most 10,000 jobs. Nodes are silent while a new controller reads these.
+        many) RIG_CONF=MaxJobCount=20000 RIG_SLURMD_TIMEOUT=60 "$here/rig.sh" "$here/many.sh" ;;
         *) "$here/rig.sh" "$here/$name.sh" ;;
     esac >"$work/$name.out" 2>&1 || status=$?
     if [ "$status" = 0 ]; then

@@ -42,17 +42,27 @@ echo "submitted after $(($(date +%s) - began)) s"
 [ "$(grep -c '^array ' said)" = $(((many + 1000) / 1001)) ] || fail "not all arrays are sent"
 # Finished shards are counted by their folders, which asks nothing of Slurm.
 begun() { find "$JOB/shards/scale" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l; }
+# What a killed controller had not written yet, it has forgotten: it gives the number of a running task to another one,
+# finds both on a node, and drains that. Its operator lets it go on.
+resume() {
+    local node
+    for node in $(sinfo --noheader --Node --partition=batch --states=drain --format=%N 2>/dev/null); do
+        echo "# node $node is drained ($(sinfo --noheader --nodes="$node" --partition=batch --format=%E)), and resumed"
+        scontrol update NodeName="$node" State=RESUME
+    done
+}
 for share in 3 2; do
-    until [ "$(begun)" -ge $((many / share)) ]; do sleep 5; done
+    until [ "$(begun)" -ge $((many / share)) ]; do resume && sleep 5; done
     echo "# $(begun) tasks have begun after $(($(date +%s) - began)) s: the controller is killed"
     stop_controller
     sleep 20
     forget && { time runner status "$JOB"; } 2>&1 | head -n 20
     start_controller
 done
-until is_empty 2>/dev/null; do sleep 10; done
+until is_empty 2>/dev/null; do resume && sleep 10; done
 echo "the queue is empty after $(($(date +%s) - began)) s"
 forget && { time runner status "$JOB"; } 2>&1 | tee said
 has said "$many shards: $many done"
 wait "$alone" || fail "the run in one process: $(cat alone.out)"
+grep -h -o '"event":"started","id":"[^"]*"' "$JOB"/tasks/*.jsonl | wc -l | sed 's/$/ starts in all/'
 same_report

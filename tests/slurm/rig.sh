@@ -5,7 +5,8 @@
 #   tests/slurm/rig.sh [--accounting] COMMAND [ARGUMENT…]
 #
 # --accounting also starts slurmdbd with a MariaDB of its own. The command finds SLURM_CONF and RIG (the folder).
-# RIG_NODES is the number of nodes, two by default; RIG_CPUS the CPUs of each; RIG_CONF has further lines of slurm.conf.
+# RIG_NODES is the number of nodes, two by default; RIG_CPUS the CPUs of each; RIG_SLURMD_TIMEOUT how long a node may be
+# silent, 6 s by default; RIG_CONF has further lines of slurm.conf.
 # Exits with 77 if Slurm cannot be installed, else as the command does. Needs root.
 set -euo pipefail
 
@@ -126,7 +127,7 @@ MaxArraySize=${RIG_MAX_ARRAY:-1001}
 MinJobAge=${RIG_MIN_JOB_AGE:-300}
 ReturnToService=2
 KillWait=${RIG_KILL_WAIT:-5}
-SlurmdTimeout=6
+SlurmdTimeout=${RIG_SLURMD_TIMEOUT:-6}
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0

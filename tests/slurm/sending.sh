@@ -43,9 +43,27 @@ has said "no shard is missing"
 has said ": collects the results"
 reported target/reports
 
+begin "the second of two arrays is refused, and sent by the next submit"
+named second
+mkdir -p silent && real=$(command -v sbatch)
+cat >silent/sbatch <<SH
+#!/bin/sh
+case "\$*" in *.1.4\ *) set -- --partition=nowhere "\$@" ;; esac
+exec $real "\$@"
+SH
+chmod +x silent/sbatch
+PATH=$PWD/silent:$PATH fails 3 submit --max-array 4 | tee said
+has said "4 tasks not sent: the same command sends what is missing"
+forget && { runner status "$JOB" || true; } | tee said
+has said "4 not submitted"
+submit --max-array 4 | tee said
+has said "4 shards of 8 in 4 tasks"
+await_done
+reported target/reports
+[ "$(cat "$JOB"/tasks/*.jsonl | grep -c '"event":"started"')" = 8 ] || fail "a task ran twice"
+
 begin "sbatch is accepted and ends without an answer"
 named silent
-mkdir -p silent && real=$(command -v sbatch)
 cat >silent/sbatch <<SH
 #!/bin/sh
 $real "\$@" >/dev/null && echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2

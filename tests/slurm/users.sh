@@ -3,7 +3,7 @@
 . "$(dirname "$0")/common.sh"
 useradd --create-home rig-ann 2>/dev/null || true
 useradd --create-home rig-ben 2>/dev/null || true
-trap 'userdel --remove rig-ann; userdel --remove rig-ben' EXIT >/dev/null 2>&1
+trap '{ userdel --remove rig-ann; userdel --remove rig-ben; } 2>/dev/null' EXIT
 groupadd --force rig && usermod --append --groups rig rig-ann && usermod --append --groups rig rig-ben
 # The folder of the job is the group's, and so is what is made in it.
 chgrp -R rig . && chmod -R g+rwX . && find . -type d -exec chmod g+s {} +
@@ -11,12 +11,12 @@ install -m 755 "$RUNNER" "$RIG/runner" && RUNNER=$RIG/runner
 as() {
     local user=$1
     shift
-    runuser --user "$user" -- env HOME="/home/$user" RUNNER_CACHE="$RIG/cache-$user" XDG_CONFIG_HOME="/home/$user" \
+    runuser --user "$user" -- env HOME="/home/$user" RUNNER_CACHE="/home/$user/runner" XDG_CONFIG_HOME="/home/$user" \
         bash -c 'umask 002; exec "$@"' bash "$@" 2>&1
 }
-for user in rig-ann rig-ben; do
-    cp -r "$SHARED_CACHE" "$RIG/cache-$user" && chown -R "$user" "$RIG/cache-$user" && chmod -R g-w,o-w "$RIG/cache-$user"
-done
+# Ann has the compiler, and Ben has nothing.
+mkdir /home/rig-ann/runner && cp -r "$SHARED_CACHE/toolkit" /home/rig-ann/runner
+chown -R rig-ann /home/rig-ann/runner && chmod -R go=rX /home/rig-ann
 named=(submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name scale)
 "$RUNNER" run experiments/scale.toml --backend sim --set n=256,512 --out alone --quiet
 cat >cluster.toml <<'TOML'
@@ -35,8 +35,13 @@ echo "# Ann's task has failed, and Ben sends it again"
 forget
 fails 1 as rig-ben "$RUNNER" status "$JOB" | tee said
 has said "7 done, 1 failed"
-as rig-ben "$RUNNER" "${named[@]}" --allow-host-code | tee said
+echo "# He begins with what she has compiled"
+as rig-ben cp -r /home/rig-ann/runner /home/rig-ben && as rig-ben chmod -R go-w /home/rig-ben/runner
+compiled() { find /home/rig-ben/runner/code -type f | sort; }
+compiled >before && [ -s before ] || fail "Ann has compiled nothing"
+as rig-ben "$RUNNER" "${named[@]}" --allow-host-code --offline | tee said
 has said "1 shard of 8 in 1 task"
+compiled | cmp before - || fail "Ben has compiled what Ann has"
 await 120 is_empty
 forget
 as rig-ann "$RUNNER" status "$JOB" | tee said

@@ -349,6 +349,34 @@ fn an_array_that_was_refused_is_sent_by_the_next_submit_and_a_job_collects_the_o
 }
 
 #[test]
+fn shards_that_ran_out_of_memory_get_more_of_it_each_time() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let records = ACCEPTS.replace("#!/bin/bash", "#!/bin/bash\necho \"$*\" >>\"$0.args\"");
+    fs::write(dir.path().join("slurm/sbatch"), records).unwrap();
+    fs::write(dir.path().join("cluster.toml"), "max_array = 9\nmemory = '3G'\nmemory_factor = 2.0").unwrap();
+    let says = |rows: &str| fs::write(dir.path().join("slurm/squeue.says"), rows).unwrap();
+    let arguments = || fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
+    submit(dir.path(), manifest, &[], 0);
+    says("1_0|OUT_OF_MEMORY|n1|None\n1_1|FAILED|n1|None\n1_[2-7]|PENDING||Priority\n2|PENDING||Dependency\n");
+    forget(dir.path());
+    let status = runner(dir.path(), &["status", JOB], 1);
+    assert!(status.contains("scale 1/8 (task 1_0): out of host memory on n1"), "{status}");
+    let said = submit(dir.path(), manifest, &[], 0);
+    assert!(said.contains("2 shards of 8 in 2 tasks") && said.contains("array 3: 1 task\narray 4: 1 task"), "{said}");
+    says("1_[2-7]|PENDING||Priority\n3_0|OUT_OF_MEMORY|n1|None\n4_0|RUNNING|n1|None\n5|PENDING||Dependency\n");
+    forget(dir.path());
+    submit(dir.path(), manifest, &[], 0);
+    let memory = arguments();
+    let memory: Vec<Option<&str>> = memory
+        .lines()
+        .filter(|line| line.contains("--array="))
+        .map(|line| line.split(' ').find_map(|word| word.strip_prefix("--mem=")))
+        .collect();
+    // The first array has what its script says, as has the shard that failed for another reason.
+    assert_eq!(memory, [None, Some("6G"), None, Some("12G")]);
+}
+
+#[test]
 fn a_dry_run_prints_the_scripts_and_writes_nothing() {
     let dir = project("experiments/scale.toml");
     fs::write(dir.path().join("cluster.toml"), "partition = 'gpu'\nmodules = ['cuda/13']\nsetup = ['umask 077']")
