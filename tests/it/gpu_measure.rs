@@ -82,6 +82,7 @@ fn measure() -> MeasurePlan {
         budget: 0.5,
         energy: false,
         processes: None,
+        drop_above: None,
     }
 }
 

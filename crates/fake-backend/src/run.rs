@@ -60,6 +60,7 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
         budget: 1.0,
         energy: false,
         processes: None,
+        drop_above: None,
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic;
 use crate::commands::Failure;
+use crate::journal::FolderLock;
 
 /// The name of the file.
 pub const SEARCH_FILE: &str = "search.jsonl";
@@ -28,12 +29,15 @@ pub struct Header {
 pub struct Log {
     file: File,
     path: PathBuf,
+    /// Keeps other runs and searches out of the folder.
+    _lock: FolderLock,
 }
 
 impl Log {
     /// Begins a file, or continues one and returns what it has.
     pub fn open(folder: &Path, header: &Header, resume: bool) -> Result<(Self, Vec<Entry>), Failure> {
         atomic::create_folder(folder).map_err(|error| Failure::environment(error.to_string()))?;
+        let lock = FolderLock::take(folder).map_err(|error| Failure::environment(error.to_string()))?;
         let path = folder.join(SEARCH_FILE);
         let known = if resume && path.exists() { read(&path, header)? } else { Vec::new() };
         let mut text = json(header);
@@ -44,7 +48,7 @@ impl Log {
         let refused = |error: String| Failure::environment(format!("cannot write {}: {error}", path.display()));
         atomic::write(&path, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
         let file = OpenOptions::new().append(true).open(&path).map_err(|error| refused(error.to_string()))?;
-        Ok((Self { file, path }, known))
+        Ok((Self { file, path, _lock: lock }, known))
     }
 
     /// Adds a line.

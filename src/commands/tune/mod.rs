@@ -12,6 +12,7 @@ use super::cli::TuneArgs;
 use super::options::{RunOptions, network};
 use super::session::{interrupt, prepare_search, run_finalists, worker};
 use super::{Console, Exit, Failure, load_manifest};
+use crate::dispatch::Urgency;
 
 use log::Log;
 use problem::Problem;
@@ -47,19 +48,22 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
     let seat = search::Seat { problem: &problem, ready: &ready, interrupt: &interrupt, budget, learns };
     let searched = search::run(seat, strategy, args.seed, log, known, &mut worker.pool, console)?;
     report::write(&ready.destination.dir, &problem, &searched, args, console)?;
+    let best = searched.best(args.finalists.max(1));
     if searched.interrupted {
-        console.say(
-            "interrupted: --resume goes on, and with a --budget that is spent already measures the finalists alone",
-        );
-        return Ok(Exit::Interrupted);
+        interrupt.acknowledge();
+        console.say("interrupted: --resume goes on");
+        if best.is_empty() || interrupt.urgency() > Urgency::None {
+            return Ok(Exit::Interrupted);
+        }
+        console.say("measuring the best that are known; Ctrl-C ends that, too");
     }
-    if searched.best(1).is_empty() {
+    if best.is_empty() {
         console.say("no configuration is right; the reasons are in search.md");
         return Ok(Exit::CaseFailed);
     }
-    let keys = problem.finalists(&searched.best(args.finalists.max(1)));
+    let keys = problem.finalists(&best);
     let ended = run_finalists(&options, &manifest, &mut worker, &keys, &interrupt, console)?;
-    Ok(ended.exit)
+    Ok(if searched.interrupted { Exit::Interrupted } else { ended.exit })
 }
 
 fn strategy(args: &TuneArgs) -> Result<Box<dyn ::search::strategy::Strategy>, Failure> {

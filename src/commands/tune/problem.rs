@@ -19,6 +19,9 @@ const COUNTED: &str = "inst_executed";
 const BRIEF: f64 = 0.05;
 /// How many samples a configuration has at most, and at least.
 const SAMPLES: [u32; 2] = [7, 3];
+/// A configuration has no more samples once all are longer than the best time by this factor: as much as a single sample
+/// may be off.
+const DROPPED: f64 = 1.25;
 
 /// The cases of a group as a space.
 #[derive(Debug)]
@@ -90,8 +93,8 @@ impl Problem {
         self.group.baseline.and_then(|place| self.point(&self.group.cases[place].case.key))
     }
 
-    /// Makes a group of cases that are linked with their code, to be measured briefly.
-    pub fn batch(&self, mut cases: Vec<CaseJob>) -> GroupJob {
+    /// Makes a group of cases that are linked with their code, to be measured briefly. `best` is the best objective so far.
+    pub fn batch(&self, mut cases: Vec<CaseJob>, best: Option<f64>) -> GroupJob {
         for case in &mut cases {
             let measure = &mut case.measure;
             measure.regimes.truncate(1);
@@ -99,6 +102,7 @@ impl Problem {
             measure.max_samples = measure.max_samples.min(SAMPLES[0]);
             measure.min_samples = measure.min_samples.min(SAMPLES[1]);
             measure.energy = false;
+            measure.drop_above = best.filter(|_| self.objective == "time").map(|best| best * 1e6 * DROPPED);
         }
         GroupJob { cases, baseline: None, ..self.bare() }
     }

@@ -37,6 +37,11 @@ pub fn write(
     Ok(())
 }
 
+/// Returns an objective with as many digits as tell good configurations apart.
+fn shown(value: f64) -> String {
+    if value.fract() == 0.0 { format::count(value) } else { format::at_place(value, format::magnitude(value) - 4) }
+}
+
 fn unit(problem: &Problem) -> &'static str {
     if problem.objective == "time" { " ms" } else { "" }
 }
@@ -94,12 +99,12 @@ fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs) -> String {
     for &point in &best {
         if let (Some(value), Some(least)) = (value(point), least) {
             let key = &problem.case(point).case.key;
-            let _ = writeln!(text, "| `{key}` | {} | {:.3} |", format::rough(value), value / least);
+            let _ = writeln!(text, "| `{key}` | {} | {:.3} |", shown(value), value / least);
         }
     }
     text += "\n## Convergence\n\n| evaluations | best so far |\n|---:|---:|\n";
     for (evaluations, best) in convergence(&searched.history) {
-        let _ = writeln!(text, "| {evaluations} | {}{unit} |", format::rough(best));
+        let _ = writeln!(text, "| {evaluations} | {}{unit} |", shown(best));
     }
     let ranked = importance(space, &searched.history, args.seed);
     if !ranked.is_empty() {

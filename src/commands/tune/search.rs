@@ -81,12 +81,11 @@ pub fn run(
 ) -> Result<Searched, Failure> {
     let state = RefCell::new(State::new(seat, log, console));
     state.borrow_mut().remember(known);
-    let started = Instant::now();
     let (ask, asked) = mpsc::channel::<CompileUnit>();
     let asked = Mutex::new(asked);
     let (done, results) = mpsc::channel();
     let compiler = &seat.ready.planned;
-    let (end, waited) = thread::scope(|scope| {
+    let end = thread::scope(|scope| {
         for _ in 0..compiler.jobs() {
             let (asked, done) = (&asked, done.clone());
             scope.spawn(move || {
@@ -105,7 +104,7 @@ pub fn run(
         let end = pool.run_supplied(&mut source, &mut |event| state.borrow_mut().observe(event), seat.interrupt);
         // What is still being compiled is not needed; without a sender the threads end.
         compiler.stop_compiling();
-        (end, source.waited)
+        end
     });
     let state = state.into_inner();
     if let Some(failure) = state.failure {
@@ -116,7 +115,8 @@ pub fn run(
         return Err(Failure::environment(format!("{why}; --resume continues the search")));
     }
     let interrupted = end == RunEnd::Interrupted || seat.interrupt.urgency() > Urgency::None;
-    Ok(Searched { history: state.history, entries: state.entries, interrupted, wall: started.elapsed(), waited })
+    let State { history, entries, begun, waited, .. } = state;
+    Ok(Searched { history, entries, interrupted, wall: begun.elapsed(), waited })
 }
 
 /// What is known so far.
@@ -129,6 +129,11 @@ struct State<'a> {
     values: HashMap<u64, (f64, Vec<f64>)>,
     /// The milliseconds that compiling the code of a case took.
     compiled: HashMap<u64, f64>,
+    /// When this search began, and after how many evaluations of earlier ones.
+    begun: Instant,
+    before: usize,
+    /// How long the device has waited for code.
+    waited: Duration,
     /// When the worker began the present group, and how many cases it has.
     group: (Instant, u32),
     console: &'a mut Console,
@@ -146,6 +151,9 @@ impl<'a> State<'a> {
             log,
             values: HashMap::new(),
             compiled: HashMap::new(),
+            begun: now,
+            before: 0,
+            waited: Duration::ZERO,
             group: (now, 1),
             console,
             shown: now,
@@ -166,6 +174,7 @@ impl<'a> State<'a> {
                 self.entries.push(entry);
             }
         }
+        self.before = self.history.len();
     }
 
     fn observe(&mut self, event: Event) {
@@ -236,7 +245,15 @@ impl<'a> State<'a> {
             let case = &self.seat.problem.case(point).case;
             format!("best {} at {}", format::rough(value), case.key)
         });
-        self.console.say(&format!("{} of {}: {best}", self.history.len(), self.seat.budget));
+        let (done, took) = (self.history.len(), self.begun.elapsed().as_secs_f64());
+        let rate = (done - self.before) as f64 / took;
+        self.console.say(&format!(
+            "{done} of {}: {best}; {} a second, {} left, the device waited for code {:.0} % of the time",
+            self.seat.budget,
+            format::rough(rate),
+            format::about(self.seat.budget.saturating_sub(done as u64) as f64 / rate),
+            self.waited.as_secs_f64() / took * 100.0,
+        ));
     }
 }
 
@@ -268,7 +285,6 @@ struct Source<'s, 'a> {
     started: u64,
     is_exhausted: bool,
     window: usize,
-    waited: Duration,
 }
 
 impl<'s, 'a> Source<'s, 'a> {
@@ -296,7 +312,6 @@ impl<'s, 'a> Source<'s, 'a> {
             is_exhausted: false,
             // While a group runs, every core has units.
             window: (if seat.learns { 2 } else { 6 } * seat.ready.planned.jobs()).max(GROUP),
-            waited: Duration::ZERO,
         };
         if let Some(baseline) = seat.problem.baseline().filter(|&point| !state.borrow().history.is_taken(point)) {
             source.begin(baseline);
@@ -350,7 +365,7 @@ impl<'s, 'a> Source<'s, 'a> {
     }
 
     fn link(&mut self, point: u64) {
-        let job = self.seat.problem.batch(vec![self.seat.problem.case(point).clone()]);
+        let job = self.seat.problem.batch(vec![self.seat.problem.case(point).clone()], None);
         let (job, failed) = link(job, &self.compiled, &self.seat.ready.environment);
         self.linked.extend(job.cases);
         for (case, outcome) in failed {
@@ -374,7 +389,8 @@ impl GroupSource for Source<'_, '_> {
             self.propose();
             if self.linked.len() >= GROUP || (self.waiting.is_empty() && !self.linked.is_empty()) {
                 let count = self.linked.len().min(LARGEST);
-                return Some(self.seat.problem.batch(self.linked.drain(..count).collect()));
+                let best = self.state.borrow().history.best().map(|(_, value)| value);
+                return Some(self.seat.problem.batch(self.linked.drain(..count).collect(), best));
             }
             if self.waiting.is_empty() {
                 return None;
@@ -386,7 +402,7 @@ impl GroupSource for Source<'_, '_> {
                 // Every compiling thread is gone, which only a fault of this program explains.
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
-            self.waited += since.elapsed();
+            self.state.borrow_mut().waited += since.elapsed();
         }
         None
     }

@@ -1,19 +1,24 @@
 //! `runner tune`, through the real binary.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+fn command(folder: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    command.current_dir(folder).arg("tune").args(options).env("CUDA_VISIBLE_DEVICES", "");
+    command
+}
 
 /// Runs `runner` in a folder; returns its standard output.
 fn tune(folder: &Path, options: &[&str], code: i32) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
-        .current_dir(folder)
-        .arg("tune")
-        .args(options)
-        .env("CUDA_VISIBLE_DEVICES", "")
-        .output()
-        .unwrap();
+    let output = command(folder, options).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{options:?}: {said}");
     if code == 0 { String::from_utf8(output.stdout).unwrap() } else { said }
@@ -80,12 +85,18 @@ block  = ["width"]
 args   = ["y", "x"]
 "#;
 
-/// Needs more instructions the more rounds there are, and is wrong with one round.
+/// Needs more instructions the more rounds there are, is wrong with one round, and fails in other ways with 1001 to 1003.
 const KERNEL: &str = r"
 template <int ROUNDS> __global__ void copy(int* y, const int* x)
 {
+    static_assert(ROUNDS != 1001);
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     int value = x[i];
+    if (ROUNDS == 1002) {
+        y[i + 100000] = value;
+    }
+    for (volatile int round = 1003; round == ROUNDS;) {
+    }
     for (volatile int round = 1; round < ROUNDS; round++) {
         value ^= round;
         value ^= round;
@@ -140,4 +151,76 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     let before = read("search.jsonl");
     tune(folder.path(), &[&options[..], &["--resume"]].concat(), 0);
     assert_eq!(read("search.jsonl"), before);
+}
+
+/// Writes the manifest with these rounds, and its kernel.
+fn write_space(folder: &Path, rounds: &str) {
+    let manifest = MANIFEST.replace("rounds = [1, 2, 4, 8]", &format!("rounds = [{rounds}]"));
+    fs::write(folder.join("rounds.toml"), manifest + "\n[measure]\ntimeout = \"10s\"\n").unwrap();
+    fs::write(folder.join("copy.cu"), KERNEL).unwrap();
+}
+
+#[test]
+fn a_configuration_that_fails_in_any_way_costs_itself_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    write_space(folder.path(), "1, 2, 8, 1001, 1002, 1003");
+    let options = ["rounds.toml", "--backend", "sim", "--budget", "100%", "--set", "width=32", "--out", "out"];
+    tune(folder.path(), &[&options[..], &["--strategy", "exhaustive"]].concat(), 0);
+    let table = fs::read_to_string(folder.path().join("out/search.csv")).unwrap();
+    // Rows of rounds, width, variant, the count and the reason, as they ended.
+    let mut rows: Vec<Vec<&str>> = table.lines().skip(1).map(|row| row.splitn(6, ',').collect()).collect();
+    rows.sort_by_key(|row| row[1].parse::<u32>().unwrap());
+    let reasons: Vec<&str> = rows.iter().map(|row| row[5].split(':').next().unwrap().trim_matches('"')).collect();
+    assert_eq!(reasons[..5], ["wrong", "", "", "compile error", "trap"], "{table}");
+    // A fast machine comes to the limit of instructions first, a slow one to that of time.
+    assert!(["trap", "timed out"].contains(&reasons[5]) && rows[5][5].contains("copy<1003>"), "{table}");
+}
+
+/// Starts a search of a long space, and waits until some configurations are evaluated.
+fn begin(folder: &Path, options: &[&str]) -> Child {
+    let rounds: Vec<String> = (2..400).map(|round| round.to_string()).collect();
+    write_space(folder, &rounds.join(", "));
+    let mut child = command(folder, options).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let log = folder.join("out/search.jsonl");
+    while fs::read_to_string(&log).map_or(0, |text| text.lines().count()) < 4 {
+        assert!(child.try_wait().unwrap().is_none(), "the search is over");
+        thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+const LONG: [&str; 9] = ["rounds.toml", "--backend", "sim", "--strategy", "random", "--finalists", "2", "--out", "out"];
+
+#[test]
+fn an_interrupted_search_measures_the_best_that_it_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = begin(folder.path(), &[&LONG[..], &["--budget", "100%"]].concat());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let out = folder.path().join("out");
+    assert!(fs::read_to_string(out.join("search.md")).unwrap().contains("It was interrupted."));
+    let records = runner::journal::read_records(&out.join("records.jsonl")).unwrap();
+    let right = records.cases.iter().filter(|case| case.verdict == runner::model::Verdict::Pass);
+    // The baseline may be one of the best two.
+    assert!(records.header.complete && (2..=3).contains(&right.count()));
+}
+
+#[test]
+fn a_killed_search_goes_on_with_what_it_had_evaluated() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = begin(folder.path(), &[&LONG[..], &["--budget", "100%"]].concat());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let log = folder.path().join("out/search.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let whole = &text[..=text.rfind('\n').unwrap()];
+    fs::write(&log, format!("{whole}{{\"timestamp\":\"2026-")).unwrap();
+    // The first line is no configuration.
+    let budget = whole.lines().count() - 1 + 3;
+    tune(folder.path(), &[&LONG[..], &["--resume", "--budget", &budget.to_string()]].concat(), 0);
+    let after = fs::read_to_string(&log).unwrap();
+    assert!(after.starts_with(whole), "{after}");
+    let table = fs::read_to_string(folder.path().join("out/search.csv")).unwrap();
+    let configurations: HashSet<&str> = table.lines().skip(1).map(|row| row.split(",copy,").next().unwrap()).collect();
+    assert_eq!((configurations.len(), table.lines().count()), (budget, budget + 1), "{table}");
 }

@@ -71,6 +71,12 @@ impl Interrupt {
         self.0.fetch_add(1, Ordering::Release);
     }
 
+    /// Takes back a first request, after what it was to end has ended: what follows runs until the next one. A second
+    /// request stays.
+    pub fn acknowledge(&self) {
+        let _ = self.0.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire);
+    }
+
     /// Waits; a further interrupt ends the wait.
     pub(super) fn sleep(&self, duration: Duration) {
         let (start, before) = (Instant::now(), self.urgency());
@@ -125,5 +131,17 @@ mod tests {
         other.request();
         other.request();
         assert_eq!(interrupt.urgency(), Urgency::Now);
+        interrupt.acknowledge();
+        assert_eq!(interrupt.urgency(), Urgency::Now);
+    }
+
+    #[test]
+    fn what_follows_an_acknowledged_request_runs_until_the_next() {
+        let interrupt = Interrupt::new();
+        interrupt.request();
+        interrupt.acknowledge();
+        assert_eq!(interrupt.urgency(), Urgency::None);
+        interrupt.request();
+        assert_eq!(interrupt.urgency(), Urgency::Soon);
     }
 }

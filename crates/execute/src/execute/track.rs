@@ -20,6 +20,9 @@ const JUDGED_FROM: usize = 60;
 /// A track is given up if it would need this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
 
+/// Fewest samples from which a search drops a case.
+const DROPPED_FROM: usize = 2;
+
 /// The most samples that a track takes for its ratio, as a multiple of what its own median needed.
 const PATIENCE: usize = 4;
 
@@ -116,7 +119,16 @@ impl Track {
             self.precise_at.get_or_insert(n);
         }
         let is_patient = self.precise_at.is_some_and(|precise_at| n < PATIENCE * precise_at);
-        at_limit || (reached && (self.ratio_is_narrow || !is_patient)) || self.is_hopeless(plan)
+        at_limit
+            || (reached && (self.ratio_is_narrow || !is_patient))
+            || self.is_hopeless(plan)
+            || self.is_dropped(plan)
+    }
+
+    /// Whether a search has seen enough of this case: every sample is longer than what it looks for.
+    fn is_dropped(&self, plan: &MeasurePlan) -> bool {
+        let is_longer = |limit| self.rounds.iter().all(|round| round.whole > limit);
+        self.rounds.len() >= DROPPED_FROM && plan.drop_above.is_some_and(is_longer)
     }
 
     /// Whether the samples that the precision takes are far more than the limits allow: a half-width shrinks with the

@@ -480,4 +480,7 @@ pub struct MeasurePlan {
     /// precision asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
+    /// Nanoseconds: a search takes no more samples of a case of which two or more are all longer than this.
+    #[serde(with = "super::real", default, skip_serializing_if = "Option::is_none")]
+    pub drop_above: Option<f64>,
 }

@@ -303,6 +303,7 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
         budget: spec.budget,
         energy: spec.energy,
         processes: spec.processes,
+        drop_above: None,
     }
 }
 

@@ -560,3 +560,22 @@ fn a_group_of_no_cases_begins_and_ends() {
     assert!(matches!(said.events.first(), Some(Event::GroupStarted { cases: 0, .. })));
     assert!(matches!(said.events.last(), Some(Event::GroupFinished { .. })));
 }
+
+#[test]
+fn a_search_drops_a_case_when_two_samples_are_above_its_limit() {
+    let limited = |name: &str| {
+        let mut job = copy(name);
+        job.measure.drop_above = Some(1500.0);
+        job
+    };
+    // The second one has a short sample, its second.
+    let kernels = vec![
+        ("good", timed(|_| 1000.0)),
+        ("mixed", timed(|launch| if launch == 3 { 1400.0 } else { 2000.0 })),
+        ("slow", timed(|_| 2000.0)),
+    ];
+    let job = GroupJob { baseline: None, ..group(["good", "mixed", "slow"].map(limited).to_vec()) };
+    let said = run(device(kernels), &job);
+    assert_eq!(samples(&said, "slow"), [2000.0, 2000.0]);
+    assert!(samples(&said, "good").len() >= 10 && samples(&said, "mixed").len() >= 10);
+}

@@ -135,6 +135,7 @@ pub fn measure() -> MeasurePlan {
         budget: 1e6,
         energy: false,
         processes: None,
+        drop_above: None,
     }
 }
 
