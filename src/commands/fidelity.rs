@@ -23,7 +23,7 @@ struct Causes {
     cause: Vec<Cause>,
 }
 
-/// Succeeds whatever the counters are: people judge the differences.
+/// Succeeds also if counters differ: people judge the differences.
 pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> {
     let path = args.causes.as_deref().unwrap_or(Path::new(CAUSES));
     let causes = read_causes(path, args.causes.is_some())?;

@@ -14,7 +14,7 @@ use crate::cluster::{self, Job, JobError, Known, ShardStatus, State, Submission,
 /// How often `--watch` looks. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// An array of which the scheduler has said nothing is not its own this long after it was sent, seconds.
+/// Seconds after which an array that the scheduler does not mention counts as refused.
 const CONFIRMED_AFTER: u64 = 60;
 
 pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {

@@ -37,7 +37,7 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
 }
 
-/// Returns where the sources and what they include may be: those of the command line, beside which others are.
+/// Returns the project of all sources on the command line, in which they and what they include must be.
 fn project(args: &TryArgs) -> Result<Project, Failure> {
     let mut projects = Vec::new();
     for source in &args.sources {

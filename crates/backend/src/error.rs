@@ -1,4 +1,4 @@
-//! Why a device refuses.
+//! The errors of a device.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub enum DeviceError {
     TimedOut {
         /// The limit that the time exceeded.
         limit: Duration,
-        /// Where the kernel was.
+        /// The message, which says where the kernel was.
         message: String,
         /// What the kernels of the batch had printed before.
         printed: String,

@@ -19,7 +19,7 @@ const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
 /// The largest factor by which a retry gets more memory or time.
 const LARGEST_FACTOR: f64 = 16.0;
 
-/// The settings of schedulers whose commands this program runs: it has to know what became of tasks.
+/// The settings that only schedulers whose commands this program runs can have: it must know how tasks ended.
 const OF_QUEUES: [&str; 4] = ["queue", "memory_factor", "time_factor", "collect"];
 
 /// The settings that apply unless a layer sets others.

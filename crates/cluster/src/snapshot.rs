@@ -165,12 +165,12 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Returns the folder that stands for the root of the file system.
+    /// Returns the folder of the snapshot that corresponds to the root of the file system.
     pub fn root(dir: &Path, id: &str) -> PathBuf {
         Self::folder(dir, id).join(TREE)
     }
 
-    /// Returns the folder that stands for `directory`, which is created: it may have no file.
+    /// Returns the folder of the snapshot that corresponds to `directory`. It is created, since it may have no file.
     pub fn directory(dir: &Path, id: &str, directory: &Path) -> Result<PathBuf, WriteError> {
         let place = below(&Self::root(dir, id), directory);
         atomic::create_folder(&place)?;

@@ -127,8 +127,8 @@ fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission)
     }
 }
 
-/// Returns the state of a task whose shards have no results. Only what was seen or said counts: no time that passes
-/// without an answer of the scheduler changes a state.
+/// Returns the state of a task whose shards have no results. Only reports of the task and of the scheduler count:
+/// the state does not change while the scheduler gives no answer.
 fn explain(
     (queue, known): (&dyn Queue, &Known),
     submission: &Submission,

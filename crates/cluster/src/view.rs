@@ -103,8 +103,8 @@ impl Known {
         self.views().filter_map(|view| view.tasks.get(id)).max_by_key(|sighting| sighting.at)
     }
 
-    /// Returns the view that has every task that the scheduler knows of this user: his own. A submission of an older
-    /// version does not say whose it is.
+    /// Returns the view of this user, which has all of the user's tasks that the scheduler knows. A submission of an
+    /// older version names no user.
     pub(super) fn view_of(&self, user: Option<u32>) -> Option<&View> {
         self.views().filter(|view| user.is_none_or(|user| view.user == user)).max_by_key(|view| view.answered)
     }

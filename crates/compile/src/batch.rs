@@ -216,7 +216,7 @@ impl Batch<'_> {
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
     }
 
-    /// Returns the failure of a unit for a reason that every other has, too: no further one is compiled.
+    /// Returns the failure of a unit for a reason that affects all units, and stops the compiling of further ones.
     fn unusable(&self, why: &dyn Display) -> CompileFailure {
         // The first reason counts.
         let _ = self.options.fault.set(why.to_string());

@@ -107,7 +107,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Creates the folder, for the user alone. If that fails, so does what is done in it next.
+    /// Creates the folder, with access for the user alone. A failure shows when the folder is used.
     pub fn create(&self) {
         let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
     }

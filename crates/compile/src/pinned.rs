@@ -52,7 +52,7 @@ static SANITIZERS: [Pinned; 2] = [
     },
 ];
 
-/// CUDA 12 has no package with nvcc.
+/// The packages with nvcc of CUDA 13; CUDA 12 has none.
 static NVCC: Pinned = Pinned {
     major: 13,
     build: "13.0.88",

@@ -55,7 +55,7 @@ pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>
     if status.success() { Ok(log) } else { Err(rejected(&log)) }
 }
 
-/// Ends a compiler and those that it started.
+/// Ends a compiler and the processes that it started.
 fn end(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
         // Killing fails if it has already ended.

@@ -18,7 +18,7 @@ pub struct Sources {
     pub files: Vec<(String, Arc<str>)>,
     /// The paths of these files.
     pub paths: Vec<PathBuf>,
-    /// False if more may be included than was found.
+    /// Whether all included files were found; false if a name could not be read.
     pub is_whole: bool,
 }
 

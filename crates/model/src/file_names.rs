@@ -87,7 +87,7 @@ impl FileNames {
     }
 
     /// Returns one name for each file, from its short text and the text that tells it apart from files with the same
-    /// slug. A file has the same name whatever other files there are, except where one has the same slug.
+    /// slug. The name of a file depends on others only if one has the same slug.
     pub fn for_all<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
         let files: Vec<(String, &str)> = files.into_iter().map(|(text, identity)| (slug(text), identity)).collect();
         let mut slugs = HashSet::new();

@@ -20,7 +20,7 @@ use crate::model::{
     GridPlan, GroupJob, LaunchPlan,
 };
 
-/// What a case on the host reads, and what the host of a simulation makes and checks.
+/// How many bytes per second a case on the host reads, and the host of a simulation makes and checks.
 pub const HOST_BYTES_PER_SECOND: f64 = 2e9;
 
 /// How many bytes per second are made or checked on the device.

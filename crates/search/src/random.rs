@@ -1,4 +1,4 @@
-//! A seeded generator whose numbers are the same on every system.
+//! A seeded random generator that gives the same numbers on every system.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};

@@ -1,4 +1,4 @@
-//! Searches in a space of which everything is known.
+//! Replays a search in a space in which every point was measured.
 
 use std::collections::HashMap;
 

@@ -6,7 +6,8 @@
 use crate::history::History;
 use crate::replay::Measured;
 
-/// How near to the optimum random search must come in the time that a strategy has: this share of the way from the median.
+/// The share of the way from the median to the optimum that random search must cover: the time that it takes is the
+/// budget of every strategy.
 const SHARE: f64 = 0.95;
 /// The score is the mean over so many times, evenly spread over the budget.
 const TIMES: usize = 50;

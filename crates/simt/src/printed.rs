@@ -1,9 +1,9 @@
 //! The text of `printf`: of each launch, the first [`MOST`] bytes are kept, as many as a GPU's buffer holds by default.
 
-/// Bytes that are kept; more by less than a character.
+/// The number of bytes that are kept, rounded up to a whole character.
 pub const MOST: usize = 1 << 20;
 
-/// Appends as much of `text` as is kept. In whatever parts a text is appended, the same bytes of it are kept.
+/// Appends as much of `text` as is kept. The bytes that are kept do not depend on how a text is divided into parts.
 pub fn append(to: &mut String, text: &str) {
     if let Some(left) = MOST.checked_sub(to.len()).filter(|left| *left > 0) {
         to.push_str(&text[..text.ceil_char_boundary(left)]);

@@ -1,4 +1,4 @@
-//! A stratified sample of the blocks of a grid: which blocks run in place of all, and how many blocks each stands for.
+//! A stratified sample of the blocks of a grid: which blocks run in place of all, and how many blocks each represents.
 //!
 //! Every axis is cut into strata. The first two and the last two positions are strata of their own, since blocks at the
 //! edges of a grid do other work than those inside; the positions between are cut into stretches of nearly equal

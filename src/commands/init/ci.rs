@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::commands::cli::CiService;
 use crate::commands::{Console, Exit, Failure, version, write_new};
 
-/// Scripts that several jobs run, by the line that stands for each.
+/// Scripts that several jobs run, each with the line of the template that it replaces.
 const SCRIPTS: [(&str, &str); 4] = [
     ("@install.sh@", include_str!("install.sh")),
     ("@compare.sh@", include_str!("compare.sh")),
@@ -24,7 +24,7 @@ const fn files(service: CiService) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// What stands for the commit that the jobs install.
+/// The placeholder for the commit that the jobs install.
 const REVISION: &str = "@revision@";
 
 /// Writes the files below the working directory: all of them, or none if one exists.

@@ -19,7 +19,7 @@ const SETTLES: Duration = Duration::from_millis(200);
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Folders of what a run writes, below which nothing is watched.
+/// The folders that a run writes to, in which nothing is watched.
 const WRITTEN: [&str; 3] = ["reports", "target", ".git"];
 
 /// Extensions of files that a run reads and never writes.

@@ -62,7 +62,7 @@ impl Graph {
         check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.instance.0, stream.raw()) })
     }
 
-    /// Returns the iterations of the last of its loops, where it has any. It has ended.
+    /// Returns how many iterations the last loop made, if there is one. The graph must have ended.
     pub fn iterations(&self, stream: &Stream) -> Result<Option<u32>, DeviceError> {
         self.loops.as_ref().map(|loops| loops.iterations(stream)).transpose()
     }

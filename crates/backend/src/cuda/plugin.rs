@@ -120,7 +120,7 @@ impl HostFunction {
         self.ran.set(true);
     }
 
-    /// Marks it as one that waits for the work that it queues.
+    /// Marks the function as one that waits for the work that it queues.
     pub fn note_waits(&self) {
         if !self.waits.replace(true) {
             self.news.set(true);

@@ -1,9 +1,9 @@
-//! Whether a host function does its work in the stream that it is given.
+//! Finds host functions that do their work in another stream than the one they are given.
 //!
 //! Events in that stream read nothing of work in another one. A function that waits for such work, or whose work is
 //! short, leaves the device idle and its result right, and seems to take no time. So some runs are probed: while the
-//! gate holds the stream, the outputs must keep the poison that they were prepared with; and what they hold right
-//! behind the function in its stream must be what they hold in the end. To the function a probed run looks like a timed
+//! gate holds the stream, the outputs must keep the poison that they were prepared with; and their contents right after
+//! the function in its stream must be those at the end. To the function a probed run looks like a timed
 //! one.
 
 use std::thread;

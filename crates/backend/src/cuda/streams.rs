@@ -8,7 +8,7 @@ use super::handles::{Event, Stream};
 use super::operation::{Concurrent, Operation};
 use crate::{DeviceError, Step, streams};
 
-/// The streams beside the device's own, made when first needed.
+/// The streams besides the device's own; each is made when it is first needed.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     begin: Option<Event>,

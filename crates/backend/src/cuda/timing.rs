@@ -23,7 +23,7 @@ use std::hash::BuildHasher as _;
 
 use cudarc::driver::sys;
 
-/// Batches with host functions of which one is probed, on average.
+/// One in so many batches with host functions is probed, on average.
 const PROBE_EVERY: u64 = 4;
 
 /// Readings from which the clock's resolution is found.

@@ -6,7 +6,7 @@ use super::{Counted, ProfilerError, ProfilerSession, Tally};
 use crate::dispatch::{Interrupt, Pool, RunEnd};
 use crate::model::{CaseKey, Event, GroupJob, Note, Outcome};
 
-/// Where events go.
+/// The function that receives events.
 pub type Emit<'a> = &'a mut dyn FnMut(Event);
 
 /// Cases that ended well and may be counted, by ordinal.
@@ -30,7 +30,7 @@ impl Passed {
         self.0.extend(cases.filter(|case| lacks_counters(&case.key)).map(|case| case.ordinal));
     }
 
-    /// Returns the groups without the other cases.
+    /// Returns the groups with only the cases of this pass.
     pub fn among(&self, groups: Vec<GroupJob>) -> Vec<GroupJob> {
         let keep = |mut group: GroupJob| {
             let baseline = group.baseline.take().map(|index| group.cases[index].case.ordinal);

@@ -102,7 +102,7 @@ fn dimensions(text: &str) -> Option<Dim3> {
     }
 }
 
-/// `16,744,448`, `25.02`; instances of a metric, which follow in brackets, are ignored.
+/// Parses a number such as `16,744,448` or `25.02`, without the instances of a metric that follow in brackets.
 fn number(text: &str) -> Option<f64> {
     let first = text.split_whitespace().next()?;
     let value: f64 = first.replace(',', "").parse().ok()?;

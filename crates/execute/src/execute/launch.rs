@@ -159,7 +159,7 @@ fn invalid(limit: String) -> Stop {
     Stop::Case(Outcome::Invalid { limit })
 }
 
-/// Resources as the device reports them; what it does not report (spills) is taken from the compiler.
+/// Returns the resources that the device reports, with those that it does not report (spills) from the compiler.
 fn merged(device: KernelResources, compiler: KernelResources) -> KernelResources {
     KernelResources {
         registers: device.registers.or(compiler.registers),

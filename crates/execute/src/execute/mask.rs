@@ -13,7 +13,7 @@ use crate::backend::host_memory;
 use crate::model::{CheckPlan, ElementType, INDEX};
 
 /// Returns which of the `len` elements of a check are compared, in order; `None` if it has no `where`. A mask that
-/// selects nothing is an error, since such a check passes whatever a kernel does.
+/// selects nothing is an error, since such a check passes with any result.
 pub fn selected(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,

@@ -1,4 +1,4 @@
-//! Which set of inputs the buffers of a group hold, and the seeds that no kernel knows.
+//! Keeps which set of inputs the buffers of a group hold, and draws the seeds that no kernel knows.
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;

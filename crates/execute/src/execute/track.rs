@@ -14,7 +14,7 @@ use crate::stats::{self, median_interval};
 /// Coverage of the interval that decides when to stop.
 const CONFIDENCE: f64 = 0.95;
 
-/// Fewest samples from which a track is given up.
+/// How many samples a track must have before it may be given up.
 const JUDGED_FROM: usize = 60;
 
 /// A track is given up if it would need this many times the samples that its limits allow.

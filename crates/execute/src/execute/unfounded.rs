@@ -63,8 +63,8 @@ pub fn find_unfounded(
     Ok(None)
 }
 
-/// Returns what others are compared with, what is computed for this case's checks and, if nothing else shows it, its
-/// outputs.
+/// Returns the values that may show NaN: results that other cases are compared with, the results of functions in this
+/// case's checks, and its outputs where neither contains them.
 fn grounds(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Result<Vec<(String, Operand)>, Stop> {
     let set = bench.store.sets.current;
     let mut grounds = Vec::new();

@@ -27,7 +27,7 @@ impl Unwritten {
         self.elements.iter().map(|range| range.len() as u64).sum()
     }
 
-    /// Returns the elements among those that are compared; `None` if the check compares what it computes from them.
+    /// Returns the unwritten elements by their places in the check; `None` if the check compares what it computes from them.
     pub fn compared(&self) -> Option<Vec<Range<usize>>> {
         let start = self.read.start;
         self.is_compared.then(|| self.elements.iter().map(|range| range.start - start..range.end - start).collect())

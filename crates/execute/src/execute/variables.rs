@@ -34,8 +34,8 @@ pub fn undeclared_variables<'v>(bench: &'v Bench<'_>, case: &ReadyCase<'_>) -> V
     variables.filter(|(module, variable)| !bench.store.has_variable(&slots, *module, &variable.name)).collect()
 }
 
-/// Finds the variables that launches have written since the module was loaded. True if one of them was thought to
-/// be left alone: samples without restoring it are void.
+/// Finds the variables that launches have written since the module was loaded. True if samples were taken without
+/// restoring one of them, so that they are void.
 pub fn look_at_variables(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool, Stop> {
     let open = undeclared_variables(bench, case).into_iter().filter_map(|(module, variable)| {
         let pristine = variable.pristine.filter(|_| variable.written != Some(true))?;

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::argument::{DraftParameter, Fill, What};
 use super::{Draft, Variant};
 
-/// Sizes if none is asked for: for a GPU, and for the simulator.
+/// The default sizes for a GPU and for the simulator.
 const SIZES: [&str; 2] = ["2**24", "2**16"];
 
-/// Sizes if the size is the side of a square and none is asked for.
+/// The default sizes of the side of a square, for a GPU and for the simulator.
 const SIDES: [&str; 2] = ["2**12", "2**8"];
 
 impl Draft {

@@ -1,4 +1,4 @@
-//! Buffers that expressions use.
+//! Finds the buffers that expressions use.
 
 use super::Context;
 use crate::model::{Access, Diagnostic, Span};

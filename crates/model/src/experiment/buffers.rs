@@ -98,7 +98,7 @@ pub enum FillSpec {
     },
     /// The elements are random, with a structure.
     Structured {
-        /// What the elements are.
+        /// The structure of the elements.
         structure: StructureSpec,
         /// The seed of the random numbers.
         seed: u64,

@@ -8,7 +8,7 @@ use super::Scope;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
-    /// Lowercase; an evaluation error ends with the values that caused it.
+    /// The message, in lower case; that of an evaluation ends with the values that caused the error.
     pub message: String,
     /// What to do.
     pub hint: Option<String>,

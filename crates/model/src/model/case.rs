@@ -30,7 +30,7 @@ impl fmt::Display for CaseKey {
 pub struct GroupKey(pub Vec<(String, Value)>);
 
 impl fmt::Display for GroupKey {
-    /// `n=1024, type=i32`; empty if every axis is compared.
+    /// Writes the axes of the group, as in `n=1024, type=i32`; nothing if every axis is compared.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, value)) in self.0.iter().enumerate() {
             write!(f, "{}{name}={value}", if i == 0 { "" } else { ", " })?;

@@ -77,7 +77,7 @@ pub enum FillPlan {
     Spliced {
         /// What gives the elements.
         fill: Box<Self>,
-        /// The seed of those in the stretch.
+        /// The seed of the elements in the stretch.
         seed: u64,
         /// The elements that have it.
         stretch: Range<u64>,

@@ -118,7 +118,7 @@ pub struct BufferPlan {
     pub access: Access,
     /// The `__device__` variable that is its memory; `None` for an allocation.
     pub symbol: Option<SymbolPlan>,
-    /// Applies if the host's clock takes the time.
+    /// When the memory is allocated and freed, which shows only in times of the host's clock.
     #[serde(default, skip_serializing_if = "Allocation::is_once")]
     pub allocate: Allocation,
     /// How the second set of inputs differs from the first, where a seed does not change it.

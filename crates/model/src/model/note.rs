@@ -78,9 +78,9 @@ pub enum Note {
     },
     /// A sample of the blocks ran. The counts are theirs, scaled to the whole grid: estimates.
     Sampled {
-        /// The blocks that ran.
+        /// The number of blocks that ran.
         ran: u64,
-        /// All blocks of the grid.
+        /// The number of blocks of the grid.
         of: u64,
     },
     /// Elements of a check that were compared, where not all were: those that its `where` selects, and that the blocks

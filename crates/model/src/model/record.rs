@@ -154,7 +154,7 @@ pub struct CaseRecord {
     pub case: Case,
     /// Says whether the result still applies; `None` if the case was not run.
     pub fingerprint: Option<Fingerprint>,
-    /// `None` if the case was not run.
+    /// The hashes of source, options, inputs and check; `None` if the case was not run.
     pub hashes: Option<CaseHashes>,
     /// How the case ended.
     pub outcome: Outcome,
@@ -164,7 +164,7 @@ pub struct CaseRecord {
     pub launches: Vec<LaunchRecord>,
     /// The least work, from which rates are computed.
     pub work: WorkAmount,
-    /// `None` if nothing was measured.
+    /// The times; `None` if nothing was measured.
     pub result: Option<RegimeResult>,
     /// The counters of the whole body; `None` if nothing was counted.
     pub counters: Option<Counters>,

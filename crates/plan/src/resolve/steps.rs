@@ -17,14 +17,14 @@ const LOOKED_THROUGH: usize = 64;
 /// Iterations after which the names must have their first meaning again: any few swaps do sooner.
 const LONGEST_CYCLE: usize = 64;
 
-/// What the steps so far came to.
+/// What the steps that were resolved so far launch, copy and set.
 struct Written<'a> {
     specs: &'a [LaunchSpec],
     buffers: &'a [BufferPlan],
     launches: Vec<LaunchPlan>,
     /// The first launch that each entry of the manifest made.
     shown: Vec<Option<usize>>,
-    /// What the names stand for where that is another buffer.
+    /// The buffer that a name refers to, where it is another one.
     names: BTreeMap<String, String>,
     steps: usize,
 }

@@ -19,7 +19,7 @@ pub fn settled(case: &Case, outcome: &Outcome) -> String {
     format!("{}{why}", sound(&name(outcome), case))
 }
 
-/// Returns what became of a case, in a column of its own.
+/// Returns the outcome of a case, padded to a column, and the name of the case.
 pub fn sound(what: &str, case: &Case) -> String {
     format!("{what:<13} {}", case_name(&case.key))
 }

@@ -33,7 +33,7 @@ pub struct InTable {
 pub struct InPage {
     /// The name that links to the page give the column.
     pub key: &'static str,
-    /// The number of the values that a filter's unit is.
+    /// How large the unit that filters use is, in the unit of the values.
     pub unit: fn(&Context<'_>) -> Option<f64>,
     pub cell: InPageCell,
 }

@@ -43,7 +43,7 @@ struct Grid {
     title: &'static str,
     /// Counters that are equal in all variants.
     equal: Vec<&'static str>,
-    /// The others; without columns if there are none.
+    /// The counters that differ in some variant; without columns if there are none.
     table: Table,
 }
 

@@ -148,7 +148,7 @@ fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Optio
     ])
 }
 
-/// What the best of a group is called.
+/// The words for the best variant of a group.
 #[derive(Debug, Clone, Copy)]
 struct Superlative {
     basis: Basis,

@@ -24,7 +24,7 @@ const FOLD_FROM: usize = 5;
 /// A longer table over all groups is folded.
 const MOST_OPEN_ROWS: usize = 30;
 
-/// The content of a report. Cells and texts are not escaped: that is the template's.
+/// The content of a report. Cells and texts are not escaped: the template does that.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub experiment: String,

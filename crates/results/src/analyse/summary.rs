@@ -82,7 +82,7 @@ pub struct Standing {
     pub speedup: Option<SpeedupRange>,
     /// The speedup over the variant that is before it in the manifest.
     pub step: Option<SpeedupRange>,
-    /// The contender before it, if there is one throughout.
+    /// The contender that precedes it in every group, if it is the same one.
     pub previous: Option<String>,
 }
 

@@ -1,16 +1,16 @@
-//! The time of a case: of samples that one process took, or several, one after the other.
+//! Computes the time of a case from the samples of one process, or of several that ran one after the other.
 //!
-//! A kernel takes a little more or less time in each process, by where its memory, its code and its queue are, however
-//! many samples the process takes. The median of all samples together would be that of some process or lie between
+//! A kernel takes a little more or less time in each process, which depends on where its memory, its code and its queue
+//! are, and not on the number of samples. The median of all samples together would be that of some process or between
 //! two; the mean of the medians of N processes differs from run to run by what processes differ, over √N.
 
 use crate::model::{Estimate, Measurement, Processes, Regime, RegimeResult, Spread};
 use crate::stats;
 
-/// The degrees of freedom for which a calibration counts beside what the processes of a run show of one row.
+/// The degrees of freedom that a calibration counts as, when it is combined with what the processes of a run show.
 ///
-/// The difference between processes is another one for each row, by a calibration only their mean is known. The fewer
-/// degrees of freedom, the further rows may lie from it.
+/// Each row has its own difference between processes, and a calibration knows only the mean of all. With fewer degrees of
+/// freedom, rows may differ more from that mean.
 pub const CALIBRATED_FREEDOM: f64 = 4.0;
 
 /// Returns the median of `samples` with its interval.

@@ -1,4 +1,4 @@
-//! Says which device the report in a folder is of.
+//! Finds out which device a report in a folder was made on.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -97,7 +97,7 @@ pub struct History<L = Event> {
     is_damaged: bool,
 }
 
-/// What is known of a group beside its cases.
+/// What is known of a group besides its cases.
 #[derive(Debug)]
 pub(super) struct GroupHistory<L> {
     /// When the run began that last planned it.

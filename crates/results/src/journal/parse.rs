@@ -28,7 +28,7 @@ impl Fault {
     }
 }
 
-/// What a line has beside its event. `t` is for people: nothing is computed from it.
+/// The fields that a line has besides its event. `t` is for people: nothing is computed from it.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(super) struct Envelope<'a> {
     pub v: u32,

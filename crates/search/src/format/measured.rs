@@ -1,4 +1,4 @@
-//! Reads a measured space, whatever its format.
+//! Reads a measured space in any of its formats.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

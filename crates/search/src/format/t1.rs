@@ -10,7 +10,7 @@ use crate::space::{Constraint, Expression, Parameter, Space, Value};
 /// A tuning problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Problem {
-    /// What is said about the whole.
+    /// The description of the problem as a whole.
     #[serde(rename = "General", default, skip_serializing_if = "serde_json::Value::is_null")]
     pub general: serde_json::Value,
     /// The parameters and constraints.

@@ -14,7 +14,7 @@ use super::value::Value;
 /// How many partial points the building of a diagram may remember, which is some gigabytes at most.
 const MOST_STATES: usize = 8_000_000;
 
-/// What the values of the parameters of a rule are tested with.
+/// The test of a rule, which gets the values of the rule's parameters.
 type Test = dyn Fn(&[Value]) -> bool + Send + Sync;
 
 /// A condition that all valid points satisfy.

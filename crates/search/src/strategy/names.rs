@@ -22,7 +22,7 @@ pub const NAMES: [(&str, &str); 11] = [
     ("exhaustive", "all points in their order"),
 ];
 
-/// Says whether a strategy proposes the same points whatever comes of them, so that any number can be on their way.
+/// Says whether a strategy ignores the results of its points, so that any number can be evaluated at the same time.
 #[must_use]
 pub fn is_blind(name: &str) -> bool {
     ["even", "random", "exhaustive"].contains(&name)

@@ -27,7 +27,7 @@ enum Member {
     Draw,
 }
 
-/// Who proposes, in turn.
+/// The members, in the order in which they propose.
 const MEMBERS: [Member; 12] = [
     Member::Process(Goal::Improvement),
     Member::Process(Goal::Bound(1.0)),

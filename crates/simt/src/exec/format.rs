@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Larger widths and precisions are reduced to this.
+/// The greatest width and precision, to which larger ones are reduced.
 const MOST: i64 = 1 << 12;
 
 /// A conversion, which begins with `%`.

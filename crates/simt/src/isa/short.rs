@@ -212,7 +212,7 @@ pub fn pair<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from:
     pack(b, f, (to, 16), from, mode(format, how)?)
 }
 
-/// Returns one half or bfloat16 from a float; the handler reads a mode if the second part is true.
+/// Picks the handler that converts to one half or bfloat16; it reads a mode if the second part is true.
 pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
     // Plain rounding to nearest is the common case and has its own handlers.
     let plain = how.round == "rn" && !how.saturate && how.short == 0;

@@ -40,7 +40,7 @@ bitflags! {
         const VOLATILE = 0x8000;
         /// Constant memory, which is in global memory here: registers have addresses of 32 bits.
         const CONST = 0x1_0000;
-        /// An atomic that replaces the value whatever it is.
+        /// The atomic replaces the value without reading it.
         const REPLACES = 0x2_0000;
     }
 
@@ -60,7 +60,7 @@ bitflags! {
     /// The flags of a reconvergence point.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Join: u32 {
-        /// Lanes that continue from there only exit.
+        /// Lanes that continue from the point do nothing but exit.
         const EXITS = 1;
     }
 

@@ -96,7 +96,7 @@ pub struct Kernel {
     pub name: String,
     /// The number that the kernel has in the module, from which its address is computed.
     pub number: u32,
-    /// The first is the kernel itself.
+    /// The kernel itself, and then the functions that it can call.
     pub functions: Vec<Code>,
     /// The index into `functions` for each number of a function in the module, for calls through addresses.
     pub by_number: Vec<Option<usize>>,

@@ -198,7 +198,7 @@ impl BlockShadow {
         None
     }
 
-    /// Returns a request lane by lane. Lanes of one instruction do not conflict with each other: if two may store to
+    /// Checks and records a request lane by lane. Lanes of one instruction do not conflict with each other: if two may store to
     /// one word, all are checked before any is recorded.
     fn touch_each(
         &mut self,

@@ -79,7 +79,7 @@ pub struct Block {
     polls: u64,
     /// The number of instructions at which the time and the limits are checked next.
     check_time_at: u64,
-    /// When the time was checked last, and the instructions by then.
+    /// When the time was last checked, and how many instructions had been executed by then.
     checked: Option<(Instant, u64)>,
     pub counters: Counters,
     pub printed: String,

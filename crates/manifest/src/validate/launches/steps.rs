@@ -212,7 +212,7 @@ fn writable(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>, wha
 }
 
 /// Checks what loops with a condition need: their launches are in one stream, and nothing follows that would depend on
-/// which buffer a name stands for.
+/// which buffer a name refers to.
 pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: &[LaunchSpec]) {
     if !steps.iter().any(StepSpec::has_condition) {
         return;

@@ -23,7 +23,7 @@ pub struct RoofPoint {
     pub is_baseline: bool,
     /// Operations per byte.
     pub intensity: f64,
-    /// GFLOP/s.
+    /// The rate of arithmetic, in GFLOP/s.
     pub rate: f64,
     /// The rate as text, with the case that reached it.
     pub shown: String,

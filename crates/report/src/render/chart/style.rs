@@ -17,7 +17,7 @@ pub const COLOURS: [&str; 8] = ["#781eff", "#969600", "#b41e87", "#1ea578", "#c3
 pub const BAR: &str = "#6e87a8";
 pub const BEST_BAR: &str = "#1a6fd4";
 
-/// A continuous line first, since most charts have few.
+/// The dashes of lines. The continuous line is the first, since most charts have few lines.
 const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 3"), Some("9 3 2 3")];
 
 /// The number of outlines of markers, which has no divisor in common with the number of colours.

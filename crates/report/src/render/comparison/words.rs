@@ -429,7 +429,7 @@ fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> Stri
     format!("{name} {} → {}", shown(*base), shown(*new))
 }
 
-/// `+3.1 %`; `None` for a count that was zero.
+/// Writes the relative change of a count, as in `+3.1 %`; `None` if the count was zero.
 fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
     let percent = (new / base - 1.0) * 100.0;
     (*base > 0.0 && percent.is_finite()).then(|| signed(&rough(percent.abs()), percent))

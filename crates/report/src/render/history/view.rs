@@ -19,7 +19,7 @@ const INDENT: &str = "  ";
 /// A scatter of times from this fraction on is named where no change explains it.
 const WIDE: f64 = 0.05;
 
-/// Where what the terminal leaves out can be read.
+/// The output that has what the terminal leaves out.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
 const BREAK_NOTE: &str = "Times before and after are not comparable.";

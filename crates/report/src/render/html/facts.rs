@@ -1,4 +1,4 @@
-//! What is known of each case beside its numbers: compiled code, hashes, counters, samples, source.
+//! What is known of each case besides its numbers: compiled code, hashes, counters, samples, source.
 
 use std::collections::{BTreeSet, HashMap};
 

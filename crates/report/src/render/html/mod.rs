@@ -29,7 +29,7 @@ const SCRIPT: [&str; 3] = [
     include_str!("../templates/page.js"),
 ];
 
-/// What is beside the records of a report, as far as it was found.
+/// The files beside the records of a report that were found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Companions {
     /// The samples from the journal, if it is of the same run.
@@ -54,7 +54,7 @@ pub struct Page<'a> {
     pub place: &'a str,
     /// The records that the page shows.
     pub records: &'a Records,
-    /// What is beside them.
+    /// The files that were found beside the records.
     pub beside: &'a Companions,
 }
 

@@ -160,7 +160,7 @@ impl Evidence {
         (whole > 0.0).then_some((largest.0, whole))
     }
 
-    /// Multiplies what is stated.
+    /// Multiplies the differences between processes that both sides state.
     pub fn scale(&mut self, factor: f64) {
         self.sides.iter_mut().flat_map(|side| &mut side.stated).for_each(|part| *part *= factor);
     }

@@ -24,7 +24,7 @@ impl<'a> Matched<'a> {
     }
 }
 
-/// Returns every case of both, in the new report's order, what is only in the base at the end.
+/// Returns the cases of both reports in the order of the new one, and then those that only the base has.
 pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
     let mut of_base: HashMap<&CaseKey, &[CaseRecord]> = by_key(&pair.base.cases).collect();
     let renamed = find_renamed(pair);

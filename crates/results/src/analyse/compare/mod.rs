@@ -243,7 +243,7 @@ pub struct Geomean {
     pub rows: usize,
 }
 
-/// What a gate does about a comparison: the first that applies, in this order.
+/// The verdict of a gate on a comparison: the first of these that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
@@ -286,7 +286,7 @@ impl Comparison {
         self.changes().filter(is_checked_otherwise).count()
     }
 
-    /// Returns the first that applies to one of the changes or claims.
+    /// Returns the first verdict that one of the changes or claims calls for.
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
         let proves_less = || has(Kind::Gone) || self.changed_checks() > 0;

@@ -1,4 +1,4 @@
-//! A launch in a line.
+//! How a line of the records holds a launch.
 
 use serde::{Deserialize, Serialize};
 
