@@ -52,19 +52,6 @@ fn every_macro_that_a_table_names_is_in_the_file_of_its_row() {
     assert!(count >= 4, "{count} macros are named");
 }
 
-#[test]
-fn the_example_of_a_scheduler_has_every_function_that_one_needs() {
-    let (page, code) = (read("CONTRIBUTING.md"), read("crates/cluster/src/scheduler/mod.rs"));
-    let (_, after) = code.split_once("pub trait Scheduler {").expect("the trait");
-    let (body, _) = after.split_once("\n}\n").expect("its end");
-    let needed = body.lines().map(str::trim).filter(|line| line.starts_with("fn ") && line.ends_with(';'));
-    let signatures: Vec<&str> = needed.map(|line| line.trim_end_matches(';')).collect();
-    assert!(signatures.len() >= 2, "{signatures:?}");
-    for signature in signatures {
-        assert!(page.contains(&format!("    {signature} {{\n")), "the example lacks `{signature}`");
-    }
-}
-
 /// The place of an error in an example: the manifest, and the number of the line that follows it.
 fn shown_manifests(page: &str) -> Vec<(&str, usize)> {
     let places = page.lines().filter_map(|line| line.trim_start().strip_prefix("--> experiments/"));
