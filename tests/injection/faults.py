@@ -70,14 +70,14 @@ class Rows:
             return "every other row right"
         strip = lambda rows: [{k: v for k, v in row.items() if k != "case"} for row in rows]
         assert strip(project.rows()) == strip(self.expected), "other rows differ"
-        return "every other row as in an undisturbed run"
+        return "all other rows, unchanged"
 
     def whole(self, project):
         if self.is_gpu:
             self.same(project)
             return "a report with every row"
         assert project.committed() == self.undisturbed, "the report differs"
-        return "a report with the same bytes"
+        return "the same report"
 
 
 # How a case ends on a GPU.
@@ -245,7 +245,7 @@ def machines(rows):
         code, said = project.run(**files, env=dict(os.environ, **{k: str(project.folder / v) for k, v in env.items()}))
         assert code == 3, (code, said)
         assert project.committed() == before, "the old report changed"
-        rows.add(fault, how, "exit code 3, with the path", "the report of the run before, with the same bytes")
+        rows.add(fault, how, "exit code 3, with the path", "the report of the run before, unchanged")
 
     full("the disk is full", "`ulimit -f` of 4 KB", 4096)
 
@@ -257,7 +257,7 @@ def machines(rows):
     assert code == 3 and "RUNNER_CACHE" in said, said
     assert project.committed() == before
     rows.add("the cache cannot be written", "a file in its place", "exit code 3, with the remedy",
-             "the report of the run before, with the same bytes")
+             "the report of the run before, unchanged")
 
     project = rows.project()
     assert project.run()[0] == 0
