@@ -1,4 +1,4 @@
-//! `runner import`: kernels that another compiler made become a source and a manifest.
+//! Implements `runner import`, which makes a source and a manifest of a kernel that another compiler made.
 
 use std::fs;
 use std::path::{Path, PathBuf};

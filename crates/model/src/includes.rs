@@ -262,7 +262,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the tasks that the includes of a file are. Its macros are known from now on.
+    /// Returns a task for each include of a file, and remembers the file's macros.
     fn includes_of(&mut self, file: &Scanned, dir: &Path) -> Vec<Task> {
         for (name, value) in &file.header_macros {
             self.header_macros.entry(name.clone()).or_default().insert(value.clone());

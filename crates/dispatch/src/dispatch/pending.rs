@@ -17,7 +17,7 @@ pub struct Pending {
     /// The groups that need each unit.
     users: HashMap<CompileUnit, Vec<usize>>,
     compiled: CompiledUnits,
-    /// `None` for a group that was given out.
+    /// The groups in the plan's order; `None` for one that was given out.
     groups: Vec<Option<Entry>>,
     /// Groups that may start.
     ready: BTreeSet<usize>,

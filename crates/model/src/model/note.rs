@@ -136,7 +136,7 @@ pub enum Note {
 pub enum Fixed {
     /// Constants, `iota`, lists and files have one content, unless they are permuted.
     NotRandom,
-    /// What is expected is in a file or a list, which holds it for one content.
+    /// The expected values are in a file or a list, which is right for one content of the inputs only.
     Expected,
     /// Device memory has no room for a second set.
     Memory,

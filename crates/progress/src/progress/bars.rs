@@ -22,7 +22,7 @@ pub fn above_bars(write: impl FnOnce()) {
     ALL.suspend(write);
 }
 
-/// See the module.
+/// The bars of a run: one for compiling while it lasts, one for the cases, and lines for what runs now.
 #[derive(Debug)]
 pub(super) struct Bars {
     color: bool,

@@ -35,7 +35,7 @@ pub struct ConfigurationSpace {
 /// A parameter of a problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TuningParameter {
-    /// The name.
+    /// The name of the parameter.
     #[serde(rename = "Name")]
     pub name: String,
     /// `int`, `uint`, `float`, `bool` or `string`.
@@ -62,7 +62,7 @@ pub enum Values {
 /// A constraint of a problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Condition {
-    /// The expression.
+    /// The expression that valid points satisfy.
     #[serde(rename = "Expression")]
     pub expression: String,
     /// The parameters that it uses.

@@ -21,7 +21,7 @@ const SHARE_OF_FREE: u64 = 4;
 pub enum Wanted {
     Number {
         value: Number,
-        /// `None` for a constant of the manifest.
+        /// The element type; `None` for a constant of the manifest.
         element: Option<ElementType>,
     },
     Array(ElementType, BufferId),

@@ -16,7 +16,7 @@ const MOST_ROWS: usize = 200;
 /// The largest number of rows that are shown of a kind that does not fail the gate.
 const MOST_HARMLESS: usize = 10;
 
-/// Where what is left out here can be read.
+/// The output that has what the terminal leaves out.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
 /// The blanks before what a line has no room for.
