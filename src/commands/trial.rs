@@ -15,6 +15,11 @@ use crate::project::Project;
 pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     let name = experiment_name(&file_of(&args.sources[0]));
+    if let Some(path) =
+        args.sources.iter().filter_map(|source| std::path::absolute(source).ok()).find(|path| path.to_str().is_none())
+    {
+        return Err(Failure::usage(format!("the path {} is not UTF-8: rename the file or folder", path.display())));
+    }
     let absolute =
         |source: &Path| std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string();
     let drafted = draft(&args.sources, &args.kernels, &name, absolute)?;

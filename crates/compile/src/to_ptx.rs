@@ -241,6 +241,9 @@ impl KernelBuild<'_> {
 /// Returns a file with a variable for each of these expressions, behind the source. A compiler's error about one of
 /// them names the expression.
 fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure> {
+    if std::path::absolute(source).is_ok_and(|path| path.to_str().is_none()) {
+        return Err(failure(format!("the path {} is not UTF-8: rename the file or folder", absolute(source))));
+    }
     let path = absolute(source);
     if path.contains(['"', '\\', '\n']) {
         return Err(failure(format!("the path {path} cannot be included: rename it")));
