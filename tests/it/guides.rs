@@ -129,7 +129,8 @@ guides! {
     several_gpus_are_used: "how-to/use-several-gpus.md",
 }
 
-/// `tests/slurm/guide.sh` follows the guide to clusters on a real scheduler.
+/// `tests/slurm/guide.sh` follows the guide to clusters on a real scheduler. `cli::tune` runs the commands of the guide to
+/// searches, with manifests and measured spaces of its own.
 #[test]
 fn every_guide_with_commands_is_followed() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
@@ -137,7 +138,7 @@ fn every_guide_with_commands_is_followed() {
     let with_commands = pages.filter(|page| !scripts(&fs::read_to_string(page).unwrap()).is_empty());
     let mut with_commands: Vec<String> =
         with_commands.map(|page| page.strip_prefix(&docs).unwrap().display().to_string()).collect();
-    with_commands.retain(|page| page != "how-to/cluster.md");
+    with_commands.retain(|page| !["how-to/cluster.md", "how-to/tune.md"].contains(&page.as_str()));
     with_commands.sort();
     assert_eq!(with_commands, GUIDES);
 }
