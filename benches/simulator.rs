@@ -1,12 +1,12 @@
 //! How many warp instructions a second the simulator executes: the thirteen kernels of the reduction ladder on 2^24
-//! integers, on two threads, with its counters alone and with the whole sanitizer. Eleven are those of
+//! integers, on two threads, with its counters alone, with the whole sanitizer and with counts per line. Eleven are those of
 //! `experiments/reduce.toml`, in blocks of 512; trees in shared memory and of shuffles, in two passes, are from
 //! `experiments/reduction_tree.toml`.
 //!
 //! Every sum is checked. Behind criterion's own output, which is of all launches, stands a table of the fastest one of
 //! each kernel in millions of warp instructions a second a core: by the wall clock, and by the processor time of both
 //! threads, which other programs on the machine disturb less. For it every kernel is launched again in several rounds,
-//! with and without the sanitizer in turns: on a machine that others share one minute is not like the next. Copying the
+//! in each mode in turns: on a machine that others share one minute is not like the next. Copying the
 //! input to the device is not counted.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
@@ -29,8 +29,8 @@ const THREADS: usize = 2;
 /// Rounds over all kernels for the table, and launches of each in a round.
 const ROUNDS: usize = 4;
 const LAUNCHES: usize = 2;
-/// Without and with the sanitizer.
-const MODES: [&str; 2] = ["counters", "sanitizer"];
+/// The counters alone, with the sanitizer, and per line of the PTX.
+const MODES: [&str; 3] = ["counters", "sanitizer", "lines"];
 
 /// One kernel of the ladder, ready to load.
 struct Rung {
@@ -159,10 +159,11 @@ fn processor_time() -> Duration {
 }
 
 impl<'r> Bench<'r> {
-    fn new(rung: &'r Rung, sanitize: bool) -> Self {
+    fn new(rung: &'r Rung, mode: &str) -> Self {
         let profile = profiles().into_iter().find(|p| p.id == "h100").unwrap();
-        let options = Options { sanitize, threads: Some(THREADS), ..Options::default() };
+        let options = Options { sanitize: mode == "sanitizer", threads: Some(THREADS), ..Options::default() };
         let mut machine = Machine::new(profile, options).unwrap();
+        machine.count_lines(mode == "lines");
         let module = machine.load(&rung.ptx).unwrap();
         let buffers: BTreeMap<_, _> = rung
             .buffers
@@ -220,17 +221,17 @@ fn main() {
     let rungs = ladder();
     let mut criterion = Criterion::default().configure_from_args();
     // By kernel and mode: the fastest launch, where there was one.
-    let mut table: Vec<(&Rung, [Option<Spent>; 2])> = Vec::new();
+    let mut table: Vec<(&Rung, [Option<Spent>; MODES.len()])> = Vec::new();
     let mut group = criterion.benchmark_group("ladder");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
     group.warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_secs(1));
     for rung in &rungs {
-        let mut row = [None; 2];
+        let mut row = [None; MODES.len()];
         for (what, fastest) in MODES.into_iter().zip(&mut row) {
             let mut bench = None;
             let id = BenchmarkId::new(&rung.name, what);
             group.bench_function(id, |b| {
-                let bench = bench.get_or_insert_with(|| Bench::new(rung, what == "sanitizer"));
+                let bench = bench.get_or_insert_with(|| Bench::new(rung, what));
                 b.iter_custom(|launches| (0..launches).map(|_| keep(fastest, bench.run()).wall).sum());
             });
         }
@@ -242,7 +243,7 @@ fn main() {
     table.retain(|(_, row)| row.iter().all(Option::is_some));
     for _ in 0..ROUNDS {
         for (rung, row) in &mut table {
-            let mut benches = [false, true].map(|sanitize| Bench::new(rung, sanitize));
+            let mut benches = MODES.map(|mode| Bench::new(rung, mode));
             for _ in 0..LAUNCHES {
                 for (bench, fastest) in benches.iter_mut().zip(row.iter_mut()) {
                     keep(fastest, bench.run());
@@ -260,25 +261,25 @@ fn keep(fastest: &mut Option<Spent>, spent: Spent) -> Spent {
 }
 
 /// The table.
-fn print(table: &[(&Rung, [Option<Spent>; 2])]) {
+fn print(table: &[(&Rung, [Option<Spent>; MODES.len()])]) {
     println!("\nmillion warp instructions a second a core, fastest launch: wall clock (processor time)");
-    let mut total = [Spent::default(); 2];
+    let mut total = [Spent::default(); MODES.len()];
     for (rung, spent) in table {
-        if let [Some(counters), Some(sanitizer)] = *spent {
-            line(&rung.name, [counters, sanitizer]);
-            total.iter_mut().zip([counters, sanitizer]).for_each(|(total, spent)| total.add(spent));
-        }
+        let spent = spent.map(Option::unwrap_or_default);
+        line(&rung.name, spent);
+        total.iter_mut().zip(spent).for_each(|(total, spent)| total.add(spent));
     }
     if total[0].instructions > 0 {
         line("all", total);
     }
 }
 
-fn line(name: &str, [counters, sanitizer]: [Spent; 2]) {
-    let ((wall, processor), (wall_checked, processor_checked)) = (counters.rates(), sanitizer.rates());
+fn line(name: &str, spent: [Spent; MODES.len()]) {
+    let [(wall, processor), (wall_checked, processor_checked), (wall_lines, processor_lines)] = spent.map(Spent::rates);
     println!(
         "{name:24} {wall:6.1} ({processor:6.1})   with the sanitizer {wall_checked:6.1} ({processor_checked:6.1}), \
-         {:4.2} times slower",
-        processor / processor_checked
+         {:4.2} times slower   per line {wall_lines:6.1} ({processor_lines:6.1}), {:4.2} times slower",
+        processor / processor_checked,
+        processor / processor_lines
     );
 }

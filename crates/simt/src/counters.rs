@@ -43,6 +43,38 @@ pub struct Counters {
     pub device_launches: u64,
 }
 
+/// The counts of what comes from one line of the PTX.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineCounts {
+    /// The kernel that ran it.
+    pub kernel: String,
+    /// The line of the PTX, which counts from one.
+    pub ptx_line: u32,
+    /// The path and the line of the author's source, if the PTX says. Code that was inlined from elsewhere has the line of
+    /// the author's call.
+    pub source: Option<(String, u32)>,
+    /// What was executed on the line, of all counters that belong to instructions.
+    pub counters: Counters,
+}
+
+impl LineCounts {
+    /// Sorts lines by kernel and line of the PTX, and adds up those that are the same.
+    pub fn merge(lines: &mut Vec<Self>) {
+        lines.sort_by(|a, b| a.place().cmp(&b.place()));
+        lines.dedup_by(|next, first| {
+            let is_same = next.place() == first.place();
+            if is_same {
+                first.counters.add(&next.counters);
+            }
+            is_same
+        });
+    }
+
+    fn place(&self) -> (&str, u32, Option<&(String, u32)>) {
+        (&self.kernel, self.ptx_line, self.source.as_ref())
+    }
+}
+
 /// Accesses to global memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
@@ -112,6 +144,34 @@ impl Counters {
         self.shared_atomics += times * other.shared_atomics;
         self.barriers += times * other.barriers;
         self.device_launches += times * other.device_launches;
+    }
+
+    /// Adds what accesses and branches have counted since these counts were `before`.
+    pub fn add_since(&mut self, now: &Self, before: &Self) {
+        let since = |now: &Traffic, before: &Traffic| Traffic {
+            requests: now.requests - before.requests,
+            sectors: now.sectors - before.sectors,
+            lines: now.lines - before.lines,
+            bytes: now.bytes - before.bytes,
+        };
+        let shared = |now: &SharedTraffic, before: &SharedTraffic| SharedTraffic {
+            requests: now.requests - before.requests,
+            conflicts: now.conflicts - before.conflicts,
+        };
+        self.add(&Self {
+            branches: now.branches - before.branches,
+            divergent_branches: now.divergent_branches - before.divergent_branches,
+            global_load: since(&now.global_load, &before.global_load),
+            global_store: since(&now.global_store, &before.global_store),
+            shared_load: shared(&now.shared_load, &before.shared_load),
+            shared_store: shared(&now.shared_store, &before.shared_store),
+            local_load_requests: now.local_load_requests - before.local_load_requests,
+            local_store_requests: now.local_store_requests - before.local_store_requests,
+            global_atomics: now.global_atomics - before.global_atomics,
+            shared_atomics: now.shared_atomics - before.shared_atomics,
+            device_launches: now.device_launches - before.device_launches,
+            ..Self::default()
+        });
     }
 
     /// Returns the branches that did not diverge, in percent.

@@ -6,9 +6,10 @@
 
 use std::vec::IntoIter;
 
-use crate::counters::Counters;
+use crate::counters::{Counters, LineCounts};
 use crate::error::{SimError, Trap, TrapKind};
 use crate::exec::findings;
+use crate::exec::instruction_counts::GridCounts;
 use crate::exec::launch_state::{Deadline, LaunchState, WarpRows};
 use crate::memory::Memory;
 use crate::printed;
@@ -65,6 +66,8 @@ pub struct LaunchReport {
     pub printed: String,
     /// Notes for the reader of a report, one per line.
     pub notes: Vec<String>,
+    /// The counts of each line of the PTX that was executed, if they were asked for.
+    pub lines: Vec<LineCounts>,
     /// The blocks that ran, if not all did: the counts are then estimates.
     pub sampled: Option<Sampled>,
 }
@@ -108,6 +111,8 @@ pub struct Tree<'m> {
     pub deadline: Option<Deadline>,
     /// Whether a sample of the blocks runs in place of all.
     pub sampling: bool,
+    /// Whether to count per line of the PTX.
+    pub counts_lines: bool,
 }
 
 /// A grid whose blocks have run, with its remaining work.
@@ -187,7 +192,7 @@ impl Tree<'_> {
         let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
         let sample = if self.sampling { sample::choose_blocks(shape.grid) } else { None };
         report.sampled = sample.as_ref().map(|sample| Sampled { ran: sample.len() as u64, of: blocks });
-        let launch = LaunchState {
+        let mut launch = LaunchState {
             kernel,
             memory: self.memory,
             heap: self.heap,
@@ -208,6 +213,7 @@ impl Tree<'_> {
             watchdog: self.options.watchdog,
             deadline: self.deadline,
             sample,
+            per_instruction: self.counts_lines.then(GridCounts::default),
             runtime: GridRuntime::new(self.device),
         };
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -220,6 +226,9 @@ impl Tree<'_> {
             trap
         })?;
         report.counters.add(&done.counters);
+        if let Some(counts) = launch.per_instruction.take() {
+            counts.add_to(kernel, &mut report.lines);
+        }
         printed::append(&mut report.printed, &done.printed);
         let notes = findings::races_and_notes(&launch).map_err(|mut trap| {
             trap.printed.clone_from(&report.printed);

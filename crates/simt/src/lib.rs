@@ -19,7 +19,7 @@ mod sample;
 mod sanitize;
 mod schedule;
 
-pub use counters::{Counters, SharedTraffic, Traffic};
+pub use counters::{Counters, LineCounts, SharedTraffic, Traffic};
 pub use error::{SimError, Site, Trap, TrapKind};
 pub use launch::{LaunchError, LaunchReport, Options, Sampled};
 pub use link::Part;

@@ -76,6 +76,7 @@ pub struct Machine {
     sanitizes: bool,
     /// Whether later launches run a sample of their blocks.
     samples: bool,
+    counts_lines: bool,
     memory: Memory,
     heap: Heap,
     modules: BTreeMap<u32, Loaded>,
@@ -108,6 +109,7 @@ impl Machine {
             options,
             sanitizes: true,
             samples: false,
+            counts_lines: false,
             memory,
             heap,
             modules,
@@ -210,6 +212,11 @@ impl Machine {
     /// [`TrapKind::Communication`]: super::error::TrapKind::Communication
     pub const fn set_sampling(&mut self, is_on: bool) {
         self.samples = is_on;
+    }
+
+    /// Makes later launches count per line of the PTX: see [`LaunchReport::lines`].
+    pub const fn count_lines(&mut self, is_on: bool) {
+        self.counts_lines = is_on;
     }
 
     /// Sets a time limit for each later launch, which ends with [`TrapKind::Deadline`] when it exceeds it; `None` for
@@ -353,6 +360,7 @@ impl Machine {
             device: &device,
             deadline: self.deadline,
             sampling: self.samples,
+            counts_lines: self.counts_lines,
         };
         tree.run(kernel, &shape, params, spec.cooperative)
     }

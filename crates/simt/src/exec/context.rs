@@ -4,6 +4,7 @@ use std::ptr;
 
 use crate::counters::Counters;
 use crate::error::{Site, Trap, TrapKind};
+use crate::exec::instruction_counts::InstructionCounts;
 use crate::exec::launch_state::LaunchState;
 use crate::exec::prefetch::Strides;
 use crate::exec::warp::{Frame, SplitState, Waiting, Warp};
@@ -89,6 +90,8 @@ pub struct Context<'m> {
     pub cached: Extent,
     pub strides: Strides,
     pub counters: Counters,
+    /// The counts of each instruction, if the launch asks for them.
+    pub per_instruction: Option<Box<InstructionCounts>>,
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
     pub frames: Vec<Frame>,
@@ -425,6 +428,9 @@ impl Context<'_> {
         let ahead = u64::from(unsafe { (*pc).ahead });
         self.counters.warp_instructions -= ahead;
         self.counters.thread_instructions -= ahead * u64::from(self.lanes);
+        if let Some(counts) = &mut self.per_instruction {
+            counts.stop(pc, self.lanes);
+        }
     }
 }
 

@@ -292,8 +292,15 @@ impl StaticIns {
     }
 }
 
-static END_OF_SPLIT: StaticIns =
-    StaticIns([Ins { run: Entry::from_handler(end_of_split), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 }]);
+static END_OF_SPLIT: StaticIns = StaticIns([Ins {
+    run: Entry::from_handler(end_of_split),
+    o: [Slot::NONE; 6],
+    imm: 0,
+    aux: 0,
+    line: 0,
+    ahead: 0,
+    number: Ins::GUARD - 1,
+}]);
 
 unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)

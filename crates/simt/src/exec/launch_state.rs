@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::exec::instruction_counts::GridCounts;
 use crate::exec::window::rank_of;
 use crate::memory::Memory;
 use crate::program::Kernel;
@@ -42,6 +43,8 @@ pub struct LaunchState<'m> {
     pub deadline: Option<Deadline>,
     /// The clusters that run, in their order, if not all do.
     pub sample: Option<Vec<Chosen>>,
+    /// The counts of each instruction, if they are asked for.
+    pub per_instruction: Option<GridCounts>,
     /// The device runtime of the grid.
     pub runtime: GridRuntime<'m>,
 }

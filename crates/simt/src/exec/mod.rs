@@ -25,6 +25,7 @@ pub mod exact;
 pub mod findings;
 pub mod footprint;
 pub mod format;
+pub mod instruction_counts;
 pub mod lanes;
 pub mod launch_state;
 pub mod load;

@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn an_instruction_is_followed_by_its_own_last_step() {
-        let blank = Ins { run: Entry(unused), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0 };
+        let blank = Ins { run: Entry(unused), o: [Slot::NONE; 6], imm: 0, aux: 0, line: 0, ahead: 0, number: 0 };
         let code = [blank; 2];
         let mut strides = Strides::default();
         strides.predict(&code[0], 1000);

@@ -15,6 +15,7 @@ pub struct Emitted {
     pub ins: Vec<Ins>,
     pub lines: Vec<Line>,
     pub origins: Vec<Origin>,
+    pub left_out: Vec<(usize, Line, u32)>,
     pub frame: u32,
     /// The function may read a register that was never written.
     pub reads_unwritten: bool,
@@ -58,7 +59,15 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             lines.push(inst.line);
         }
         let line = lines.len() as u32 - 1;
-        let blank = Ins { run: Entry::from_handler(control::join), o: [Slot::NONE; 6], imm: 0, aux: 0, line, ahead: 0 };
+        let blank = Ins {
+            run: Entry::from_handler(control::join),
+            o: [Slot::NONE; 6],
+            imm: 0,
+            aux: 0,
+            line,
+            ahead: 0,
+            number: 0,
+        };
         if layout.joins[k] {
             let aux = if exits[graph.node_of[k]] { Join::EXITS.bits() } else { 0 };
             ins.push(Ins { aux, ..blank });
@@ -101,10 +110,13 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         }
         ins.push(flat);
         let branches = matches!(inst.flow, Flow::Jump(_) | Flow::Branch(_));
-        origins.push(Origin::Instruction { opcode: inst.opcode, defs: inst.defs, branches });
+        let (opcode, defs, counts) = (inst.opcode, inst.defs, inst.counts);
+        origins.push(Origin::Instruction { opcode, defs, branches, counts, ends: inst.flow != Flow::Next });
     }
     count_stretches(body, &layout, &mut ins);
-    Emitted { ins, lines, origins, frame, reads_unwritten }
+    // The instruction itself is the last of those that it becomes.
+    let left_out = body.left_out.iter().map(|&(k, line, counts)| (layout.at[k + 1] - 1, line, counts)).collect();
+    Emitted { ins, lines, origins, left_out, frame, reads_unwritten }
 }
 
 /// Gives each instruction the number of counted instructions from it to the end of its straight-line run: the next

@@ -74,7 +74,10 @@ fn leave_out(body: &mut Body, copies: &Copies) {
         place.push(kept.len());
         let useless = copied(&inst, copies).is_some_and(|(to, _)| copies[to].is_some());
         match kept.last_mut() {
-            Some(before) if useless && !target[at] && before.flow == Flow::Next => before.counts += inst.counts,
+            Some(before) if useless && !target[at] && before.flow == Flow::Next => {
+                before.counts += inst.counts;
+                body.left_out.push((kept.len() - 1, inst.line, inst.counts));
+            }
             _ => kept.push(inst),
         }
     }

@@ -25,7 +25,9 @@ pub fn listing(kernel: &Kernel) -> String {
 
 fn line(kernel: &Kernel, at: usize, ins: &Ins, origin: Origin) -> String {
     let (name, defs, branches) = match origin {
-        Origin::Instruction { opcode, defs, branches } => (kernel.opcodes[opcode as usize].as_str(), defs, branches),
+        Origin::Instruction { opcode, defs, branches, .. } => {
+            (kernel.opcodes[opcode as usize].as_str(), defs, branches)
+        }
         Origin::Guard => ("guard", 0, false),
         Origin::Join => ("join", 0, false),
     };

@@ -130,6 +130,9 @@ pub struct Body {
     pub insts: Vec<Inst>,
     /// The index of the instruction that follows each label.
     pub labels: Vec<usize>,
+    /// Lines whose instructions were left out, each with the index of the instruction that counts for them and how many
+    /// they are.
+    pub left_out: Vec<(usize, Line, u32)>,
     pub classes: Vec<Class>,
 }
 

@@ -25,9 +25,14 @@ pub struct Line {
     pub ptx: u32,
 }
 
+/// Returns the path of the source of a line, if it is known.
+pub fn source_path<'f>(files: &'f [(u32, String)], line: &Line) -> Option<&'f str> {
+    files.iter().find(|(index, _)| *index == line.file && line.source > 0).map(|(_, path)| path.as_str())
+}
+
 /// Returns `file:line` of the source, if it is known, without the folders of the machine that compiled it.
 pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
-    let (_, path) = files.iter().find(|(index, _)| *index == line.file && line.source > 0)?;
+    let path = source_path(files, line)?;
     Some(format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source))
 }
 
@@ -35,8 +40,9 @@ pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
-    /// written. The immediate of a branch is a distance.
-    Instruction { opcode: u32, defs: u8, branches: bool },
+    /// written. The immediate of a branch is a distance. It counts as `counts` instructions of the PTX, and `ends` its
+    /// straight-line run.
+    Instruction { opcode: u32, defs: u8, branches: bool, counts: u32, ends: bool },
     /// The guard of the next instruction.
     Guard,
     /// A point where lanes reconverge.
@@ -51,6 +57,8 @@ pub struct Code {
     pub lines: Vec<Line>,
     /// Where each instruction comes from.
     pub origins: Vec<Origin>,
+    /// Lines whose instructions another one counts for: its index, the line and how many they are.
+    pub left_out: Vec<(usize, Line, u32)>,
     /// The bytes of registers that the function needs.
     pub frame: u32,
     /// The bytes of local memory per lane that variables and parameters need.

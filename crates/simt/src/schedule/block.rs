@@ -19,6 +19,7 @@ use crate::printed;
 use crate::program::ins::{Area, Bases, Ins};
 use crate::sanitize::BlockShadow;
 use crate::schedule::barrier::Barrier;
+use crate::schedule::counted::run_counted;
 use crate::schedule::hang_report;
 use crate::schedule::splits::{others_wait, regroup, split_off};
 
@@ -82,6 +83,8 @@ pub struct Block {
     /// When the time was last checked, and how many instructions had been executed by then.
     checked: Option<(Instant, u64)>,
     pub counters: Counters,
+    /// The number of blocks that it represents.
+    weight: u64,
     pub printed: String,
     /// Lanes had to be scheduled independently for the block to go on.
     pub independent: bool,
@@ -101,6 +104,9 @@ impl Block {
         }
         std::mem::swap(&mut cx.shadow, &mut self.shadow);
         std::mem::swap(&mut cx.peers, &mut self.peers);
+        if let (Some(all), Some(counts)) = (&launch.per_instruction, cx.per_instruction.take()) {
+            all.give_back(counts, self.weight);
+        }
         self.issued += cx.counters.warp_instructions;
         self.counters.add(&cx.counters);
         printed::append(&mut self.printed, &cx.printed);
@@ -123,6 +129,7 @@ impl Block {
             cached: Extent::default(),
             strides: Strides::default(),
             counters: Counters::default(),
+            per_instruction: launch.per_instruction.as_ref().map(|counts| counts.lend(launch.kernel, self.weight)),
             warp: Box::default(),
             stack: Vec::new(),
             frames: Vec::new(),
@@ -341,7 +348,11 @@ impl Block {
         (cx.polls, cx.progressed) = (std::mem::take(&mut cx.warp.spun), false);
         let before = cx.polls;
         let pc = cx.enter(last);
-        dispatch(cx, pc);
+        if cx.per_instruction.is_some() {
+            run_counted(cx, pc);
+        } else {
+            dispatch(cx, pc);
+        }
         self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
     }
 

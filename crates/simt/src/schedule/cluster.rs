@@ -40,7 +40,7 @@ impl Cluster {
         let Chosen { linear: number, weight } = launch.cluster_at(linear);
         let (mut used, peers) = old.map_or_else(Default::default, |old| (old.blocks, old.peers));
         let blocks = (0..count)
-            .map(|rank| Block::start(launch, index_of(launch, number, rank), used.pop(), workspace))
+            .map(|rank| Block::start(launch, (index_of(launch, number, rank), weight), used.pop(), workspace))
             .collect();
         Self { linear, weight, blocks, peers }
     }

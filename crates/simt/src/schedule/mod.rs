@@ -3,6 +3,7 @@
 mod barrier;
 mod block;
 mod cluster;
+mod counted;
 pub mod grid;
 mod hang_report;
 mod splits;

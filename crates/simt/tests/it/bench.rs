@@ -1,6 +1,6 @@
 //! Provides a device under test with one module on it.
 
-use simt::{LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, TrapKind, profiles};
+use simt::{Counters, LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, TrapKind, profiles};
 
 /// A machine with a module.
 pub struct Bench {
@@ -23,6 +23,7 @@ impl Bench {
 
     pub fn load(ptx: &str, options: Options) -> Self {
         let mut machine = Machine::new(profiles().remove(0), options).unwrap();
+        machine.count_lines(true);
         let module = machine.load(ptx).unwrap();
         Self { machine, module }
     }
@@ -65,8 +66,17 @@ impl Bench {
             })
             .collect();
         let spec = LaunchSpec { kernel, grid, block, shared, cooperative, cluster: None, args: &args };
-        self.machine.launch(self.module, &spec)
+        let done = self.machine.launch(self.module, &spec);
+        done.inspect(check_lines)
     }
+}
+
+/// Checks that the counts of all lines together are those of the launch.
+fn check_lines(report: &LaunchReport) {
+    let mut sum = Counters::default();
+    report.lines.iter().for_each(|line| sum.add(&line.counters));
+    let Counters { warps, blocks, barriers, .. } = report.counters;
+    assert_eq!(Counters { warps, blocks, barriers, ..sum }, report.counters);
 }
 
 /// Returns the fault that a launch must end in.

@@ -13,6 +13,7 @@ mod faults;
 mod features;
 mod hostile;
 mod ladder;
+mod lines;
 mod linked;
 mod listing;
 mod mixed;

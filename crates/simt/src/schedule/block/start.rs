@@ -19,8 +19,14 @@ struct Storage {
 }
 
 impl Block {
-    /// Returns the block with this index at its first instruction; it uses the storage of `old`.
-    pub fn start(launch: &LaunchState<'_>, index: [u32; 3], old: Option<Self>, workspace: u64) -> Self {
+    /// Returns the block with this index, which represents `weight` blocks, at its first instruction; it uses the storage
+    /// of `old`.
+    pub fn start(
+        launch: &LaunchState<'_>,
+        (index, weight): ([u32; 3], u64),
+        old: Option<Self>,
+        workspace: u64,
+    ) -> Self {
         let ([gx, gy, _], [x, y, z]) = (launch.grid.map(u64::from), index.map(u64::from));
         let linear = (z * gy + y) * gx + x;
         let threads = launch.block.iter().product::<u32>();
@@ -65,6 +71,7 @@ impl Block {
             check_time_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
             checked: None,
             counters,
+            weight,
             printed: String::new(),
             independent: false,
         }

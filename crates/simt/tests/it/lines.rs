@@ -1,0 +1,93 @@
+//! Counts per line of the PTX, on a kernel whose counts are known.
+
+use simt::{Counters, LineCounts, Options};
+
+use crate::bench::{Arg, Bench};
+
+/// The first line of the PTX is empty, so `.visible` is on line 6. Lanes 0 to 7 of each warp go through the loop as often
+/// as their number says and one time more; lane 0 of each warp stores, under a guard.
+const KERNEL: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.file 1 \"/home/me/k.cu\"
+.visible .entry test(.param .u64 out)
+{
+    .reg .pred %p<9>;
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    .loc 1 3 1
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 31;
+    setp.ge.u32 %p1, %r2, 8;
+    @%p1 bra END;
+    .loc 1 5 1
+LOOP:
+    sub.u32 %r2, %r2, 1;
+    setp.ne.s32 %p2, %r2, -1;
+    @%p2 bra LOOP;
+END:
+    .loc 1 7 1
+    and.b32 %r3, %r1, 31;
+    setp.eq.u32 %p3, %r3, 0;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    @%p3 st.global.u32 [%rd3], %r1;
+    ret;
+}
+";
+
+/// The lines of three blocks of 64 threads: six warps.
+fn lines(threads: usize) -> Vec<LineCounts> {
+    let mut bench = Bench::load(KERNEL, Options { threads: Some(threads), ..Options::default() });
+    let out = Arg::Address(bench.buffer(&[0; 64]));
+    bench.machine.set_sanitizer(false, simt::Ignored::default());
+    bench.launch("test", [3, 1, 1], [64, 1, 1], &[out]).unwrap().lines
+}
+
+fn line(lines: &[LineCounts], ptx: u32) -> (u64, u64) {
+    let mut found = lines.iter().filter(|line| line.ptx_line == ptx);
+    let counted = found.next().map_or((0, 0), |l| (l.counters.warp_instructions, l.counters.thread_instructions));
+    assert!(found.next().is_none(), "line {ptx} is there once");
+    counted
+}
+
+#[test]
+fn each_line_is_counted_as_often_as_warps_and_threads_execute_it() {
+    let lines = lines(1);
+    // Parameters and indices are copied nowhere, but their instructions are executed.
+    for ptx in 12..=16 {
+        assert_eq!(line(&lines, ptx), (6, 6 * 32), "line {ptx}");
+    }
+    // Lane k goes through the loop k + 1 times: 8 rounds per warp, and 1 + 2 + … + 8 = 36 of lanes.
+    for ptx in 19..=21 {
+        assert_eq!(line(&lines, ptx), (6 * 8, 6 * 36), "line {ptx}");
+    }
+    for ptx in [24, 25, 26, 27, 29] {
+        assert_eq!(line(&lines, ptx), (6, 6 * 32), "line {ptx}");
+    }
+    // The guard lets one lane through.
+    assert_eq!(line(&lines, 28), (6, 6));
+}
+
+#[test]
+fn divergence_and_sectors_belong_to_the_line_that_causes_them() {
+    let lines = lines(1);
+    let of = |count: fn(&Counters) -> u64| -> Vec<(u32, u64)> {
+        let counted = lines.iter().map(|line| (line.ptx_line, count(&line.counters)));
+        counted.filter(|(_, count)| *count > 0).collect()
+    };
+    // The loop diverges in each round but the last.
+    assert_eq!(of(|c| c.divergent_branches), [(16, 6), (21, 6 * 7)]);
+    assert_eq!(of(|c| c.branches), [(16, 6), (21, 6 * 8)]);
+    assert_eq!(of(|c| c.global_store.sectors), [(28, 6)]);
+    assert_eq!(of(|c| c.global_store.bytes), [(28, 6 * 4)]);
+    let source = |ptx: u32| lines.iter().find(|line| line.ptx_line == ptx).and_then(|line| line.source.clone());
+    assert_eq!([source(16), source(20), source(28)], [3, 5, 7].map(|line| Some(("/home/me/k.cu".to_owned(), line))));
+}
+
+#[test]
+fn lines_are_the_same_for_any_number_of_host_threads() {
+    assert_eq!(lines(1), lines(4));
+}
