@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::{Batch, BufferId, DeviceError, FunctionId, KernelId, LaunchArg, ModuleId, Prepare, Step, TimedBatch};
 use crate::model::{
-    BodyCounters, Compiled, DeviceId, DeviceInfo, DeviceState, Joules, KernelResources, Note, Occupancy, Settings,
-    Unsanitized,
+    BodyCounters, Compiled, DeviceId, DeviceInfo, DeviceState, Joules, KernelResources, LineCounts, Note, Occupancy,
+    Settings, Unsanitized,
 };
 
 /// Opens devices of one kind.
@@ -127,6 +127,10 @@ pub trait Device: std::fmt::Debug {
     /// [`Note::Sampled`], unless the grid is small. Other devices always run all blocks.
     fn set_sampling(&mut self, _is_on: bool) {}
 
+    /// Makes later launches of the simulator count per line of the PTX, or not, as at first: see [`CountReport::lines`].
+    /// Other devices do not.
+    fn count_lines(&mut self, _is_on: bool) {}
+
     /// Returns the iterations that the last loop of the last run made; 0 before the first loop.
     fn iterations(&self) -> u32;
 
@@ -226,6 +230,8 @@ pub struct CountReport {
     pub run: RunReport,
     /// Counts of one repetition; `None` where a profiler counts instead.
     pub counters: Option<BodyCounters>,
+    /// Counts of one repetition per line of the PTX, if [`Device::count_lines`] asked for them.
+    pub lines: Vec<LineCounts>,
 }
 
 /// The times that a batch took.

@@ -78,7 +78,7 @@ fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
 impl Counter for CudaDevice {
     fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
         let run = self.run_batch(batch, operation::run_marked)?;
-        Ok(CountReport { run, counters: None })
+        Ok(CountReport { run, ..CountReport::default() })
     }
 
     fn marks_launches(&self) -> bool {

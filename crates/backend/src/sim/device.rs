@@ -388,6 +388,10 @@ impl Device for SimDevice {
         self.machine.set_sampling(is_on);
     }
 
+    fn count_lines(&mut self, is_on: bool) {
+        self.machine.count_lines(is_on);
+    }
+
     fn iterations(&self) -> u32 {
         self.iterations
     }

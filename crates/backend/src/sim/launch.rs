@@ -2,7 +2,7 @@
 
 use super::device::SimDevice;
 use super::error::host_error;
-use crate::model::{BodyCounters, Counters, Note};
+use crate::model::{BodyCounters, Counters, LineCounts, Note};
 use crate::{Batch, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
 use simt::{LaunchError, LaunchSpec, TrapKind};
 
@@ -103,9 +103,22 @@ fn counters(launches: &[simt::Counters]) -> BodyCounters {
     BodyCounters { whole: named(&whole), each }
 }
 
+/// Returns the counts of lines by the names of the vocabulary, each line once, in the order of the PTX.
+fn line_counts(mut lines: Vec<simt::LineCounts>) -> Vec<LineCounts> {
+    simt::LineCounts::merge(&mut lines);
+    let named = |simt::LineCounts { kernel, ptx_line, source, counters }: simt::LineCounts| {
+        let counts = counters.metrics().into_iter().filter(|(_, value)| *value > 0.0);
+        let counters = Counters(counts.map(|(name, value)| (name.into(), value)).collect());
+        let (file, line) = source.unzip();
+        LineCounts { kernel, ptx_line, file, line, counters }
+    };
+    lines.into_iter().map(named).collect()
+}
+
 /// What the launches of a run came to so far.
 struct Progress<'r> {
     report: &'r mut CountReport,
+    lines: Vec<simt::LineCounts>,
     each: Vec<simt::Counters>,
     /// The launches of a run, where that is known in advance.
     of: Option<usize>,
@@ -128,11 +141,12 @@ impl SimDevice {
     fn counted(
         &mut self,
         launch: &Launch,
-        Progress { report, each, of }: &mut Progress<'_>,
+        Progress { report, lines, each, of }: &mut Progress<'_>,
     ) -> Result<(), DeviceError> {
         let place = (each.len() + 1, *of);
         let done = self.launch(launch).map_err(|error| of_launch(error, place, &report.run.printed))?;
         each.push(done.counters);
+        lines.extend(done.lines);
         simt::printed::append(&mut report.run.printed, &done.printed);
         let sampled = done.sampled.map(|simt::Sampled { ran, of }| Note::Sampled { ran, of });
         for note in done.notes.into_iter().map(Note::Text).chain(sampled) {
@@ -170,11 +184,12 @@ impl Counter for SimDevice {
                 self.prepare(prepare)?;
             }
             let of = (!has_loop).then_some(launches);
-            let mut progress = Progress { report: &mut report, each: Vec::new(), of };
+            let mut progress = Progress { report: &mut report, lines: Vec::new(), each: Vec::new(), of };
             self.steps(&batch.steps, &mut progress)?;
-            let each = progress.each;
+            let (each, lines) = (progress.each, progress.lines);
             if repetition == 0 && !each.is_empty() {
                 report.counters = Some(counters(&each));
+                report.lines = line_counts(lines);
             }
         }
         if has_loop {

@@ -10,7 +10,7 @@ use super::cases::{Body, Cases, ReadyCase};
 use super::intact::{find_changed_input, restore_inputs};
 use super::judge::{judge, result_error};
 use super::marks::announce_marks;
-use super::outputs::keep_outputs;
+use super::outputs::{keep_lines, keep_outputs};
 use super::prepare::Prepared;
 use super::printed;
 use super::repeat::{count_instructions, repeat};
@@ -173,6 +173,7 @@ fn check_one<'a>(
     bench.announce(job, Activity::Checking, job.measure.timeout);
     bench.device.set_unsanitized(job.unsanitized.as_ref());
     bench.device.set_sampling(job.sampled);
+    bench.device.count_lines(job.outputs.is_some());
     if let Some(unsanitized) = job.unsanitized.as_ref().filter(|_| bench.device.counter().is_some()) {
         let classes: Vec<&str> = unsanitized.classes.iter().map(|class| class.name()).collect();
         let off = if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) };
@@ -226,12 +227,13 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
     let is_counted = job.printed.is_some() || !matches!(job.body, BodyPlan::Host(_));
     let done = match bench.device.counter().filter(|_| is_counted) {
         Some(counter) => counter.count(&batch),
-        None => bench.device.run(&batch).map(|run| CountReport { run, counters: None }),
+        None => bench.device.run(&batch).map(|run| CountReport { run, ..CountReport::default() }),
     };
     let report = done.inspect_err(|error| events.extend(printed_event(job, error.printed().to_owned())))?;
     let text = report.run.printed.clone();
     case.is_partial = report.run.notes.iter().any(|note| matches!(note, Note::Sampled { .. }));
     case.instructions = count_instructions(&report);
+    keep_lines(job, &report.lines)?;
     events.extend(reported(job, report));
     Ok(text)
 }
@@ -264,7 +266,7 @@ fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
 }
 
 /// Returns what the device reported of the first launch, as events.
-fn reported(job: &CaseJob, CountReport { run, counters }: CountReport) -> Vec<Event> {
+fn reported(job: &CaseJob, CountReport { run, counters, .. }: CountReport) -> Vec<Event> {
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
     events.extend(run.notes.into_iter().map(|note| Event::CaseNote { case: case(), note }));

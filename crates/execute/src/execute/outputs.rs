@@ -9,7 +9,7 @@ use super::operand::{Lanes, Operand, PIECE};
 use super::stop::Stop;
 use super::values::{expectation, read_actual};
 use crate::atomic;
-use crate::model::ElementType;
+use crate::model::{CaseJob, ElementType, LineCounts};
 use crate::npy;
 
 /// Writes the outputs of the last run of a case to the folder that its job names, if it names one.
@@ -36,6 +36,14 @@ pub fn keep_outputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>, printed: &str) 
         }
     }
     Ok(())
+}
+
+/// Writes the counts per line of the first run of a case, if its job names a folder and the device counted them.
+pub fn keep_lines(job: &CaseJob, lines: &[LineCounts]) -> Result<(), Stop> {
+    let Some(folder) = job.outputs.as_ref().filter(|_| !lines.is_empty()) else { return Ok(()) };
+    atomic::create_folder(folder).map_err(|error| error.to_string())?;
+    let json = serde_json::to_vec(lines).map_err(|error| error.to_string())?;
+    write(&folder.join(LineCounts::FILE), &json)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {

@@ -21,6 +21,7 @@ mod event;
 mod fill;
 mod job;
 pub mod limits;
+mod line_counts;
 mod machine;
 mod measurement;
 mod note;
@@ -67,6 +68,7 @@ pub use job::{
     FunctionPlan, GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan,
     Tolerance, WorkAmount,
 };
+pub use line_counts::LineCounts;
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
     SurveyRequest, ThrottleReason,
