@@ -3,6 +3,7 @@
 mod control;
 mod cubin;
 mod disassembly;
+mod executed;
 mod lines;
 mod listing;
 
