@@ -11,7 +11,7 @@ use super::session::{interrupt, outputs_of, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::experiment::{Expectation, Manifest};
 use crate::journal::{self, Contents};
-use crate::model::{Case, Outcome};
+use crate::model::{BackendKind, Case, Outcome};
 use crate::plan::{self, PlanOptions};
 use crate::render::{axis_value, case_name, reason};
 use array::Array;
@@ -21,6 +21,7 @@ mod array;
 mod code;
 mod machine_code;
 mod shape;
+mod source;
 
 /// Elements of a buffer that are shown from its beginning, and as many from its end.
 const SHOWN: usize = 6;
@@ -43,12 +44,18 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut options = RunOptions::of_show(args, folder.path(), &outputs)?;
     let case = find(&manifest, args, &options, console)?;
     narrow(&mut options, &manifest, &case);
-    if let Some(form) = code::Form::wanted(args) {
+    let (backend, _) = super::plan::machine(&args.target, None)?;
+    let counts = args.source && backend == BackendKind::Sim;
+    if let Some(form) = code::Form::wanted(args).filter(|_| !counts) {
         return code::show(form, &options, (&manifest, &case.key), console);
     }
     console.quiet = true;
     let ended = run_one(&options, &manifest, &interrupt()?, console)?;
     console.quiet = false;
+    if counts {
+        source::show(args, &options, (&manifest, &case), &outputs_of(&outputs, &case.key), console)?;
+        return Ok(ended.exit);
+    }
     let history = journal::read(&folder.path().join("report/journal.jsonl"))
         .and_then(Contents::into_history)
         .map_err(|error| Failure::environment(error.to_string()))?;

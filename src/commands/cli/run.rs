@@ -109,9 +109,19 @@ pub struct ShowArgs {
     /// Print the machine code of the case's kernels for the device, in place of running it.
     #[arg(long, help_heading = "Code", group = "code")]
     pub sass: bool,
-    /// Print the sources of the case's kernels with the compiler's options, in place of running it.
+    /// Print the sources of the case's kernels. On the simulator the case is run, and each line has what was executed on
+    /// it and the machine code that it became.
     #[arg(long, help_heading = "Code", group = "code")]
     pub source: bool,
+    /// Print the lines of `--source` as JSON.
+    #[arg(long, requires = "source", conflicts_with_all = ["csv", "html", "ptx", "sass"])]
+    pub json: bool,
+    /// Print the lines of `--source` as CSV.
+    #[arg(long, requires = "source", conflicts_with_all = ["html", "ptx", "sass"])]
+    pub csv: bool,
+    /// Write the lines of `--source` to this file, for a browser: sources, PTX and machine code side by side.
+    #[arg(long, value_name = "FILE", requires = "source", conflicts_with_all = ["ptx", "sass"])]
+    pub html: Option<PathBuf>,
     /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long)]
     pub no_sanitize: bool,

@@ -81,15 +81,7 @@ fn printed(
         (Form::Source, _) if matches!(unit.form(), SourceForm::Cuda | SourceForm::Ptx) => read(&unit.source),
         (Form::Ptx, CodeKind::Ptx) => read(&compiled.code),
         (Form::Sass, CodeKind::Cubin) => {
-            let cache = Cache::locate().map_err(|error| Failure::environment(error.to_string()))?;
-            let programs = Programs::of_this_machine();
-            let program = Disassembler::ensure(&programs, &cache, options.network, &mut |line| console.say(line))
-                .map_err(|error| Failure::environment(error.to_string()))?;
-            let listings = program.list(&compiled.code, &names).map_err(|failure| {
-                let path = program.path().display();
-                Failure::environment(format!("{path} cannot read the code: {}\n{}", failure.summary, failure.log))
-            })?;
-            Ok(machine_code::listings(&listings))
+            disassemble(compiled, &names, options, console).map(|listings| machine_code::listings(&listings))
         }
         _ => Err(Failure::usage(format!(
             "`{}` has no {}: it is {}",
@@ -106,6 +98,23 @@ fn printed(
             }
         ))),
     }
+}
+
+/// Returns the machine code of these kernels of a cubin.
+pub fn disassemble(
+    compiled: &Compiled,
+    kernels: &[&str],
+    options: &RunOptions,
+    console: &mut Console,
+) -> Result<Vec<sass::Listing>, Failure> {
+    let cache = Cache::locate().map_err(|error| Failure::environment(error.to_string()))?;
+    let programs = Programs::of_this_machine();
+    let program = Disassembler::ensure(&programs, &cache, options.network, &mut |line| console.say(line))
+        .map_err(|error| Failure::environment(error.to_string()))?;
+    program.list(&compiled.code, kernels).map_err(|failure| {
+        let path = program.path().display();
+        Failure::environment(format!("{path} cannot read the code: {}\n{}", failure.summary, failure.log))
+    })
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

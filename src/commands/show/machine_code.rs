@@ -26,7 +26,7 @@ pub fn listings(listings: &[Listing]) -> String {
 }
 
 /// Returns an instruction as the assembler would read it.
-fn statement(instruction: &Instruction) -> String {
+pub fn statement(instruction: &Instruction) -> String {
     let parts = [&instruction.predicate, &instruction.opcode, &instruction.operands];
     let parts: Vec<&str> = parts.into_iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
     // nvdisasm writes the operands without spaces.
@@ -35,7 +35,7 @@ fn statement(instruction: &Instruction) -> String {
 
 /// Returns the control bits as assemblers for Volta and later write them: the barriers that the instruction waits for,
 /// those that its operands and its result release, whether the warp yields, and the stall cycles.
-fn control(control: Control) -> String {
+pub fn control(control: Control) -> String {
     let waits: String =
         (0..6).map(|k| if control.waits().any(|wait| wait == k) { digit(Some(k)) } else { '-' }).collect();
     let (read, write) = (digit(control.read_barrier), digit(control.write_barrier));
@@ -48,7 +48,7 @@ fn digit(barrier: Option<u8>) -> char {
 }
 
 /// Returns the line of the source, followed by those of the calls that were inlined.
-fn call_chain(listing: &Listing, instruction: &Instruction) -> String {
+pub fn call_chain(listing: &Listing, instruction: &Instruction) -> String {
     let place = |place: &sass::Place| {
         let file = listing.files.get(place.file).map_or("?", |path| path.rsplit('/').next().unwrap_or(path));
         format!("{file}:{}", place.line)

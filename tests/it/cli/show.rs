@@ -74,7 +74,6 @@ fn the_code_of_a_case_is_printed_in_each_form_without_a_run() {
     let ptx = shown("--ptx");
     // 4.0 as bits.
     assert!(ptx.contains(".visible .entry _Z5plainPf(") && ptx.contains("1082130432"), "{ptx}");
-    assert!(shown("--source").ends_with(KERNELS));
     let sass = shown("--sass");
     let store = sass.lines().find(|line| line.contains("STG.E ")).expect("the kernel stores");
     // The line of the source, and the one of the PTX of the same compile.
@@ -88,9 +87,38 @@ fn the_code_of_a_case_is_printed_in_each_form_without_a_run() {
 }
 
 #[test]
+fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
+    let folder = folder();
+    let shown = |form: &[&str]| {
+        let (code, out, error) = run(&folder, &[&["show", "code.toml", "plain", "--source"][..], form].concat());
+        assert_eq!(code, Some(0), "{form:?}: {error}");
+        out
+    };
+    let view: serde_json::Value = serde_json::from_str(&shown(&["--json"])).unwrap();
+    assert_eq!(view["case"], "plain");
+    let lines = view["files"][0]["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), KERNELS.lines().count());
+    // One warp stores 32 values of four bytes: four sectors.
+    let counters = &lines[1]["counters"];
+    assert_eq!((&counters["gst_sectors"], &counters["gst_requested_bytes"]), (&4.0.into(), &128.0.into()));
+    let all = |name: &str| -> u64 { lines.iter().filter_map(|l| l["counters"][name].as_f64()).map(|n| n as u64).sum() };
+    assert_eq!(all("thread_inst_executed"), 32 * all("inst_executed"), "all lanes are active");
+    let machine = view["machine"].as_array().unwrap();
+    let store = machine.iter().find(|one| one["text"].as_str().unwrap().starts_with("STG.E")).unwrap();
+    assert_eq!((&store["executed"], &store["source"]["line"]), (&1.into(), &2.into()), "{store}");
+    let table = shown(&["--csv"]);
+    assert!(table.starts_with("file,line,source,counter.") && table.contains(",2,__global__ void plain"), "{table}");
+    let text = shown(&[]);
+    assert!(text.contains("store sectors") && text.contains("STG.E"), "{text}");
+    shown(&["--html", "page.html"]);
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("__global__ void plain(float *y)") && page.contains("STG.E"), "{page}");
+}
+
+#[test]
 fn a_case_has_one_form_of_code_and_no_buffers_beside_it() {
     let folder = folder();
-    for others in [["--sass", "--ptx"], ["--source", "--dump=x"], ["--ptx", "--element=y[0]"]] {
+    for others in [["--sass", "--ptx"], ["--source", "--dump=x"], ["--ptx", "--element=y[0]"], ["--sass", "--json"]] {
         let (code, _, error) = run(&folder, &[&["show", "code.toml", "plain"][..], &others].concat());
         assert_eq!(code, Some(2), "{error}");
     }

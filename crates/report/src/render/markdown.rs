@@ -10,6 +10,7 @@ use super::fidelity;
 use super::history;
 use super::html;
 use super::report::Report;
+use super::source_view;
 use crate::model::PageTemplate;
 
 const REPORT: &str = "report.md";
@@ -45,6 +46,8 @@ const COMPONENTS: &str = "components";
 
 /// What all pages for a browser share: the document, its styles and its script.
 const SHELL: &str = "shell.html";
+/// The page of a case's sources.
+const SOURCE: &str = "source.html";
 
 const REPORT_TEXT: &str = include_str!("templates/report.md.tera");
 const PAGE_TEXT: &str = include_str!("templates/page.html.tera");
@@ -55,6 +58,7 @@ const COMPARISON_TEXT: &str = include_str!("templates/compare.md.tera");
 const JUNIT_TEXT: &str = include_str!("templates/junit.xml.tera");
 const HISTORY_TEXT: &str = include_str!("templates/history.md.tera");
 const FIDELITY_TEXT: &str = include_str!("templates/fidelity.md.tera");
+const SOURCE_TEXT: &str = include_str!("templates/source.html.tera");
 const COMPONENTS_TEXT: &str = include_str!("templates/components.tera");
 
 /// The templates, parsed.
@@ -83,7 +87,11 @@ impl Templates {
             Ok(escape::fenced(text, args.must_get::<&str>("language")?))
         });
         let shipped = SHIPPED.iter().map(|(name, _, text)| (*name, *text));
-        tera.add_raw_templates(shipped.chain([(COMPONENTS, COMPONENTS_TEXT), (SHELL, SHELL_TEXT)]))?;
+        tera.add_raw_templates(shipped.chain([
+            (COMPONENTS, COMPONENTS_TEXT),
+            (SHELL, SHELL_TEXT),
+            (SOURCE, SOURCE_TEXT),
+        ]))?;
         Ok(Self { tera, of_user: None })
     }
 
@@ -120,6 +128,11 @@ impl Templates {
     /// Returns the page of times over revisions.
     pub fn history(&self, view: &history::View) -> Result<String, RenderError> {
         Ok(self.tera.render(HISTORY, &Context::from_serialize(view)?)?)
+    }
+
+    /// Renders the page of a case's sources.
+    pub(super) fn source(&self, page: &source_view::Page<'_>) -> Result<String, RenderError> {
+        Ok(self.tera.render(SOURCE, &Context::from_serialize(page)?)?)
     }
 
     /// Returns a comparison as `JUnit` XML.

@@ -36,6 +36,7 @@ mod report;
 mod row;
 mod rows;
 mod section;
+pub mod source_view;
 mod table;
 mod terminal;
 mod units;

@@ -20,7 +20,7 @@ use crate::model::Records;
 pub use changes::Samples;
 
 /// The style sheet of every page.
-const STYLE: &str = include_str!("../templates/page.css");
+pub(in crate::render) const STYLE: &str = include_str!("../templates/page.css");
 
 /// The script of every page, in parts: the filter, the drawings of times, and the tables that use both.
 const SCRIPT: [&str; 3] = [

@@ -1,0 +1,219 @@
+//! The sources of a case with what the simulator executed on each line, beside the PTX and the machine code.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sass::{Instruction, Listing};
+
+use super::code::disassemble;
+use super::machine_code;
+use crate::atomic;
+use crate::commands::cli::ShowArgs;
+use crate::commands::options::RunOptions;
+use crate::commands::session::{compile_case, interrupt, worker};
+use crate::commands::{Console, Failure};
+use crate::compile::Target;
+use crate::experiment::Manifest;
+use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts};
+use crate::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
+use crate::render::{Templates, case_name};
+
+/// Prints the sources of a case that was run; `kept` is the folder of what it left.
+pub fn show(
+    args: &ShowArgs,
+    options: &RunOptions,
+    (manifest, case): (&Manifest, &Case),
+    kept: &Path,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let worker = worker::start(options, &interrupt()?, console)?;
+    let capability = worker.ready.device.compute_capability;
+    let mut compiled = |target| compile_case(options, manifest, (&case.key, target), &worker, console);
+    let (ptx, machine) = (compiled(Target::Ptx(capability))?, compiled(Target::Gpu(capability))?);
+    let mut view = SourceView { case: case_name(case), ..SourceView::default() };
+    let counts = std::fs::read(kept.join(LineCounts::FILE)).ok().and_then(|json| serde_json::from_slice(&json).ok());
+    let counts: Vec<LineCounts> = counts.unwrap_or_else(|| {
+        view.notes.push("nothing was counted, because the case did not run".to_owned());
+        Vec::new()
+    });
+    for (unit, compiled) in &ptx {
+        let Ok(compiled) = compiled else { continue };
+        let of_unit = machine.iter().find(|(other, _)| other == unit).and_then(|(_, compiled)| compiled.as_ref().ok());
+        let listings = of_unit.filter(|compiled| compiled.kind == CodeKind::Cubin).map(|compiled| {
+            let names: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
+            disassemble(compiled, &names, options, console)
+        });
+        let listings = match listings {
+            Some(Ok(listings)) => listings,
+            Some(Err(failure)) => {
+                view.notes.push(failure.message);
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        Unit { unit, files: Files::default() }.add_to(&mut view, compiled, &counts, &listings)?;
+    }
+    let failed = |error: crate::render::RenderError| Failure::environment(error.to_string());
+    if let Some(path) = &args.html {
+        let page = view.html(&Templates::new().map_err(failed)?).map_err(failed)?;
+        atomic::write(path, page.as_bytes()).map_err(|error| Failure::environment(error.to_string()))?;
+        return console.print(&format!("written to {}\n", path.display()));
+    }
+    let text = match (args.json, args.csv) {
+        (true, _) => view.json().map_err(failed)?,
+        (_, true) => view.csv().map_err(failed)?,
+        _ => view.text(),
+    };
+    console.print(&text)
+}
+
+/// A source that is joined with its code.
+struct Unit<'u> {
+    unit: &'u CompileUnit,
+    files: Files,
+}
+
+/// The files of a unit by the paths that the compiler wrote: the index in the view, or none for a file of others.
+#[derive(Default)]
+struct Files(BTreeMap<String, Option<usize>>);
+
+impl Unit<'_> {
+    fn add_to(
+        mut self,
+        view: &mut SourceView,
+        compiled: &Compiled,
+        counts: &[LineCounts],
+        listings: &[Listing],
+    ) -> Result<(), Failure> {
+        let bytes = std::fs::read(&compiled.code)
+            .map_err(|error| Failure::environment(format!("cannot read {}: {error}", compiled.code.display())))?;
+        let ptx = String::from_utf8_lossy(&bytes);
+        // The file of the kernels comes first.
+        self.file(view, &self.unit.source.display().to_string());
+        let names = compiled.kernels.iter().flat_map(|(name, mangled)| [name.as_str(), mangled.as_str()]);
+        let kernels: Vec<&str> = names.collect();
+        let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
+        for counted in counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())) {
+            let at = self.at(view, counted.file.as_deref(), counted.line);
+            let known = by_ptx.entry(counted.ptx_line).or_insert_with(|| (at, Counters::default()));
+            add(&mut known.1, &counted.counters);
+            if let Some(line) = at.and_then(|at| view.files[at.file].lines.get_mut(at.line.saturating_sub(1) as usize))
+            {
+                add(&mut line.counters, &counted.counters);
+            }
+        }
+        let executed = |counters: &Counters| counters.get("inst_executed").unwrap_or(0.0) as u64;
+        let lines: Vec<&str> = ptx.lines().collect();
+        let count = |line: u32| {
+            let text = lines.get((line as usize).checked_sub(1)?)?;
+            is_instruction(text).then(|| by_ptx.get(&line).map_or(0, |(_, counters)| executed(counters)))
+        };
+        for listing in listings {
+            let each = listing.executed(count);
+            for (instruction, executed) in listing.instructions.iter().zip(each) {
+                let source = self.author_line(view, listing, instruction);
+                view.machine.push(MachineLine {
+                    function: listing.name.clone(),
+                    offset: instruction.offset,
+                    text: machine_code::statement(instruction),
+                    stall: instruction.control.stall,
+                    control: machine_code::control(instruction.control),
+                    executed: executed.filter(|_| !counts.is_empty()),
+                    ptx_line: instruction.ptx_line,
+                    source,
+                    calls: machine_code::call_chain(listing, instruction),
+                });
+            }
+        }
+        for (line, text) in (1..).zip(&lines) {
+            let (source, counters) = by_ptx.remove(&line).unwrap_or_default();
+            let shown =
+                is_instruction(text) || text.starts_with('$') || text.contains(".entry") || text.contains(".func");
+            if shown {
+                view.ptx.push(PtxLine { line, text: text.trim_end().replace('\t', "    "), source, counters });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the author's line of a machine instruction: the innermost of its calls in the author's own files.
+    fn author_line(&mut self, view: &mut SourceView, listing: &Listing, instruction: &Instruction) -> Option<At> {
+        instruction
+            .source
+            .iter()
+            .find_map(|place| self.at(view, listing.files.get(place.file).map(String::as_str), Some(place.line)))
+    }
+
+    fn at(&mut self, view: &mut SourceView, path: Option<&str>, line: Option<u32>) -> Option<At> {
+        Some(At { file: self.file(view, path?)?, line: line? })
+    }
+
+    /// Returns the file with this path, which is read if it is one of the author's.
+    fn file(&mut self, view: &mut SourceView, path: &str) -> Option<usize> {
+        if let Some(known) = self.files.0.get(path) {
+            return *known;
+        }
+        let found = find_own(self.unit, path).and_then(|own| {
+            let text = std::fs::read(&own).ok()?;
+            let path = own.display().to_string();
+            let known = view.files.iter().position(|file| file.path == path);
+            Some(known.unwrap_or_else(|| {
+                let text = String::from_utf8_lossy(&text);
+                let lines = (1..).zip(text.lines()).map(|(line, text)| SourceLine {
+                    line,
+                    text: text.replace('\t', "    "),
+                    counters: Counters::default(),
+                });
+                view.files.push(SourceFile { path, lines: lines.collect() });
+                view.files.len() - 1
+            }))
+        });
+        self.files.0.insert(path.to_owned(), found);
+        found
+    }
+}
+
+/// Returns the file of the author that the compiler knew by a path. The code may come from the cache and have been
+/// compiled elsewhere, so the end of the path is looked for beside the source and in the folders of its includes.
+fn find_own(unit: &CompileUnit, path: &str) -> Option<PathBuf> {
+    let parts: Vec<_> = Path::new(path).components().collect();
+    let folders = unit.source.parent().into_iter().chain(unit.include_paths.iter().map(PathBuf::as_path));
+    let folders: Vec<&Path> = folders.collect();
+    if path == unit.source.to_str()? {
+        return Some(unit.source.clone());
+    }
+    let plain = |end: &Path| end.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    (0..parts.len()).find_map(|from| {
+        let end: PathBuf = parts[from..].iter().collect();
+        folders.iter().filter(|_| plain(&end)).map(|folder| folder.join(&end)).find(|file| file.is_file())
+    })
+}
+
+/// Whether a line of PTX holds an instruction.
+fn is_instruction(line: &str) -> bool {
+    let text = line.trim_start();
+    text.contains(';') && text.starts_with(|first: char| first.is_ascii_lowercase() || first == '@' || first == '{')
+}
+
+/// Adds counts; ratios are not kept, because they cannot be added.
+fn add(into: &mut Counters, more: &Counters) {
+    let counts = more.0.iter().filter(|(name, _)| !name.ends_with("efficiency") && !name.ends_with("per_warp"));
+    for (name, count) in counts {
+        *into.0.entry(name.clone()).or_insert(0.0) += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_of_ptx_are_told_from_directives_and_labels() {
+        for line in ["\tld.param.u64 %rd1, [x];", "@%p1 bra $L_1;", "\tret;", "\t{ mov.b32 %r1, 0; }"] {
+            assert!(is_instruction(line), "{line}");
+        }
+        for line in [".reg .b32 %r<3>;", "$L_1:", "// ld;", "", "{", ".loc 1 2 3"] {
+            assert!(!is_instruction(line), "{line}");
+        }
+    }
+}
