@@ -11,11 +11,15 @@ use super::search::Searched;
 use crate::commands::cli::TuneArgs;
 use crate::commands::{Console, Failure, write_file};
 use crate::format;
+use crate::render::configurations::{self, Configuration};
 
 /// The page shows the pairs of so many of the most important parameters.
 const PAIRS: usize = 3;
 
-/// Writes `search.json`, `search.csv` and `search.md`.
+/// The file of the chart.
+const CHART: &str = "search.svg";
+
+/// Writes `search.json`, `search.csv`, `search.md` and `search.svg`.
 pub fn write(
     folder: &Path,
     problem: &Problem,
@@ -31,10 +35,39 @@ pub fn write(
     let json = serde_json::to_string_pretty(&results).map_err(|error| Failure::environment(error.to_string()))?;
     write_file("--out", &folder.join("search.json"), &(json + "\n"))?;
     write_file("--out", &folder.join("search.csv"), &table(problem, searched))?;
+    let chart = chart(problem, searched)?;
     let page = folder.join("search.md");
-    write_file("--out", &page, &page_of(problem, searched, args))?;
+    write_file("--out", &page, &page_of(problem, searched, args, chart.is_some()))?;
+    if let Some(chart) = &chart {
+        write_file("--out", &folder.join(CHART), chart)?;
+    }
     console.say(&format!("search: {}", page.display()));
     Ok(())
+}
+
+/// Returns all right configurations over parallel axes, one for each parameter with several values.
+fn chart(problem: &Problem, searched: &Searched) -> Result<Option<String>, Failure> {
+    let Some((_, least)) = searched.history.best() else { return Ok(None) };
+    let parameters = problem.space.parameters().iter().enumerate().filter(|(_, parameter)| parameter.values.len() > 1);
+    let (places, axes): (Vec<usize>, Vec<configurations::Parameter>) = parameters
+        .map(|(place, parameter)| {
+            let values = parameter.values.iter().map(ToString::to_string).collect();
+            (place, configurations::Parameter { name: parameter.name.clone(), values })
+        })
+        .unzip();
+    if axes.len() < 2 {
+        return Ok(None);
+    }
+    let evaluations = searched.history.evaluations().iter();
+    let lines: Vec<Configuration> = evaluations
+        .filter_map(|evaluation| {
+            let point = problem.space.point(evaluation.point);
+            let places = places.iter().map(|&place| usize::from(point[place])).collect();
+            Some(Configuration { places, ratio: evaluation.outcome.value()? / least })
+        })
+        .collect();
+    let title = format!("Configurations by {}", problem.objective);
+    configurations::parallel(&title, &axes, &lines).map(Some).map_err(|error| Failure::environment(error.to_string()))
 }
 
 /// Returns an objective with as many digits as tell good configurations apart.
@@ -72,7 +105,7 @@ fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs) -> String {
+fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs, has_chart: bool) -> String {
     let (space, unit) = (&problem.space, unit(problem));
     let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
     let failed = searched.entries.iter().filter(|entry| entry.reason.is_some()).count();
@@ -101,6 +134,9 @@ fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs) -> String {
             let key = &problem.case(point).case.key;
             let _ = writeln!(text, "| `{key}` | {} | {:.3} |", shown(value), value / least);
         }
+    }
+    if has_chart {
+        let _ = writeln!(text, "\n![Each evaluated configuration as a line over its parameters]({CHART})");
     }
     text += "\n## Convergence\n\n| evaluations | best so far |\n|---:|---:|\n";
     for (evaluations, best) in convergence(&searched.history) {

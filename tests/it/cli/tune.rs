@@ -139,6 +139,8 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
         "{page}"
     );
     assert!(page.contains("| excluded: not today | 1 |"), "{page}");
+    // Five right configurations and the four lines of the legend.
+    assert_eq!(read("search.svg").matches("<polyline").count(), 5 + 4);
     // The two right ones with the fewest rounds are the finalists, beside the baseline.
     let results = read("results.csv");
     assert_eq!(results.lines().count(), 4, "{results}");

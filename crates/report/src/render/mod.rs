@@ -10,6 +10,7 @@ mod claims;
 mod column;
 mod columns;
 pub mod comparison;
+pub mod configurations;
 mod counters;
 mod csv;
 mod device;
