@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use crate::commands::cli::TrustArgs;
 use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure};
@@ -19,6 +21,9 @@ const INCLUDED: [&str; 10] = ["h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cpp", 
 
 /// The most files of a folder that are copied because a source may include them.
 const MOST_INCLUDED: usize = 10_000;
+
+/// The least groups that one thread resolves.
+const GROUPS_OF_A_THREAD: usize = 1000;
 
 /// What the cases of a job need.
 #[derive(Debug, Default)]
@@ -48,24 +53,11 @@ impl Needs {
             needs.files.insert(path.to_path_buf());
             needs.files.extend(manifest.template.iter().map(|(path, _)| path.clone()));
             let plan = plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
-            let (mut units, mut of_host, mut read) = (HashSet::new(), Vec::new(), Read::default());
             // Of a large matrix, the groups are not kept.
-            for index in 0..plan.group_count() {
-                let group = plan::resolve(manifest, &plan, index);
-                let mut has_new_host_code = false;
-                for case in &group.job.cases {
-                    for unit in case.body.units() {
-                        if !units.contains(unit) {
-                            has_new_host_code |= unit.plugin.is_some() || unit.compiler != KernelCompiler::Nvrtc;
-                            units.insert(unit.clone());
-                        }
-                    }
-                    has_new_host_code |= read.add(case);
-                }
-                if has_new_host_code {
-                    of_host.push(group);
-                }
-            }
+            let groups = (0..plan.group_count()).into_par_iter().with_min_len(GROUPS_OF_A_THREAD);
+            let groups = groups.map(|index| plan::resolve(manifest, &plan, index));
+            let OfGroups { units, read, of_host } =
+                groups.fold(OfGroups::default, OfGroups::add).reduce(OfGroups::default, OfGroups::join);
             needs.files.extend(read.files);
             needs.allow((path, manifest), &of_host, headers, trust, console)?;
             let mut units: Vec<CompileUnit> = units.into_iter().collect();
@@ -110,6 +102,44 @@ impl Needs {
                 add_included(folder, &mut self.files);
             }
         }
+    }
+}
+
+/// What the cases of some groups need.
+#[derive(Debug, Default)]
+struct OfGroups {
+    units: HashSet<CompileUnit>,
+    read: Read,
+    /// The groups with code of the host that none before them has.
+    of_host: Vec<ResolvedGroup>,
+}
+
+impl OfGroups {
+    /// Adds what the cases of a group need.
+    fn add(mut self, group: ResolvedGroup) -> Self {
+        let mut has_new_host_code = false;
+        for case in &group.job.cases {
+            for unit in case.body.units() {
+                if !self.units.contains(unit) {
+                    has_new_host_code |= unit.plugin.is_some() || unit.compiler != KernelCompiler::Nvrtc;
+                    self.units.insert(unit.clone());
+                }
+            }
+            has_new_host_code |= self.read.add(case);
+        }
+        if has_new_host_code {
+            self.of_host.push(group);
+        }
+        self
+    }
+
+    /// Adds what the groups after these need.
+    fn join(mut self, after: Self) -> Self {
+        self.units.extend(after.units);
+        self.read.files.extend(after.read.files);
+        self.read.code.extend(after.read.code);
+        self.of_host.extend(after.of_host);
+        self
     }
 }
 
