@@ -15,7 +15,8 @@ const FEWEST: usize = 20;
 pub struct Importance {
     /// The place of the parameter.
     pub parameter: usize,
-    /// The error that shuffling the parameter adds to the prediction, as a share of the variance.
+    /// Half the error that shuffling the parameter adds to the prediction, as a share of the variance: 1 if nothing else
+    /// matters, since two independent draws differ by twice the variance.
     pub share: f64,
     /// The standard deviation of the share over shuffles.
     pub error: f64,
@@ -76,7 +77,7 @@ pub fn importance(space: &Space, history: &History, seed: u64) -> Vec<Importance
                     for (point, value) in shuffled.iter_mut().zip(values) {
                         point[parameter] = value;
                     }
-                    (error(&shuffled) - plain) / variance
+                    (error(&shuffled) - plain) / (2.0 * variance)
                 })
                 .collect();
             let share = shares.iter().sum::<f64>() / SHUFFLES as f64;
@@ -100,4 +101,24 @@ pub fn pairs(space: &Space, history: &History, (one, other): (usize, usize)) -> 
         *cell = Some(cell.map_or(value, |known| known.min(value)));
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::Outcome;
+    use crate::space::{Parameter, Value};
+
+    #[test]
+    fn a_parameter_that_alone_matters_has_all_of_the_importance() {
+        let parameter = |name: &str| Parameter::new(name, (0..12).map(Value::Int).collect());
+        let space = Space::new(vec![parameter("x"), parameter("y")], &[]).unwrap();
+        let mut history = History::default();
+        for number in 0..space.len() {
+            history.finish(number, Outcome::Value(f64::from(space.point(number)[0]).exp()));
+        }
+        let found = importance(&space, &history, 1);
+        assert_eq!(found[0].parameter, 0);
+        assert!((found[0].share - 1.0).abs() < 0.15 && found[1].share.abs() < 0.02, "{found:?}");
+    }
 }

@@ -145,7 +145,7 @@ fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs, has_chart: b
     let ranked = importance(space, &searched.history, args.seed);
     if !ranked.is_empty() {
         text += "\n## Importance\n\nHow much worse a model of the evaluations predicts the logarithm of the objective \
-                 when a parameter is shuffled, as a share of its variance, with the standard deviation over shuffles. It \
+                 when a parameter is shuffled, as a share of twice its variance, with the standard deviation over shuffles. It \
                  is of the configurations that were evaluated, which are not a random sample.\n\n\
                  | parameter | importance |\n|---|---:|\n";
         for Importance { parameter, share, error } in &ranked {
