@@ -107,12 +107,12 @@ pub fn pairs(space: &Space, history: &History, (one, other): (usize, usize)) -> 
 mod tests {
     use super::*;
     use crate::history::Outcome;
-    use crate::space::{Parameter, Value};
+    use crate::space::{Parameter, SpaceError, Value};
 
     #[test]
-    fn a_parameter_that_alone_matters_has_all_of_the_importance() {
+    fn a_parameter_that_alone_matters_has_all_of_the_importance() -> Result<(), SpaceError> {
         let parameter = |name: &str| Parameter::new(name, (0..12).map(Value::Int).collect());
-        let space = Space::new(vec![parameter("x"), parameter("y")], &[]).unwrap();
+        let space = Space::new(vec![parameter("x"), parameter("y")], &[])?;
         let mut history = History::default();
         for number in 0..space.len() {
             history.finish(number, Outcome::Value(f64::from(space.point(number)[0]).exp()));
@@ -120,5 +120,6 @@ mod tests {
         let found = importance(&space, &history, 1);
         assert_eq!(found[0].parameter, 0);
         assert!((found[0].share - 1.0).abs() < 0.15 && found[1].share.abs() < 0.02, "{found:?}");
+        Ok(())
     }
 }
