@@ -80,25 +80,32 @@ const MODEL_FLOORS: Floors = &[
 const SIMULATOR_FLOORS: Floors = &[
     (
         "machine",
-        &["launch", "link", "lower", "mir", "exec", "runtime", "program", "sanitize", "memory", "profile", "error"],
+        &[
+            "launch", "link", "lower", "mir", "exec", "runtime", "program", "sanitize", "image", "memory", "profile",
+            "error",
+        ],
     ),
     (
         "launch",
         &[
-            "schedule", "exec", "runtime", "program", "sample", "sanitize", "memory", "profile", "counters", "printed",
-            "error",
+            "schedule", "exec", "runtime", "program", "sample", "sanitize", "image", "memory", "profile", "counters",
+            "printed", "error",
         ],
     ),
     ("schedule", &["exec", "program", "sample", "sanitize", "memory", "counters", "printed", "error"]),
     ("link", &["error"]),
     ("lower", &["isa", "mir", "exec", "program", "error"]),
-    ("isa", &["mir", "exec", "program", "memory"]),
+    ("isa", &["mir", "exec", "program", "image", "memory"]),
     ("mir", &["exec", "program", "memory", "error"]),
-    ("exec", &["runtime", "program", "sample", "sanitize", "memory", "profile", "counters", "printed", "error"]),
+    (
+        "exec",
+        &["runtime", "program", "sample", "sanitize", "image", "memory", "profile", "counters", "printed", "error"],
+    ),
     ("runtime", &["program", "memory", "profile", "error"]),
-    ("program", &[]),
+    ("program", &["image"]),
     ("sample", &[]),
     ("sanitize", &["memory"]),
+    ("image", &["error"]),
     ("memory", &["error"]),
     ("profile", &[]),
     ("counters", &[]),

@@ -36,6 +36,9 @@ pub enum SimError {
         /// The size of the access.
         bytes: u64,
     },
+    /// A texture or surface object that cannot be.
+    #[error("no texture or surface object can be made: {0}")]
+    Image(&'static str),
     /// The device has not enough free memory.
     #[error("{needed} bytes are needed, {available} are free on the simulated device")]
     OutOfMemory {

@@ -11,6 +11,7 @@ use crate::error::{SimError, Trap, TrapKind};
 use crate::exec::findings;
 use crate::exec::instruction_counts::GridCounts;
 use crate::exec::launch_state::{Deadline, LaunchState, WarpRows};
+use crate::image::Images;
 use crate::memory::Memory;
 use crate::printed;
 use crate::profile::DeviceProfile;
@@ -105,6 +106,7 @@ pub struct Tree<'m> {
     pub options: Options,
     pub memory: &'m Memory,
     pub heap: &'m Heap,
+    pub images: &'m Images,
     /// Address and size in bytes of the grid workspace of cooperative groups.
     pub workspace: (u64, u64),
     pub device: &'m Device<'m>,
@@ -196,6 +198,7 @@ impl Tree<'_> {
             kernel,
             memory: self.memory,
             heap: self.heap,
+            images: self.images,
             constants: kernel.constants(&params),
             params,
             grid: shape.grid,

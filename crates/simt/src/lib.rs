@@ -4,6 +4,7 @@
 mod counters;
 mod error;
 mod exec;
+mod image;
 mod isa;
 mod launch;
 mod link;
@@ -21,6 +22,7 @@ mod schedule;
 
 pub use counters::{Counters, LineCounts, SharedTraffic, Traffic};
 pub use error::{SimError, Site, Trap, TrapKind};
+pub use image::{AddressMode, Channel, Geometry, Image, Sampler};
 pub use launch::{LaunchError, LaunchReport, Options, Sampled};
 pub use link::Part;
 pub use machine::{KernelFacts, LaunchSpec, Machine, ModuleId};

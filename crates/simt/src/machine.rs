@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::error::SimError;
 use crate::exec::launch_state::Deadline;
 use crate::exec::simd::HostIsa;
+use crate::image::{Image, Images};
 use crate::launch::{LaunchError, LaunchReport, Options, Tree, resident};
 use crate::link::{self, Part};
 use crate::lower;
@@ -79,6 +80,7 @@ pub struct Machine {
     counts_lines: bool,
     memory: Memory,
     heap: Heap,
+    images: Images,
     modules: BTreeMap<u32, Loaded>,
     next_module: u32,
     isa: HostIsa,
@@ -112,6 +114,7 @@ impl Machine {
             counts_lines: false,
             memory,
             heap,
+            images: Images::default(),
             modules,
             next_module: 0,
             isa,
@@ -287,6 +290,22 @@ impl Machine {
         if self.memory.free(address) { Ok(()) } else { Err(SimError::Address { address, bytes: 0 }) }
     }
 
+    /// Makes a texture or surface object; returns its handle, which kernels take as an argument of 64 bits. Fails if its
+    /// texels are not inside one allocation, or if there is no such object. Freeing the memory leaves the object: a
+    /// fetch from it is then out of bounds.
+    pub fn create_image(&mut self, image: Image) -> Result<u64, SimError> {
+        let (address, bytes) = (image.address, image.bytes());
+        if !self.memory.owns(address, bytes) {
+            return Err(SimError::Address { address, bytes });
+        }
+        self.images.insert(image)
+    }
+
+    /// Removes a texture or surface object.
+    pub fn remove_image(&mut self, handle: u64) {
+        self.images.remove(handle);
+    }
+
     /// Copies to the device. Fails if the range is not inside one allocation.
     pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), SimError> {
         self.memory.write(address, data)
@@ -356,6 +375,7 @@ impl Machine {
             options: Options { sanitize: self.options.sanitize && self.sanitizes, ..self.options },
             memory: &self.memory,
             heap: &self.heap,
+            images: &self.images,
             workspace: (self.workspace, WORKSPACE),
             device: &device,
             deadline: self.deadline,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::exec::instruction_counts::GridCounts;
 use crate::exec::window::rank_of;
+use crate::image::Images;
 use crate::memory::Memory;
 use crate::program::Kernel;
 use crate::program::row::Row;
@@ -18,6 +19,8 @@ pub struct LaunchState<'m> {
     pub kernel: &'m Kernel,
     pub memory: &'m Memory,
     pub heap: &'m Heap,
+    /// The texture and surface objects of the machine.
+    pub images: &'m Images,
     pub params: Vec<u8>,
     /// The constants of the kernel, which include its parameters.
     pub constants: Vec<Row<u32>>,

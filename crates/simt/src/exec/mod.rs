@@ -42,6 +42,7 @@ pub mod shuffle;
 pub mod simd;
 pub mod store;
 pub mod system;
+pub mod texture;
 pub mod traffic;
 pub mod vector;
 pub mod warp;

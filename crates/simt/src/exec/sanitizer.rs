@@ -136,6 +136,22 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     Some(report(cx, i, &fatal))
 }
 
+/// Checks and records a store to a surface; `words` has what each lane writes.
+pub fn store_texels(
+    cx: &mut Context<'_>,
+    i: &Ins,
+    a: &Row<u64>,
+    s: &Survey,
+    r: &Region,
+    (bytes, words): (u64, &[[u8; 16]; LANES]),
+) -> Option<*const Ins> {
+    let request = request(cx, i, a, s, r, bytes, Op::Store);
+    let word =
+        |lane: usize, word: usize| words[lane].as_chunks().0.get(word).map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let fatal = cx.shadow.touch(&request, word, |_| false)?;
+    Some(report(cx, i, &fatal))
+}
+
 /// Notes two lanes of a store that write different values to one address: PTX does not define which one is kept.
 fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, sources: &Sources<'_>) {
     if s.contiguous || cx.mask.is_power_of_two() {

@@ -28,6 +28,7 @@ mod moves;
 mod reductions;
 mod sending;
 mod short;
+mod texture;
 mod video;
 mod video_scalar;
 
@@ -266,11 +267,23 @@ ops! {
         "{.rn}.bf16|bf16x2",
     ];
     "subc", "difference with borrow", integer::carry, ["{.cc}.u32|s32|u64|s64"];
+    "suld", "load from a surface", texture::load,
+        [".b.1d|2d|3d|a1d|a2d{.ca|cg|cs|cv}{.v2|v4}.b8|b16|b32|b64{.trap|clamp|zero}"];
+    "suq", "extent of a surface", texture::query, [".width|height|depth|array_size.b32"];
+    "sust", "store to a surface", texture::store, [
+        ".b.1d|2d|3d|a1d|a2d{.wb|cg|cs|wt}{.v2|v4}.b8|b16|b32|b64{.trap|clamp|zero}",
+        ".p.1d|2d|3d|a1d|a2d{.v2|v4}.b32{.trap|clamp|zero}",
+    ];
     "szext", "sign- or zero-extension from a given width", bits::szext, [".clamp|wrap.u32|s32"];
     "tanh", "hyperbolic tangent", float::transcendental, [".approx.f32|half"];
     "testp", "test of the class of a float", float::testp,
         [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
+    "tex", "fetch from a texture", texture::fetch,
+        ["{.base|level|grad}.1d|2d|3d|a1d|a2d|cube.v4.u32|s32|f32.s32|f32"];
+    "tld4", "a channel of the four texels around a place of a texture", texture::fetch,
+        [".r|g|b|a.2d|a2d|cube.v4.u32|s32|f32.f32"];
     "trap", "ends the launch", control::trap, [""];
+    "txq", "extent of a texture", texture::query, [".width|height|depth|array_size|normalized_coords.b32"];
     "vabsdiff", "absolute difference of words, halves or bytes", video_scalar::arithmetic,
         [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vabsdiff2", "absolute differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];

@@ -1,5 +1,6 @@
 //! The bits of `aux`: a type for each kind of instruction.
 
+use crate::image::Geometry;
 use bitflags::bitflags;
 
 /// A state space, as memory instructions have it in their bits 4 to 7.
@@ -151,6 +152,35 @@ bitflags! {
         const GENERIC = 128;
         /// The elements of a store have 64 bits.
         const DOUBLE = 1 << 16;
+    }
+
+    /// An access to a texture or a surface; its three low bits are the geometry.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Texture: u32 {
+        const GEOMETRY = 7;
+        const SURFACE = 8;
+        /// A question about the object, which any object answers.
+        const QUERY = 16;
+        const FLOAT_RESULT = 32;
+        const FLOAT_COORDINATES = 64;
+        /// The instruction gathers a channel of four texels.
+        const GATHERS = 128;
+        /// An access outside of a surface is one of its nearest texel; or it reads zero and writes nothing.
+        const CLAMPS = 256;
+        const ZEROES = 512;
+        /// Coordinates are those of texels, and values are converted to their format.
+        const FORMATTED = 1024;
+    }
+}
+
+impl Texture {
+    /// Returns an access to an object of a geometry, without flags.
+    pub const fn to(geometry: Geometry) -> Self {
+        Self::from_bits_retain(geometry as u32)
+    }
+
+    pub const fn geometry(self) -> Geometry {
+        Geometry::ALL[(self.bits() & Self::GEOMETRY.bits()) as usize % Geometry::ALL.len()]
     }
 }
 

@@ -26,4 +26,5 @@ mod sampling;
 mod sanitizer;
 mod stores;
 mod system;
+mod textures;
 mod vectors_on_simulator;

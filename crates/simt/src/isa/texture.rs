@@ -1,0 +1,160 @@
+//! Lowers accesses to textures and surfaces through objects, whose handles are in registers of 64 bits.
+
+use crate::exec::texture;
+use crate::exec::vector::binary;
+use crate::image::Geometry;
+use crate::isa::decode::{Done, Form, elements};
+use crate::isa::forms::CACHE;
+use crate::isa::moves;
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Opnd};
+use crate::program::aux::Texture;
+use ptx_parser::{Operand, ScalarType};
+
+use ScalarType::{B32, B64, F32, S32, U32};
+
+/// Takes the geometry; the number of coordinates that the instruction has of it.
+fn geometry(f: &mut Form<'_, '_>) -> Result<(Geometry, usize), String> {
+    Ok(match f.one_of(&["1d", "2d", "3d", "a1d", "a2d", "cube"]) {
+        Some("1d") => (Geometry::OneD, 1),
+        Some("2d") => (Geometry::TwoD, 2),
+        Some("3d") => (Geometry::ThreeD, 4),
+        Some("a1d") => (Geometry::OneDLayered, 2),
+        Some("a2d") => (Geometry::TwoDLayered, 4),
+        Some(_) => (Geometry::Cube, 4),
+        None => return Err("one of `.1d`, `.2d`, `.3d`, `.a1d`, `.a2d` and `.cube` is expected".to_owned()),
+    })
+}
+
+/// Lowers the handle of an object.
+fn object<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Result<Opnd, String> {
+    if b.register_class(operand) != Some(Class::Wide) {
+        return Err("a texture or surface object in a register of 64 bits is expected".to_owned());
+    }
+    b.src(operand, B64)
+}
+
+/// Lowers `[object, {coordinates}]`: the object, and a row of 128 bits with the coordinates.
+fn place<'a>(
+    b: &mut Builder<'a, '_>,
+    operand: &Operand<'a>,
+    count: usize,
+    ty: ScalarType,
+) -> Result<(Opnd, Opnd), String> {
+    let Operand::Place(parts) = operand else {
+        return Err(format!("an object with coordinates in brackets is expected, not {operand:?}"));
+    };
+    let [name, coordinates] = &parts[..] else { return Err("an object and coordinates are expected".to_owned()) };
+    let object = object(b, name)?;
+    let mut rows = [b.parts.constants.uniform(0, false); 4];
+    for (row, coordinate) in rows.iter_mut().zip(elements(coordinates, count, "coordinates")?) {
+        // A layer among floats is an integer. Both have 32 bits.
+        *row = b.src(coordinate, ty)?;
+    }
+    let halves = [0, 2].map(|at| {
+        let half = Opnd::Reg(b.fresh(Class::Wide));
+        let run = binary(b.isa, |low: u32, high: u32| u64::from(high) << 32 | u64::from(low));
+        b.emit(run, [half, rows[at], rows[at + 1]], 1, 0, 0);
+        b.uncount_last();
+        half
+    });
+    let all = Opnd::Reg(b.fresh(Class::Quad));
+    moves::join(b, all, halves);
+    b.uncount_last();
+    Ok((object, all))
+}
+
+/// Lowers `tex` and `tld4`. A level of detail and derivatives change nothing: an object has one level.
+pub fn fetch<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let gathers = f.ins.opcode.starts_with("tld4");
+    f.ignore(&["base", "level", "grad", "v4"]);
+    let channel = f.one_of(&["r", "g", "b", "a"]).and_then(|name| "rgba".find(name)).unwrap_or(0);
+    let (geometry, count) = geometry(f)?;
+    let types = f.types();
+    f.done()?;
+    let &[to, from] = &types[..] else {
+        return Err("the types of the result and of coordinates are expected".to_owned());
+    };
+    let mut what = Texture::to(geometry);
+    what.set(Texture::FLOAT_RESULT, to == F32);
+    what.set(Texture::FLOAT_COORDINATES, from == F32);
+    what.set(Texture::GATHERS, gathers);
+    let (object, place) = place(b, f.operand(1)?, count, from)?;
+    let mut o = [Opnd::None, Opnd::None, Opnd::None, Opnd::None, object, place];
+    for (slot, target) in o.iter_mut().zip(elements(f.operand(0)?, 4, "destinations")?) {
+        *slot = b.dst(target, to)?;
+    }
+    b.emit(texture::fetch, o, 0b1111, channel as i64, what.bits());
+    Ok(())
+}
+
+/// Takes what an access to a surface has in common: its flags, the number of coordinates, the size of an element with
+/// the number of elements above, and the type of an element.
+fn access(f: &mut Form<'_, '_>) -> Result<(Texture, usize, i64, ScalarType), String> {
+    f.flag("b");
+    let formatted = f.flag("p");
+    let (geometry, count) = geometry(f)?;
+    f.ignore(&CACHE);
+    let mut what = Texture::to(geometry) | Texture::SURFACE;
+    what.set(Texture::FORMATTED, formatted);
+    match f.one_of(&["trap", "clamp", "zero"]) {
+        Some("clamp") => what |= Texture::CLAMPS,
+        Some("zero") => what |= Texture::ZEROES,
+        _ => {}
+    }
+    let vector = match f.one_of(&["v2", "v4"]) {
+        Some("v2") => 2,
+        Some(_) => 4,
+        None => 1,
+    };
+    let ty = f.ty()?;
+    f.done()?;
+    if ty.size() * vector > 16 {
+        return Err("an access has at most 16 bytes".to_owned());
+    }
+    Ok((what, count, i64::from(ty.size() | vector << 8), ty))
+}
+
+/// Lowers `suld`.
+pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (what, count, imm, ty) = access(f)?;
+    let (object, place) = place(b, f.operand(1)?, count, S32)?;
+    let mut o = [Opnd::None, Opnd::None, Opnd::None, Opnd::None, object, place];
+    for (slot, target) in o.iter_mut().zip(elements(f.operand(0)?, (imm >> 8) as usize, "destinations")?) {
+        *slot = b.dst(target, ty)?;
+    }
+    b.emit(texture::load, o, 0b1111, imm, what.bits());
+    Ok(())
+}
+
+/// Lowers `sust`.
+pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let (what, count, imm, ty) = access(f)?;
+    let (object, place) = place(b, f.operand(0)?, count, S32)?;
+    let mut o = [object, Opnd::None, Opnd::None, Opnd::None, Opnd::None, place];
+    for (slot, source) in o[1..].iter_mut().zip(elements(f.operand(1)?, (imm >> 8) as usize, "sources")?) {
+        *slot = b.src(source, ty)?;
+    }
+    b.emit(texture::store, o, 0, imm, what.bits());
+    Ok(())
+}
+
+/// Lowers `txq` and `suq`.
+pub fn query<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let asked = f.one_of(&["width", "height", "depth", "array_size", "normalized_coords"]);
+    let axis = match asked.ok_or("a property that is simulated is expected: `.width`, `.height` or `.depth`")? {
+        "width" => 0,
+        "height" => 1,
+        "normalized_coords" => 3,
+        _ => 2,
+    };
+    let ty = f.ty()?;
+    f.done()?;
+    let Operand::Address { base: Some(name), offset: 0 } = *f.operand(1)? else {
+        return Err("an object in brackets is expected".to_owned());
+    };
+    let object = object(b, &Operand::Name(name))?;
+    let d = b.dst(f.operand(0)?, if ty == B32 { U32 } else { ty })?;
+    b.emit(texture::query, [d, Opnd::None, Opnd::None, Opnd::None, object], 1, axis, Texture::QUERY.bits());
+    Ok(())
+}
