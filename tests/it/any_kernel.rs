@@ -25,7 +25,7 @@ fn run(name: &str, backend: &str) -> String {
     let out = reports.path().join("report");
     let out = out.to_str().unwrap();
     let manifest = format!("experiments/{name}.toml");
-    let arguments = ["run", &manifest, "--backend", backend, "--quiet", "--out", out];
+    let arguments = ["run", &manifest, "--backend", backend, "--allow-host-code", "--quiet", "--out", out];
     let output = runner(&folder(), &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let report = std::fs::read_to_string(reports.path().join("report/report.md")).unwrap();
@@ -51,6 +51,25 @@ fn structs_with_addresses_and_arrays_are_passed_by_value_on_a_gpu() {
 #[test]
 fn defines_take_the_place_of_the_sources_own_and_lines_keep_their_numbers() {
     assert!(run("sized", "sim").contains("2 of 2 cases passed"));
+}
+
+#[test]
+fn textures_and_surfaces_are_right_on_the_simulator_and_their_cases_are_shown() {
+    assert!(run("textures", "sim").contains("3 of 3 cases passed"));
+    assert!(run("surfaces", "sim").contains("2 of 2 cases passed"));
+    let output =
+        runner(&folder(), &["show", "experiments/surfaces.toml", "blur", "--backend", "sim", "--allow-host-code"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("blurred"), "{}", text(&output));
+}
+
+#[test]
+fn textures_in_the_memory_of_buffers_are_right_on_a_gpu() {
+    // The guard stays, so that no other test times anything meanwhile.
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        assert!(run("textures", "cuda").contains("3 of 3 cases passed"));
+    }
 }
 
 #[test]

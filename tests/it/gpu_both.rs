@@ -84,6 +84,7 @@ fn arguments(group: &GroupJob) -> BTreeMap<String, Vec<Option<ElementType>>> {
         for launch in launches_of(&case.body) {
             let args = launch.args.iter().map(|arg| match arg {
                 ArgPlan::Buffer(name) | ArgPlan::Offset { buffer: name, .. } => element(name),
+                ArgPlan::Texture(texture) => element(&texture.buffer),
                 ArgPlan::Scalar(_) | ArgPlan::Struct(_) | ArgPlan::Addressed { .. } => None,
             });
             let args: Vec<_> = args.collect();

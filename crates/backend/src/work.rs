@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BufferId, Condition, FunctionId, KernelId};
-use crate::model::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
+use crate::model::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValue, Texture};
 
 /// A body to run untimed.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -259,6 +259,8 @@ pub enum LaunchArg {
     Scalar(ScalarValue),
     /// A struct, passed by value.
     Struct(Struct),
+    /// A texture or surface object of a buffer.
+    Texture(Texture<BufferId>),
 }
 
 /// A struct that is passed by value.

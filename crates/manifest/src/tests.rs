@@ -14,7 +14,7 @@ use crate::experiment::{
 use crate::expr::Parsed;
 use crate::model::{
     Acceptance, Access, Allocation, BackendKind, ComparisonRules, ElementType, Failure, KernelCompiler, Regime,
-    SanitizerClass, Value, Vary,
+    SanitizerClass, TextureAddress, TextureKind, TextureSampler, Value, Vary,
 };
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
@@ -447,6 +447,40 @@ fn every_fault_of_every_table_comes_at_once() {
         assert!(said.contains(fault), "{fault} is missing in\n{said}");
     }
     assert_eq!(said.matches("error: ").count(), wanted.len(), "{said}");
+}
+
+#[test]
+fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
+    let with = |argument: &str| {
+        format!("{SMALLEST}args = [{argument}]\n[buffers.x]\ntype = \"f32\"\nlen = \"64\"\nfill = 1\n")
+    };
+    let manifest = load(&folder(&with(
+        "{ texture = \"x\", size = [16, 4], address = \"border\" }, { surface = \"x\", size = [4, 4, 4] }",
+    )));
+    let [ArgSpec::Texture(texture), ArgSpec::Texture(surface)] = launches(&manifest, "a")[0].args.as_slice() else {
+        panic!("{:?}", launches(&manifest, "a")[0].args)
+    };
+    assert_eq!(
+        (texture.buffer.as_str(), texture.kind, texts(&texture.size)),
+        ("x", TextureKind::TwoD, vec!["16", "4"])
+    );
+    let sampler = TextureSampler { address: TextureAddress::Border, ..TextureSampler::default() };
+    assert_eq!((texture.sampler, surface.sampler, surface.kind), (Some(sampler), None, TextureKind::ThreeD));
+    for (argument, wanted) in [
+        ("{ texture = \"y\", size = [4] }", "there is no buffer `y`"),
+        ("{ texture = \"x\", size = [4], kind = \"2d\" }", "`size` has 1 extents, and a texture of kind `2d` has 2"),
+        ("{ texture = \"x\" }", "missing key `size`"),
+        ("{ size = [4] }", "an argument is one texture or one surface"),
+        ("{ surface = \"x\", size = [4], filter = \"linear\" }", "`filter` has no meaning for a surface"),
+        ("{ texture = \"x\", size = [4], adress = \"wrap\" }", "unknown key `adress`"),
+        ("{ texture = \"x\", size = [4], address = \"repeat\" }", "\"clamp\", \"border\", \"wrap\" or \"mirror\""),
+        ("{ texture = \"x\", size = [0] }", "an extent of a texture must be an integer from 1 to 4294967295, not 0"),
+        ("{ texture = \"x\", size = [\"m\"] }", "undefined name `m`"),
+    ] {
+        let said = faults(&with(argument));
+        assert!(said.contains(wanted) && said.matches("error: ").count() == 1, "{wanted} is missing in\n{said}");
+        assert!(said.contains("experiments/x.toml:9:"), "{said}");
+    }
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl PairedDevice {
                 let args = launch.args.iter().map(|arg| match arg {
                     LaunchArg::Buffer(id) => LaunchArg::Buffer(buffer(id)),
                     LaunchArg::Offset(id, bytes) => LaunchArg::Offset(buffer(id), *bytes),
+                    LaunchArg::Texture(texture) => LaunchArg::Texture(texture.with_buffer(buffer(&texture.buffer))),
                     value @ (LaunchArg::Scalar(_) | LaunchArg::Struct(_)) => value.clone(),
                 });
                 Step::Launch(Launch { kernel: KernelId(side((a.0, b.0))), args: args.collect(), ..launch.clone() })

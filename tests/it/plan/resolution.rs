@@ -72,7 +72,11 @@ fn a_case_is_worked_out_whole() {
 fn scalar_bits(arg: &ArgPlan) -> Option<u64> {
     match arg {
         ArgPlan::Scalar(scalar) => Some(scalar.bits),
-        ArgPlan::Buffer(_) | ArgPlan::Offset { .. } | ArgPlan::Struct(_) | ArgPlan::Addressed { .. } => None,
+        ArgPlan::Buffer(_)
+        | ArgPlan::Offset { .. }
+        | ArgPlan::Struct(_)
+        | ArgPlan::Addressed { .. }
+        | ArgPlan::Texture(_) => None,
     }
 }
 
@@ -439,4 +443,49 @@ fn a_struct_is_laid_out_as_c_does_and_an_offset_counts_elements() {
     assert_eq!((job.buffers[0].element, job.buffers[0].len), (ElementType::F32, 32));
     let past = format!("[buffers.b]\ntype = \"f32\"\nlen = 8\n{}", variant("x", "args = [\"b + 8\"]"));
     assert_eq!(unresolved(&past), "args: `b + 8` is 8 elements from the beginning of 8");
+}
+
+#[test]
+fn a_texture_has_the_type_of_its_buffer_and_must_fit_it() {
+    let with = |element: &str, argument: &str| {
+        let arguments = format!("args = [{{ {argument} }}]");
+        format!("[buffers.b]\ntype = \"{element}\"\nlen = 24\n{}", variant("x", &arguments))
+    };
+    let plane = with("uchar4", "texture = \"b\", size = [3, \"2 * 4\"], filter = \"linear\", as_float = true");
+    let job = only_job(&manifest(&plane), &cuda());
+    let ArgPlan::Texture(texture) = &launches(&job)[0].args[0] else { panic!("{:?}", launches(&job)[0].args) };
+    assert_eq!((texture.shape, texture.element, texture.channels), ([3, 8, 1], ElementType::U8, 4));
+    assert_eq!((texture.buffer.as_str(), texture.bytes()), ("b", 96));
+    for (element, argument, why) in [
+        ("f32", "texture = \"b\", size = [5, 5]", "5 × 5 × 1 texels have 100 bytes, and the buffer has 96"),
+        (
+            "f32",
+            "texture = \"b\", size = [3], kind = \"cube\"",
+            "3 × 3 × 6 texels have 216 bytes, and the buffer has 96",
+        ),
+        (
+            "f32",
+            "surface = \"b\", size = [1, 25], kind = \"1d_layered\"",
+            "1 × 1 × 25 texels have 100 bytes, and the buffer has 96",
+        ),
+        (
+            "f64",
+            "texture = \"b\", size = [4]",
+            "texels are not of f64: the type is an integer of up to 32 bits, f16 or f32",
+        ),
+        ("float3", "texture = \"b\", size = [4]", "a texel has 1, 2 or 4 channels, and elements of the buffer have 3"),
+        (
+            "u8",
+            "texture = \"b\", size = [4], filter = \"linear\"",
+            "`filter = \"linear\"` gives floats, and texels are of u8",
+        ),
+        (
+            "f32",
+            "texture = \"b\", size = [4], address = \"wrap\"",
+            "`address` of \"wrap\" or \"mirror\" needs `normalized = true`",
+        ),
+        ("f32", "surface = \"b\", size = [1], kind = \"cube\"", "there is no surface of kind `cube`"),
+    ] {
+        assert_eq!(unresolved(&with(element, argument)), format!("args: a texture of `b`: {why}"));
+    }
 }

@@ -1,7 +1,7 @@
 //! Device memory, pinned host memory, and the buffers of a case with their guard zones.
 //!
-//! A buffer is one allocation: guard, data, guard. The data begins on a 256-byte boundary, as an allocation of the
-//! driver does, and the guards touch it on both sides, so that a write one past the end hits a guard. The guard behind
+//! A buffer is one allocation: guard, data, guard. The data begins on a 512-byte boundary, as an allocation of the
+//! driver does and a texture must, and the guards touch it on both sides, so that a write one past the end hits a guard. The guard behind
 //! the data ends where the mapping does, so that an access behind it faults. `execute` chooses and checks the content
 //! of the guards.
 
@@ -16,7 +16,7 @@ use super::mapping::Mapping;
 use crate::{DeviceError, ModuleId};
 
 /// What `cuMemAlloc` aligns to, bytes.
-const ALIGNMENT: usize = 256;
+const ALIGNMENT: usize = 512;
 
 /// An allocation on the device.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ pub(super) fn set(
     }
     match width {
         1 => fill(stream, address, value as u8, bytes),
-        // SAFETY: as for `fill`; buffers begin at multiples of 256 bytes.
+        // SAFETY: as for `fill`; buffers begin at multiples of 512 bytes.
         2 => check("cuMemsetD16Async", unsafe { sys::cuMemsetD16Async(address, value as u16, count, stream.raw()) }),
         // SAFETY: as above.
         _ => check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(address, value, count, stream.raw()) }),
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn data_stays_aligned_behind_a_guard_of_any_size() {
         assert_eq!(layout(1000, 0), Some((0, 1000)));
-        assert_eq!(layout(1000, 64), Some((256, 1320)));
-        assert_eq!(layout(1000, 256), Some((256, 1512)));
+        assert_eq!(layout(1000, 64), Some((512, 1576)));
+        assert_eq!(layout(1000, 256), Some((512, 1768)));
         assert_eq!(layout(0, 4096), Some((4096, 8192)));
         assert_eq!(layout(usize::MAX, 1), None);
         assert_eq!(layout(1, usize::MAX), None);

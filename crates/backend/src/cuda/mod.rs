@@ -37,6 +37,7 @@ mod repeated;
 mod shape;
 mod streams;
 mod table;
+mod texture;
 mod timing;
 mod transfer;
 mod work;

@@ -2,6 +2,7 @@
 //!
 //! An id is never reused. Kernels, symbols and functions of a module are removed with it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use cudarc::driver::sys;
@@ -15,7 +16,8 @@ use super::prepare::Preparer;
 use super::probe::Filled;
 use super::repeated::{self, Loops, Repeated};
 use super::shape::{Shape, Window};
-use crate::model::{DeviceInfo, limits};
+use super::texture::TextureObject;
+use crate::model::{DeviceInfo, Texture, limits};
 use crate::{
     BufferId, DeviceError, FunctionId, HostCall, Iteration, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
 };
@@ -31,6 +33,8 @@ pub(super) struct Table {
     functions: BTreeMap<FunctionId, HostFunction>,
     plugins: BTreeMap<ModuleId, Plugin>,
     pub loops: Loops,
+    /// The texture objects of buffers.
+    textures: RefCell<Vec<(Texture<BufferId>, TextureObject)>>,
     /// The last id, of any kind.
     last: u32,
 }
@@ -118,6 +122,7 @@ impl Table {
     }
 
     pub fn remove_buffer(&mut self, id: BufferId) -> Result<(), DeviceError> {
+        self.textures.get_mut().retain(|(texture, _)| texture.buffer != id);
         self.buffers.remove(&id).map(drop).ok_or_else(|| unknown("buffer", id.0))
     }
 
@@ -252,12 +257,25 @@ impl Table {
         Ok((sizes, Arguments::from_lists(values)))
     }
 
+    /// Returns the handle of a texture object; the same one for the same view of a buffer, as long as that lives.
+    fn texture(&self, texture: &Texture<BufferId>) -> Result<u64, DeviceError> {
+        let mut textures = self.textures.borrow_mut();
+        if let Some((_, object)) = textures.iter().find(|(known, _)| known == texture) {
+            return Ok(object.handle());
+        }
+        let object = TextureObject::new(texture, self.buffer(texture.buffer)?.address)?;
+        let handle = object.handle();
+        textures.push((texture.clone(), object));
+        Ok(handle)
+    }
+
     /// Returns the bytes and bits that an argument consists of.
     fn argument(&self, argument: &LaunchArg) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
             LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address]),
             LaunchArg::Offset(id, bytes) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address + bytes]),
             LaunchArg::Scalar(scalar) => (scalar.element.size(), vec![scalar.bits]),
+            LaunchArg::Texture(texture) => (size_of::<u64>(), vec![self.texture(texture)?]),
             LaunchArg::Struct(value) => {
                 let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
                 let bytes = value.bytes(|id| self.buffer(id).map(|buffer| buffer.address))?;

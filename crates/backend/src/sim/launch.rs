@@ -2,13 +2,14 @@
 
 use super::device::SimDevice;
 use super::error::host_error;
-use crate::model::{BodyCounters, Counters, LineCounts, Note};
-use crate::{Batch, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
-use simt::{LaunchError, LaunchSpec, TrapKind};
+use crate::model::{
+    BodyCounters, Counters, ElementType, LineCounts, Note, Texture, TextureAddress, TextureFilter, TextureKind,
+};
+use crate::{Batch, BufferId, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
+use simt::{AddressMode, Channel, Geometry, Image, LaunchError, LaunchSpec, Sampler, TrapKind};
 
 impl SimDevice {
     fn launch(&mut self, launch: &Launch) -> Result<simt::LaunchReport, DeviceError> {
-        let args = launch.args.iter().map(|arg| self.argument(arg)).collect::<Result<Vec<_>, _>>()?;
         let kernel = self.kernel_of(launch.kernel)?;
         let loaded = self.module_of(kernel.module)?;
         let module = loaded.id;
@@ -18,6 +19,9 @@ impl SimDevice {
             let message = format!("{} has no cooperative launches", self.info.name);
             return Err(DeviceError::InvalidLaunch(message));
         }
+        let mut images = Vec::new();
+        let args: Vec<_> =
+            launch.args.iter().map(|arg| self.argument(arg, &mut images)).collect::<Result<_, DeviceError>>()?;
         let spec = LaunchSpec {
             kernel: &name,
             grid: [launch.grid.x, launch.grid.y, launch.grid.z],
@@ -27,7 +31,11 @@ impl SimDevice {
             cluster: launch.cluster,
             args: &args,
         };
-        let mut report = self.machine.launch(module, &spec).map_err(|error| match error {
+        let ended = self.machine.launch(module, &spec);
+        for image in images {
+            self.machine.remove_image(image);
+        }
+        let mut report = ended.map_err(|error| match error {
             LaunchError::Refused(error) => host_error(error),
             LaunchError::Trap(trap) => {
                 let message = format!("{trap}{}", remedy(&trap));
@@ -43,14 +51,52 @@ impl SimDevice {
         Ok(report)
     }
 
-    fn argument(&self, arg: &LaunchArg) -> Result<Vec<u8>, DeviceError> {
+    /// Returns the bytes of an argument. The objects of the launch are added to `images`.
+    fn argument(&mut self, arg: &LaunchArg, images: &mut Vec<u64>) -> Result<Vec<u8>, DeviceError> {
         Ok(match arg {
             LaunchArg::Buffer(id) => self.buffer(*id)?.address.to_le_bytes().to_vec(),
             LaunchArg::Offset(id, bytes) => (self.buffer(*id)?.address + bytes).to_le_bytes().to_vec(),
             LaunchArg::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
+            LaunchArg::Texture(texture) => {
+                let address = self.buffer(texture.buffer)?.address;
+                let handle = self.machine.create_image(image(texture, address)).map_err(host_error)?;
+                images.push(handle);
+                handle.to_le_bytes().to_vec()
+            }
             LaunchArg::Struct(value) => value.bytes(|id| self.buffer(id).map(|buffer| buffer.address))?,
         })
     }
+}
+
+/// Returns the simulator's form of a texture whose first texel has this address.
+fn image(texture: &Texture<BufferId>, address: u64) -> Image {
+    let geometry = match texture.kind {
+        TextureKind::Linear => Geometry::Linear,
+        TextureKind::OneD => Geometry::OneD,
+        TextureKind::TwoD => Geometry::TwoD,
+        TextureKind::ThreeD => Geometry::ThreeD,
+        TextureKind::OneDLayered => Geometry::OneDLayered,
+        TextureKind::TwoDLayered => Geometry::TwoDLayered,
+        TextureKind::Cube => Geometry::Cube,
+    };
+    let element = texture.element;
+    let channel = match element {
+        ElementType::F16 => Channel::Half,
+        ElementType::F32 => Channel::Float,
+        _ => Channel::Int { bytes: element.size() as u32, signed: element.is_signed_integer() },
+    };
+    let sampler = texture.sampler.map(|sampler| Sampler {
+        address: match sampler.address {
+            TextureAddress::Clamp => AddressMode::Clamp,
+            TextureAddress::Border => AddressMode::Border,
+            TextureAddress::Wrap => AddressMode::Wrap,
+            TextureAddress::Mirror => AddressMode::Mirror,
+        },
+        linear: sampler.filter == TextureFilter::Linear,
+        normalized: sampler.normalized,
+        as_float: sampler.as_float,
+    });
+    Image { address, geometry, size: texture.shape, channel, channels: texture.channels, sampler }
 }
 
 fn append(before: &str, text: &str) -> String {
@@ -207,7 +253,7 @@ impl Counter for SimDevice {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::{DeviceId, Dim3, ElementType, ScalarValue};
+    use crate::model::{DeviceId, Dim3, ScalarValue};
     use crate::sim::SimBackend;
     use crate::{Backend, RunReport};
     use simt::Options;

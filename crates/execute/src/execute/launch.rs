@@ -212,6 +212,7 @@ pub fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Re
     match plan {
         ArgPlan::Scalar(value) => Ok(LaunchArg::Scalar(*value)),
         ArgPlan::Buffer(name) => memory(name).map(LaunchArg::Buffer),
+        ArgPlan::Texture(texture) => memory(&texture.buffer).map(|id| LaunchArg::Texture(texture.with_buffer(id))),
         ArgPlan::Offset { buffer, bytes } => memory(buffer).map(|id| LaunchArg::Offset(id, *bytes)),
         ArgPlan::Struct(bytes) => by_value(bytes, &[]),
         ArgPlan::Addressed { bytes, addresses } => {

@@ -155,6 +155,7 @@ fn move_step(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
         LaunchArg::Buffer(id) => LaunchArg::Buffer(other(*id)),
         LaunchArg::Offset(id, bytes) => LaunchArg::Offset(other(*id), *bytes),
         LaunchArg::Scalar(value) => LaunchArg::Scalar(*value),
+        LaunchArg::Texture(texture) => LaunchArg::Texture(texture.with_buffer(other(texture.buffer))),
         LaunchArg::Struct(value) => LaunchArg::Struct(value.with_buffers(other)),
     };
     match step {

@@ -3,6 +3,7 @@
 //! Readers, known keys and the JSON Schema are derived from these types. They contain every value with its place;
 //! `validate` checks what the values mean.
 
+mod argument;
 mod data;
 mod settings;
 mod values;
@@ -12,11 +13,12 @@ use schemars::JsonSchema;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub use argument::Arg;
 pub use data::{
     FILLS, RawBuffer, RawCheck, RawExpect, RawExpectTable, RawFill, RawFillTable, RawPrinted, RawTolerance, RawWork,
 };
 pub use settings::{RawCompileSettings, RawLaunchSettings};
-pub use values::{Arg, ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
+pub use values::{ClaimText, Expr, Literal, Ref, Text, TextOrNumber};
 pub use variant::OF_HOST;
 use variant::without_defaults;
 pub use variant::{

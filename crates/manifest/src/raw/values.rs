@@ -6,12 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use crate::experiment::{ArgSpec, Expression, Located, Reference, Template, fault, place};
+use crate::experiment::{Expression, Located, Reference, Template, fault};
 use crate::expr::Parsed;
-use crate::expr::argument::{self, Argument};
 use crate::expr::claim::ClaimProgram;
 use crate::model::{Span, Value};
-use crate::read::{At, Read, Reader, Required, Table as _, table};
+use crate::read::{Read, Reader};
 
 /// An expression in a string, or a plain number or bool.
 #[derive(Debug, Clone)]
@@ -20,10 +19,6 @@ pub struct Expr(pub Expression);
 /// A reference function of buffers, or an expression.
 #[derive(Debug, Clone)]
 pub struct Ref(pub Reference);
-
-/// A kernel argument: the name of a buffer, or a number of a type.
-#[derive(Debug, Clone)]
-pub struct Arg(pub At<ArgSpec>);
 
 /// A comparison of results that was parsed, with the place of its text.
 #[derive(Debug, Clone)]
@@ -46,7 +41,7 @@ pub struct TextOrNumber(pub Template);
 pub struct Literal(pub Value);
 
 /// Returns the span of a string's content if it is written without escapes, else of the whole value.
-fn content(value: &Spanned<DeValue<'_>>, text: &str, reader: &Reader<'_>) -> Span {
+pub(super) fn content(value: &Spanned<DeValue<'_>>, text: &str, reader: &Reader<'_>) -> Span {
     let span = value.span();
     for quote in ["\"\"\"\n", "'''\n", "\"\"\"", "'''", "\"", "'"] {
         let inner = span.start + quote.len()..span.start + quote.len() + text.len();
@@ -95,7 +90,7 @@ fn arithmetic<T: Parsed>(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) 
     parse(&text, span, reader)
 }
 
-fn parse<T: Parsed>(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<Located<T>> {
+pub(super) fn parse<T: Parsed>(text: &str, span: Span, reader: &mut Reader<'_>) -> Option<Located<T>> {
     Located::parse(text, span).map_err(|fault| reader.found.push(fault)).ok()
 }
 
@@ -116,75 +111,6 @@ impl Read for Ref {
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         arithmetic(value, reader).map(Self)
-    }
-}
-
-impl Read for Arg {
-    const EXPECTED: &'static str = "a string, or a list of strings for a struct";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        if let DeValue::Array(fields) = value.get_ref() {
-            let fields = fields.iter().map(|field| struct_field(field, reader)).collect::<Option<Vec<_>>>()?;
-            if fields.is_empty() {
-                return reader.wrong_value(value.span(), "is a struct without fields");
-            }
-            return Some(Self(At { value: ArgSpec::Struct(fields), span: value.span() }));
-        }
-        if let DeValue::Table(_) = value.get_ref() {
-            return reader.wrong_type(value, Self::EXPECTED);
-        }
-        let text = String::read(value, reader)?;
-        let content = content(value, &text, reader);
-        let argument = match argument::parse(&text) {
-            Ok(Argument::Buffer(name)) => ArgSpec::Buffer(name),
-            Ok(Argument::Offset { buffer, offset, offset_at }) => {
-                ArgSpec::Offset { buffer, offset: parse(&offset, place(&text, &content, offset_at), reader)? }
-            }
-            Ok(Argument::Scalar { element, element_at, value, value_at }) => ArgSpec::Scalar {
-                element: parse(&element, place(&text, &content, element_at), reader)?,
-                value: parse(&value, place(&text, &content, value_at), reader)?,
-            },
-            Err(error) => {
-                reader.found.push(fault(error, &text, &content));
-                return None;
-            }
-        };
-        Some(Self(At { value: argument, span: value.span() }))
-    }
-}
-
-/// Returns a field of a struct: a number of a type, an address, a struct, or an array of these.
-fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
-    match value.get_ref() {
-        DeValue::String(_) | DeValue::Array(_) => Arg::read(value, reader).map(|Arg(field)| field.value),
-        DeValue::Table(table) => {
-            let RawArray { of: Required(of), count: Required(count) } =
-                RawArray::from_table(table, Some(&value.span()), reader);
-            Some(ArgSpec::Array { of: Box::new(of?.0), count: count?.0 })
-        }
-        _ => reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\", an address, a struct or an array"),
-    }
-}
-
-table! {
-    /// An array in a struct.
-    pub struct RawArray {
-        /// An element, as the field of a struct: every element is like it.
-        pub of: Required<Field>,
-        /// The number of elements.
-        pub count: Required<Expr>,
-    }
-}
-
-/// A field of a struct.
-#[derive(Debug, Clone)]
-pub struct Field(pub ArgSpec);
-
-impl Read for Field {
-    const EXPECTED: &'static str = "a field of a struct";
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        struct_field(value, reader).map(Self)
     }
 }
 
@@ -366,39 +292,6 @@ macro_rules! plain_string {
 }
 
 plain_string!(ClaimText);
-
-impl JsonSchema for Arg {
-    fn schema_name() -> Cow<'static, str> {
-        "Argument".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), \
-                            `null`, or a struct as a list of these, of structs and of arrays.",
-            "anyOf": [
-                { "type": "string" },
-                { "type": "array", "minItems": 1, "items": generator.subschema_for::<Field>() }
-            ]
-        })
-    }
-}
-
-impl JsonSchema for Field {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Field".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [generator.subschema_for::<Arg>(), generator.subschema_for::<RawArray>()]
-        })
-    }
-}
 
 /// The schema does not list the functions.
 impl JsonSchema for Ref {

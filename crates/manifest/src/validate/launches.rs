@@ -372,6 +372,12 @@ fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg) -
                 let most = ArgPlan::MOST_STRUCT_BYTES as u64;
                 whole(ctx, count, &[place.names], &(1..=most), "the number of elements");
             }
+            ArgSpec::Texture(texture) => {
+                address(ctx, place, &argument.span, &texture.buffer);
+                for extent in &texture.size {
+                    whole(ctx, extent, &[place.names], &(1..=u64::from(u32::MAX)), "an extent of a texture");
+                }
+            }
             ArgSpec::Struct(_) => {}
         }
     }
@@ -390,8 +396,9 @@ fn buffer_of<'a>(ctx: &mut Context, place: &LaunchContext<'a>, span: &Span, name
 /// Checks an address that is known before a run begins: one within a buffer, or in a struct.
 fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str) {
     if buffer_of(ctx, place, span, name).is_some_and(|buffer| buffer.allocate != Allocation::Once) {
-        let message =
-            format!("buffer `{name}` is allocated in every run, and an address within it or in a struct is not known");
+        let message = format!(
+            "buffer `{name}` is allocated in every run, and an address within it, in a struct or in a texture is not known"
+        );
         let fault = Diagnostic::at(span.clone(), message);
         ctx.fault(fault.hint("pass the buffer as an argument of its own, and an offset as a number"));
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::model::{
     BackendKind, Claim, ComparisonRules, CompileSettings, KernelCompiler, LaunchSettings, Persist, Regime, SourceText,
-    Span, Unsanitized, Value,
+    Span, TextureKind, TextureSampler, Unsanitized, Value,
 };
 use crate::project::Project;
 
@@ -315,6 +315,8 @@ pub enum ArgSpec {
         /// The number of elements.
         count: Expression,
     },
+    /// A texture or surface object of a buffer.
+    Texture(Box<TextureSpec>),
     /// The argument is a number of a type, such as `u32(n)`.
     Scalar {
         /// The type of the parameter.
@@ -330,7 +332,7 @@ impl ArgSpec {
         match self {
             Self::Struct(fields) => fields.iter().flat_map(Self::parts).collect(),
             Self::Array { of, .. } => [self].into_iter().chain(of.parts()).collect(),
-            Self::Buffer(_) | Self::Offset { .. } | Self::Scalar { .. } => vec![self],
+            Self::Buffer(_) | Self::Offset { .. } | Self::Texture(_) | Self::Scalar { .. } => vec![self],
         }
     }
 
@@ -338,9 +340,23 @@ impl ArgSpec {
     pub fn buffers(&self) -> impl Iterator<Item = &String> {
         self.parts().into_iter().filter_map(|part| match part {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
+            Self::Texture(texture) => Some(&texture.buffer),
             Self::Scalar { .. } | Self::Struct(_) | Self::Array { .. } => None,
         })
     }
+}
+
+/// A buffer as a texture or a surface.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextureSpec {
+    /// The name of the buffer, whose type gives the channels of a texel.
+    pub buffer: String,
+    /// How its elements are arranged.
+    pub kind: TextureKind,
+    /// The extents, as many as the kind has.
+    pub size: Vec<Expression>,
+    /// How it is read; `None` for a surface.
+    pub sampler: Option<TextureSampler>,
 }
 
 /// How a source is compiled.

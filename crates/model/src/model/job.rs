@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FilePart, FillPlan, Fingerprint,
-    GroupKey, LaunchSettings, Persist, RefExpr, Regime, ScalarValue, StepsPlan, Unsanitized, Value, Vary,
+    GroupKey, LaunchSettings, Persist, RefExpr, Regime, ScalarValue, StepsPlan, Texture, Unsanitized, Value, Vary,
     WholeTolerance,
 };
 
@@ -271,6 +271,8 @@ pub enum ArgPlan {
     },
     /// A number, passed by value.
     Scalar(ScalarValue),
+    /// A texture or surface object of a buffer.
+    Texture(Texture),
 }
 
 /// An address of a buffer in a struct.
@@ -292,6 +294,7 @@ impl ArgPlan {
     pub fn buffers(&self) -> Vec<&str> {
         match self {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],
+            Self::Texture(texture) => vec![&texture.buffer],
             Self::Addressed { addresses, .. } => addresses.iter().map(|address| address.buffer.as_str()).collect(),
             Self::Scalar(_) | Self::Struct(_) => Vec::new(),
         }
@@ -301,6 +304,7 @@ impl ArgPlan {
     pub fn buffers_mut(&mut self) -> Vec<&mut String> {
         match self {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],
+            Self::Texture(texture) => vec![&mut texture.buffer],
             Self::Addressed { addresses, .. } => addresses.iter_mut().map(|address| &mut address.buffer).collect(),
             Self::Scalar(_) | Self::Struct(_) => Vec::new(),
         }

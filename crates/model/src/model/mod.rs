@@ -33,6 +33,7 @@ mod reference;
 mod settings;
 mod shard;
 mod steps;
+mod texture;
 mod toolkit;
 mod units;
 mod unsanitized;
@@ -86,6 +87,7 @@ pub use reference::{Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind, 
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 pub use shard::{GroupPlace, Shard};
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, ScalarValue, StepPlan, StepsPlan};
+pub use texture::{Texture, TextureAddress, TextureFilter, TextureKind, TextureSampler};
 pub use toolkit::ToolkitInfo;
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use unsanitized::{SanitizerClass, Unsanitized};

@@ -287,6 +287,7 @@ impl Names {
                     self.program(value);
                 }
                 ArgSpec::Array { count, .. } => self.program(count),
+                ArgSpec::Texture(texture) => texture.size.iter().for_each(|extent| self.program(extent)),
             }
         }
     }

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use crate::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
+    TextureSpec,
 };
 use crate::expr::template::Style;
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, FieldAddress, GridPlan, HostPlan, LaunchPlan,
-    LaunchSettings, Persist, Plugin, Setting, SourceForm, StepsPlan, Value,
+    LaunchSettings, Persist, Plugin, Setting, SourceForm, StepsPlan, Texture, Value,
 };
 
 use super::{AtPlace, CaseEvaluator, Worked, unresolved};
@@ -226,6 +227,7 @@ impl CaseEvaluator<'_> {
             }
             ArgSpec::Buffer(name) => Ok(Laid::address(name, 0)),
             ArgSpec::Offset { buffer, offset } => Ok(Laid::address(buffer, self.offset(buffer, offset)?)),
+            ArgSpec::Texture(_) => Err(unresolved("args", "a texture is an argument of its own, and no field")),
             ArgSpec::Struct(fields) => {
                 let mut whole = Laid::default();
                 for field in fields {
@@ -244,10 +246,33 @@ impl CaseEvaluator<'_> {
         }
     }
 
+    /// Returns a texture or surface, which must be one that a device has and lie in its buffer.
+    fn texture(&self, recipe: &TextureSpec) -> Worked<Texture> {
+        let (name, kind) = (&recipe.buffer, recipe.kind);
+        let Some(buffer) = self.recipe.buffers.iter().find(|buffer| buffer.name == *name) else {
+            return Err(unresolved("args", &format!("the case has no buffer `{name}`")));
+        };
+        let (element, width) = self.element_or_vector(&buffer.element, "args")?;
+        let len = buffer.len.evaluate_u64(self.scope).place("args")?;
+        let extents = self.extent(&recipe.size, "args")?.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
+        let shape = kind.shape(extents);
+        let channels = width as u32;
+        let texture = Texture { buffer: name.clone(), kind, shape, element, channels, sampler: recipe.sampler };
+        let [x, y, z] = shape;
+        let (needed, held) = (texture.bytes(), len.saturating_mul(width).saturating_mul(element.size() as u64));
+        let problem = texture.violation().or_else(|| {
+            let fits = x > 0 && y > 0 && z > 0 && needed <= held;
+            let size = || format!("{x} × {y} × {z} texels have {needed} bytes, and the buffer has {held}");
+            (!fits).then(size)
+        });
+        problem.map_or(Ok(texture), |why| Err(unresolved("args", &format!("a texture of `{name}`: {why}"))))
+    }
+
     fn arg(&self, recipe: &ArgSpec) -> Worked<ArgPlan> {
         Ok(match recipe {
             ArgSpec::Buffer(name) => ArgPlan::Buffer(name.clone()),
             ArgSpec::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
+            ArgSpec::Texture(texture) => ArgPlan::Texture(self.texture(texture)?),
             ArgSpec::Offset { buffer, offset } => {
                 ArgPlan::Offset { buffer: buffer.clone(), bytes: self.offset(buffer, offset)? }
             }

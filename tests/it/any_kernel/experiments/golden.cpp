@@ -112,3 +112,34 @@ int main()
 {
     return number({1, 2}) == 2 ? 0 : 1;
 }
+
+// The image at the places that `turn` of textures.cu computes, in double: 8 bits of the fractions hold them exactly.
+std::vector<double> turned(const std::vector<unsigned char> &image, int width, int height)
+{
+    std::vector<double> result;
+    auto texel = [&](int x, int y) { return image[(y + height) % height * width + (x + width) % width] / 255.0; };
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            double u = (x + 0.5) / width - 0.5, v = (y + 0.5) / height - 0.5;
+            double s = (0.75 * u - 0.5 * v + 0.5) * width - 0.5, t = (0.75 * v + 0.5 * u + 0.5) * height - 0.5;
+            int i = (int)std::floor(s), j = (int)std::floor(t);
+            double a = s - i, b = t - j;
+            double upper = (1 - a) * texel(i, j) + a * texel(i + 1, j);
+            result.push_back((1 - b) * upper + b * ((1 - a) * texel(i, j + 1) + a * texel(i + 1, j + 1)));
+        }
+    return result;
+}
+
+std::vector<double> blurred(const std::vector<float> &image, int width, int height)
+{
+    std::vector<double> result;
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            double sum = 0;
+            for (int j = y - 1; j <= y + 1; j++)
+                for (int i = x - 1; i <= x + 1; i++)
+                    sum += image[std::clamp(j, 0, height - 1) * width + std::clamp(i, 0, width - 1)];
+            result.push_back(sum / 9);
+        }
+    return result;
+}

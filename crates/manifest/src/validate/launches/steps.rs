@@ -287,6 +287,7 @@ fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
         ArgSpec::Offset { offset, .. } => uses(offset),
         ArgSpec::Scalar { value, .. } => uses(value),
         ArgSpec::Array { count, .. } => uses(count),
+        ArgSpec::Texture(texture) => texture.size.iter().any(&uses),
     };
     let argument = |argument: &ArgSpec| argument.parts().into_iter().any(part);
     spec.lets.iter().any(|binding| uses(&binding.value))

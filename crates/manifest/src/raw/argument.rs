@@ -1,0 +1,204 @@
+//! Arguments of a kernel: buffers, numbers, structs by value, textures and surfaces.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::values::{Expr, content, parse};
+use crate::experiment::{ArgSpec, TextureSpec, fault, place};
+use crate::expr::argument::{self, Argument};
+use crate::model::{Diagnostic, Span, TextureAddress, TextureFilter, TextureKind, TextureSampler};
+use crate::read::{At, Read, Reader, Required, Table as _, read_word, table};
+
+/// A kernel argument: the name of a buffer, or a number of a type.
+#[derive(Debug, Clone)]
+pub struct Arg(pub At<ArgSpec>);
+
+impl Read for Arg {
+    const EXPECTED: &'static str = "a string, a list of strings for a struct, or a table for a texture";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        if let DeValue::Array(fields) = value.get_ref() {
+            let fields = fields.iter().map(|field| struct_field(field, reader)).collect::<Option<Vec<_>>>()?;
+            if fields.is_empty() {
+                return reader.wrong_value(value.span(), "is a struct without fields");
+            }
+            return Some(Self(At { value: ArgSpec::Struct(fields), span: value.span() }));
+        }
+        if let DeValue::Table(table) = value.get_ref() {
+            let span = value.span();
+            let texture = RawTexture::from_table(table, Some(&span), reader).spec(&span, reader)?;
+            return Some(Self(At { value: ArgSpec::Texture(Box::new(texture)), span }));
+        }
+        let text = String::read(value, reader)?;
+        let content = content(value, &text, reader);
+        let argument = match argument::parse(&text) {
+            Ok(Argument::Buffer(name)) => ArgSpec::Buffer(name),
+            Ok(Argument::Offset { buffer, offset, offset_at }) => {
+                ArgSpec::Offset { buffer, offset: parse(&offset, place(&text, &content, offset_at), reader)? }
+            }
+            Ok(Argument::Scalar { element, element_at, value, value_at }) => ArgSpec::Scalar {
+                element: parse(&element, place(&text, &content, element_at), reader)?,
+                value: parse(&value, place(&text, &content, value_at), reader)?,
+            },
+            Err(error) => {
+                reader.found.push(fault(error, &text, &content));
+                return None;
+            }
+        };
+        Some(Self(At { value: argument, span: value.span() }))
+    }
+}
+
+/// Returns a field of a struct: a number of a type, an address, a struct, or an array of these.
+fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
+    match value.get_ref() {
+        DeValue::String(_) | DeValue::Array(_) => Arg::read(value, reader).map(|Arg(field)| field.value),
+        DeValue::Table(table) => {
+            let RawArray { of: Required(of), count: Required(count) } =
+                RawArray::from_table(table, Some(&value.span()), reader);
+            Some(ArgSpec::Array { of: Box::new(of?.0), count: count?.0 })
+        }
+        _ => reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\", an address, a struct or an array"),
+    }
+}
+
+table! {
+    /// An array in a struct.
+    pub struct RawArray {
+        /// An element, as the field of a struct: every element is like it.
+        pub of: Required<Field>,
+        /// The number of elements.
+        pub count: Required<Expr>,
+    }
+}
+
+/// A field of a struct.
+#[derive(Debug, Clone)]
+pub struct Field(pub ArgSpec);
+
+impl Read for Field {
+    const EXPECTED: &'static str = "a field of a struct";
+
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        struct_field(value, reader).map(Self)
+    }
+}
+
+table! {
+    /// A buffer as a texture or a surface object, whose texels are its elements in C order.
+    #[schemars(extend("oneOf" = [{ "required": ["texture"] }, { "required": ["surface"] }]))]
+    pub struct RawTexture {
+        /// The buffer that the kernel fetches from. An element is a texel: `type = "uchar4"` has four channels.
+        pub texture: Option<At<String>>,
+        /// In place of `texture`: the buffer that the kernel reads and writes as a surface.
+        pub surface: Option<At<String>>,
+        /// Width, height and depth; the number of layers comes last, and a cube has the edge of a face.
+        #[schemars(extend("minItems" = 1, "maxItems" = 3))]
+        pub size: Required<At<Vec<Expr>>>,
+        /// How texels are arranged; by default `"1d"`, `"2d"` or `"3d"`, as `size` has extents.
+        pub kind: Option<At<TextureKind>>,
+        /// What a fetch gives between texels; `"point"` by default.
+        pub filter: Option<At<TextureFilter>>,
+        /// What a fetch gives outside of the texture; `"clamp"` by default.
+        pub address: Option<At<TextureAddress>>,
+        /// Whether coordinates are from 0 to 1; false by default.
+        pub normalized: Option<At<bool>>,
+        /// Whether integers of 8 or 16 bits are read as floats, from 0 or -1 to 1; false by default.
+        pub as_float: Option<At<bool>>,
+    }
+}
+
+read_word!(TextureKind, "\"linear\", \"1d\", \"2d\", \"3d\", \"1d_layered\", \"2d_layered\" or \"cube\"");
+read_word!(TextureFilter, "\"point\" or \"linear\"");
+read_word!(TextureAddress, "\"clamp\", \"border\", \"wrap\" or \"mirror\"");
+
+impl RawTexture {
+    /// Returns what the argument is; its faults are reported.
+    pub fn spec(self, span: &Span, reader: &mut Reader<'_>) -> Option<TextureSpec> {
+        let mut refuse = |at: &Span, message: String, hint: &str| {
+            reader.found.push(Diagnostic::at(at.clone(), message).hint(hint));
+            None
+        };
+        let (buffer, is_surface) = match (self.texture, self.surface) {
+            (Some(buffer), None) => (buffer.value, false),
+            (None, Some(buffer)) => (buffer.value, true),
+            _ => {
+                return refuse(
+                    span,
+                    "an argument is one texture or one surface".to_owned(),
+                    "write `texture = \"image\"`",
+                );
+            }
+        };
+        let size = self.size.0?;
+        let of_sampler = [
+            self.filter.as_ref().map(|key| ("filter", &key.span)),
+            self.address.as_ref().map(|key| ("address", &key.span)),
+            self.normalized.as_ref().map(|key| ("normalized", &key.span)),
+            self.as_float.as_ref().map(|key| ("as_float", &key.span)),
+        ];
+        if let Some((key, at)) = of_sampler.into_iter().flatten().next().filter(|_| is_surface) {
+            return refuse(at, format!("`{key}` has no meaning for a surface, which is not sampled"), "remove it");
+        }
+        let by_extents = match size.value.len() {
+            1 => TextureKind::OneD,
+            2 => TextureKind::TwoD,
+            _ => TextureKind::ThreeD,
+        };
+        let kind = self.kind.map_or(by_extents, |kind| kind.value);
+        let (given, wanted) = (size.value.len(), kind.extents());
+        if given != wanted {
+            let message = format!("`size` has {given} extents, and a texture of kind `{}` has {wanted}", kind.name());
+            return refuse(
+                &size.span,
+                message,
+                "`1d`, `linear` and `cube` have one, `2d` and `1d_layered` two, others three",
+            );
+        }
+        let sampler = TextureSampler {
+            filter: self.filter.map(|key| key.value).unwrap_or_default(),
+            address: self.address.map(|key| key.value).unwrap_or_default(),
+            normalized: self.normalized.is_some_and(|key| key.value),
+            as_float: self.as_float.is_some_and(|key| key.value),
+        };
+        let size = size.value.into_iter().map(|Expr(extent)| extent).collect();
+        Some(TextureSpec { buffer, kind, size, sampler: (!is_surface).then_some(sampler) })
+    }
+}
+
+impl JsonSchema for Arg {
+    fn schema_name() -> Cow<'static, str> {
+        "Argument".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), \
+                            `null`, a struct as a list of these, of structs and of arrays, or a texture or surface.",
+            "anyOf": [
+                { "type": "string" },
+                { "type": "array", "minItems": 1, "items": generator.subschema_for::<Field>() },
+                generator.subschema_for::<RawTexture>()
+            ]
+        })
+    }
+}
+
+impl JsonSchema for Field {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Field".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [generator.subschema_for::<Arg>(), generator.subschema_for::<RawArray>()]
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! A buffer as a texture or a surface object.
+
+use serde::{Deserialize, Serialize};
+
+use super::element::ElementType;
+
+/// How the texels of a texture are arranged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr)]
+pub enum TextureKind {
+    /// A row that only integers index: for `tex1Dfetch`.
+    #[serde(rename = "linear")]
+    #[strum(serialize = "linear")]
+    Linear,
+    /// A row.
+    #[serde(rename = "1d")]
+    #[strum(serialize = "1d")]
+    OneD,
+    /// A plane.
+    #[serde(rename = "2d")]
+    #[strum(serialize = "2d")]
+    TwoD,
+    /// A volume.
+    #[serde(rename = "3d")]
+    #[strum(serialize = "3d")]
+    ThreeD,
+    /// Rows, each a layer.
+    #[serde(rename = "1d_layered")]
+    #[strum(serialize = "1d_layered")]
+    OneDLayered,
+    /// Planes, each a layer.
+    #[serde(rename = "2d_layered")]
+    #[strum(serialize = "2d_layered")]
+    TwoDLayered,
+    /// Six square planes: +x, -x, +y, -y, +z, -z.
+    #[serde(rename = "cube")]
+    #[strum(serialize = "cube")]
+    Cube,
+}
+
+impl TextureKind {
+    /// Returns the name that manifests have for it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns the number of extents that `size` has: the last one of layers is their number, and a cube has its edge.
+    pub const fn extents(self) -> usize {
+        match self {
+            Self::Linear | Self::OneD | Self::Cube => 1,
+            Self::TwoD | Self::OneDLayered => 2,
+            Self::ThreeD | Self::TwoDLayered => 3,
+        }
+    }
+
+    /// Returns width, height and depth of an object with these extents.
+    pub const fn shape(self, [first, second, third]: [u32; 3]) -> [u32; 3] {
+        match self {
+            Self::Cube => [first, first, 6],
+            Self::OneDLayered => [first, 1, second],
+            _ => [first, second, third],
+        }
+    }
+}
+
+/// What a fetch gives between texels.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum TextureFilter {
+    /// The nearest texel.
+    #[default]
+    Point,
+    /// The weighted mean of the neighbouring texels.
+    Linear,
+}
+
+/// What a fetch gives outside of the texture.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum TextureAddress {
+    /// The texel at the edge.
+    #[default]
+    Clamp,
+    /// Zero.
+    Border,
+    /// The texture again.
+    Wrap,
+    /// The texture again, each time mirrored.
+    Mirror,
+}
+
+/// How a texture is read. A surface has no sampler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TextureSampler {
+    /// What is between texels.
+    pub filter: TextureFilter,
+    /// What is outside, along every axis.
+    pub address: TextureAddress,
+    /// Whether coordinates are from 0 to 1.
+    pub normalized: bool,
+    /// Whether integers of 8 or 16 bits are read as floats from 0 or -1 to 1.
+    pub as_float: bool,
+}
+
+/// A buffer as a texture or a surface, numbers evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Texture<B = String> {
+    /// The buffer: its name, or where a device has it.
+    pub buffer: B,
+    /// How its elements are arranged.
+    pub kind: TextureKind,
+    /// Width, height and depth; 1 where the kind has none. Layers and faces are the depth.
+    pub shape: [u32; 3],
+    /// The type of a channel.
+    pub element: ElementType,
+    /// The number of channels.
+    pub channels: u32,
+    /// How it is read; `None` for a surface.
+    pub sampler: Option<TextureSampler>,
+}
+
+impl<B> Texture<B> {
+    /// Returns the number of bytes of its texels; it saturates.
+    pub fn bytes(&self) -> u64 {
+        let [x, y, z] = self.shape.map(u64::from);
+        (x * y).saturating_mul(z).saturating_mul(u64::from(self.channels) * self.element.size() as u64)
+    }
+
+    /// Returns the view of another buffer.
+    pub fn with_buffer<C>(&self, buffer: C) -> Texture<C> {
+        let Self { kind, shape, element, channels, sampler, .. } = *self;
+        Texture { buffer, kind, shape, element, channels, sampler }
+    }
+
+    /// Returns why there is no such object.
+    pub fn violation(&self) -> Option<String> {
+        let element = self.element;
+        if matches!(element, ElementType::I64 | ElementType::U64 | ElementType::F64 | ElementType::Bf16) {
+            return Some(format!("texels are not of {element}: the type is an integer of up to 32 bits, f16 or f32"));
+        }
+        if !matches!(self.channels, 1 | 2 | 4) {
+            return Some(format!("a texel has 1, 2 or 4 channels, and elements of the buffer have {}", self.channels));
+        }
+        let Some(sampler) = self.sampler else {
+            let none = matches!(self.kind, TextureKind::Linear | TextureKind::Cube);
+            return none.then(|| format!("there is no surface of kind `{}`", self.kind.name()));
+        };
+        let is_linear = sampler.filter == TextureFilter::Linear;
+        if sampler.as_float && (element.is_float() || element.size() > 2) {
+            return Some(format!("`as_float` is for integers of 8 or 16 bits, and texels are of {element}"));
+        }
+        if is_linear && !element.is_float() && !sampler.as_float {
+            return Some(format!("`filter = \"linear\"` gives floats, and texels are of {element}"));
+        }
+        if self.kind == TextureKind::Linear && (is_linear || sampler.normalized) {
+            return Some("a texture of kind `linear` has integer coordinates and no filter".to_owned());
+        }
+        let repeats = matches!(sampler.address, TextureAddress::Wrap | TextureAddress::Mirror);
+        let outside = repeats && !sampler.normalized;
+        outside.then(|| "`address` of \"wrap\" or \"mirror\" needs `normalized = true`".to_owned())
+    }
+}
