@@ -225,7 +225,7 @@ fn a_folder_whose_name_is_not_utf_8_can_be_the_working_directory() {
     }
     // What names a source by its whole path cannot.
     let output = command(&dir, &["try", "k.cu", "--backend", "sim"]).current_dir(&odd).output().unwrap();
-    let message = "/od\u{fffd}/k.cu is not UTF-8: rename the file or folder";
+    let message = "/od\u{fffd}d/k.cu is not UTF-8: rename the file or folder";
     assert!(output.status.code() == Some(2) && said(&output).contains(message), "{}", said(&output));
 }
 
