@@ -394,8 +394,8 @@ fn wrong_references_say_what_the_function_takes() {
         assert_eq!((error.message.as_str(), error.hint.as_deref()), (message, Some(hint)), "{text}");
     }
     assert!(Program::parse("2 * sum(a)").unwrap_err().message.contains("cannot be part of arithmetic"));
-    // A remainder is one of numbers alone.
-    assert!(reference::parse("sum(a) % 2").unwrap_err().message.contains("cannot be part of arithmetic"));
+    // A power is one of numbers alone.
+    assert!(reference::parse("sum(a) ** 2").unwrap_err().message.contains("cannot be part of arithmetic"));
     assert_eq!(reference::parse("2 * summ(a)").unwrap_err().message, "there is no reference function `summ`");
 }
 
@@ -417,6 +417,10 @@ fn a_name_in_arithmetic_of_a_reference_is_a_number_if_the_scope_has_it_and_a_buf
     let sum = RefExpr::Call { function: RefFunction::Sum, buffers: vec![scaled], integers: vec![] };
     assert_eq!(resolve("sqrt(p) / sum(n * p)"), both(Elementwise::Divide, root, sum));
     assert_eq!(resolve("n * n + 1"), number(17));
+    let rest = both(Elementwise::Remainder, buffer("index"), number(8));
+    let is_set = RefExpr::Elementwise { operation: Elementwise::Not, operands: vec![buffer("q")] };
+    let either = both(Elementwise::Or, both(Elementwise::Less, rest, number(4)), is_set);
+    assert_eq!(resolve("index % (2 * n) < n || !q"), either);
     let parsed = reference::parse("n * p + scan(q)").unwrap();
     let names = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!((names(parsed.buffers()), names(parsed.either())), ("n p q".to_owned(), "n p".to_owned()));
