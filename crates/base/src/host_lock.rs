@@ -40,11 +40,11 @@ impl HostLock {
         let create = |name| memfd_create(name, MemfdFlags::CLOEXEC).map(File::from);
         let files = [create("runner-host-lock")?, create("runner-host-gate")?];
         let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
-        Ok((Self::at([path(&files[0]), path(&files[1])]), files))
+        Ok((Self::from_paths([path(&files[0]), path(&files[1])]), files))
     }
 
     /// Returns the lock that another process has made.
-    pub const fn at(paths: [PathBuf; 2]) -> Self {
+    pub const fn from_paths(paths: [PathBuf; 2]) -> Self {
         Self { paths: Some(paths) }
     }
 

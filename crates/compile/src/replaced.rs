@@ -58,7 +58,7 @@ fn guard(line: &str) -> Option<&str> {
     directive(line, "ifndef").map(|(name, _)| name)
 }
 
-/// Returns the name that stands in a directive, and what follows it.
+/// Returns the name in a directive, and the rest of the line.
 fn directive<'l>(line: &'l str, word: &str) -> Option<(&'l str, &'l str)> {
     let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix(word)?;
     let name = rest.trim_start();

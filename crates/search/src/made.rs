@@ -45,15 +45,18 @@ impl Kind {
         let outcomes: Vec<Outcome> = match self {
             Self::Separable => {
                 let effects = Effects::draw(&space, &mut random, 0.0);
-                points.iter().map(|point| Outcome::Value(effects.at(point).exp())).collect()
+                points.iter().map(|point| Outcome::Value(effects.evaluate(point).exp())).collect()
             }
             Self::Interacting | Self::Words => {
                 let effects = Effects::draw(&space, &mut random, 0.5);
-                points.iter().map(|point| Outcome::Value(effects.at(point).exp())).collect()
+                points.iter().map(|point| Outcome::Value(effects.evaluate(point).exp())).collect()
             }
             Self::Plateaus => {
                 let effects = Effects::draw(&space, &mut random, 0.4);
-                points.iter().map(|point| Outcome::Value(((effects.at(point) / 0.15).floor() * 0.15).exp())).collect()
+                points
+                    .iter()
+                    .map(|point| Outcome::Value(((effects.evaluate(point) / 0.15).floor() * 0.15).exp()))
+                    .collect()
             }
             Self::Cliffs => {
                 let effects = Effects::draw(&space, &mut random, 0.1);
@@ -65,7 +68,7 @@ impl Kind {
                         if use_of > 48.0 {
                             Outcome::Failed
                         } else {
-                            Outcome::Value((0.5 * effects.at(point)).exp() * (0.5 + 24.0 / (use_of + 1.0)))
+                            Outcome::Value((0.5 * effects.evaluate(point)).exp() * (0.5 + 24.0 / (use_of + 1.0)))
                         }
                     })
                     .collect()
@@ -80,7 +83,7 @@ impl Kind {
                         let wide: f64 = distance(&space, point, &far);
                         let apart = point.iter().zip(&near).filter(|(a, b)| a != b).count();
                         let deep = [1.1, 0.7, 0.35].get(apart).copied().unwrap_or(0.0);
-                        Outcome::Value((0.8 * wide + 0.25 * effects.at(point) - deep).exp())
+                        Outcome::Value((0.8 * wide + 0.25 * effects.evaluate(point) - deep).exp())
                     })
                     .collect()
             }
@@ -200,7 +203,7 @@ impl Effects {
         Self { single, pairs }
     }
 
-    fn at(&self, point: &[u16]) -> f64 {
+    fn evaluate(&self, point: &[u16]) -> f64 {
         let single: f64 = self.single.iter().zip(point).map(|(effects, &value)| effects[usize::from(value)]).sum();
         let pairs: f64 = self
             .pairs

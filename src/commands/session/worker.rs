@@ -136,7 +136,7 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
             gpu(backend, args.target.device)
         }
     };
-    let host = args.host_lock.clone().try_into().map_or_else(|_| HostLock::default(), HostLock::at);
+    let host = args.host_lock.clone().try_into().map_or_else(|_| HostLock::default(), HostLock::from_paths);
     let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
         execute::run_group_beside_others(device, job, &host, emit)
     };

@@ -94,7 +94,7 @@ impl Unit<'_> {
         let kernels: Vec<&str> = names.collect();
         let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
         for counted in counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())) {
-            let at = self.at(view, counted.file.as_deref(), counted.line);
+            let at = self.find_line(view, counted.file.as_deref(), counted.line);
             let known = by_ptx.entry(counted.ptx_line).or_insert_with(|| (at, Counters::default()));
             add(&mut known.1, &counted.counters);
             if let Some(line) = at.and_then(|at| view.files[at.file].lines.get_mut(at.line.saturating_sub(1) as usize))
@@ -141,10 +141,10 @@ impl Unit<'_> {
         instruction
             .source
             .iter()
-            .find_map(|place| self.at(view, listing.files.get(place.file).map(String::as_str), Some(place.line)))
+            .find_map(|place| self.find_line(view, listing.files.get(place.file).map(String::as_str), Some(place.line)))
     }
 
-    fn at(&mut self, view: &mut SourceView, path: Option<&str>, line: Option<u32>) -> Option<At> {
+    fn find_line(&mut self, view: &mut SourceView, path: Option<&str>, line: Option<u32>) -> Option<At> {
         Some(At { file: self.file(view, path?)?, line: line? })
     }
 

@@ -46,12 +46,12 @@ pub struct Pool {
     spread: Option<Spread>,
 }
 
-/// What a process needs to find the constant of its own clock.
+/// The kernels and times by which a process finds the constant of its own clock.
 #[derive(Debug, Clone)]
 pub struct OwnCalibration {
     /// The kernels of the survey.
     pub code: Compiled,
-    /// What the reference clock reads of each of these kernels.
+    /// The times of these kernels by the reference clock.
     pub reference: ReferenceTimes,
     /// How long the survey may take.
     pub limit: Duration,

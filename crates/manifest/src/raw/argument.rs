@@ -100,9 +100,9 @@ table! {
         pub size: Required<At<Vec<Expr>>>,
         /// How texels are arranged; by default `"1d"`, `"2d"` or `"3d"`, as `size` has extents.
         pub kind: Option<At<TextureKind>>,
-        /// What a fetch gives between texels; `"point"` by default.
+        /// How a fetch between texels is computed; `"point"` by default.
         pub filter: Option<At<TextureFilter>>,
-        /// What a fetch gives outside of the texture; `"clamp"` by default.
+        /// How coordinates outside of the texture are read; `"clamp"` by default.
         pub address: Option<At<TextureAddress>>,
         /// Whether coordinates are from 0 to 1; false by default.
         pub normalized: Option<At<bool>>,

@@ -116,7 +116,7 @@ table! {
         pub raw: Option<Text>,
         /// A safetensors file, relative to the manifest's folder.
         pub safetensors: Option<Text>,
-        /// With `safetensors`: the name of the tensor, of the same type and length.
+        /// The tensor's name in the file that `safetensors` names, of the same type and length.
         pub tensor: Option<Text>,
     }
 }
@@ -237,7 +237,7 @@ table! {
         pub raw: Option<Text>,
         /// A safetensors file, relative to the manifest's folder.
         pub safetensors: Option<Text>,
-        /// With `safetensors`: the name of the tensor.
+        /// The tensor's name in the file that `safetensors` names.
         pub tensor: Option<Text>,
         /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings,
         /// and it returns an array.

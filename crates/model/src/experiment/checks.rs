@@ -14,7 +14,7 @@ pub struct CheckSpec {
     pub expect: Expectation,
     /// The difference that is allowed.
     pub tolerance: ToleranceSpec,
-    /// Only the elements are compared where this is not 0.
+    /// The mask of the comparison: an element is compared where the mask is not 0.
     pub mask: Option<Reference>,
     /// Whether the report shows the greatest error.
     pub error: bool,

@@ -325,8 +325,8 @@ pub struct CheckPlan {
     /// What is allowed of the array as a whole where elements differ more.
     #[serde(default, skip_serializing_if = "WholeTolerance::is_strict")]
     pub whole: WholeTolerance,
-    /// Only the elements are compared where this is not 0: arithmetic on buffers as they were before the launch, and on
-    /// [`INDEX`].
+    /// The mask of the comparison: an element is compared where it is not 0. It is arithmetic on buffers as they were before
+    /// the launch, and on [`INDEX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<RefExpr>,
     /// Whether the report shows the greatest error.

@@ -62,7 +62,7 @@ impl TextureKind {
     }
 }
 
-/// What a fetch gives between texels.
+/// How a fetch between texels is computed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr,
 )]
@@ -75,7 +75,7 @@ pub enum TextureFilter {
     Linear,
 }
 
-/// What a fetch gives outside of the texture.
+/// How coordinates outside of the texture are read.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr,
 )]
@@ -95,9 +95,9 @@ pub enum TextureAddress {
 /// How a texture is read. A surface has no sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TextureSampler {
-    /// What is between texels.
+    /// The filter computes a fetch between texels.
     pub filter: TextureFilter,
-    /// What is outside, along every axis.
+    /// The mode reads coordinates outside, along every axis.
     pub address: TextureAddress,
     /// Whether coordinates are from 0 to 1.
     pub normalized: bool,

@@ -21,7 +21,7 @@ pub struct Configuration {
     pub ratio: f64,
 }
 
-/// What is drawn of configurations up to a ratio: colour and width.
+/// The lines' colours and widths: each applies to configurations up to a ratio.
 const KINDS: [(f64, &str, &str, &str); 4] = [
     (1.0, COLOURS[2], "3", "best"),
     (1.05, COLOURS[0], "1.6", "within 5 %"),
