@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use runner::model::{Event, GroupJob, Measurement, Spread};
 
-use super::scripted::{group, spec};
+use super::scripted::{group, spec, spec_with_memory};
 use super::{Run, kind, run_prepared};
 
 fn run(groups: Vec<GroupJob>, spread: Option<Spread>) -> Run {
@@ -12,7 +12,11 @@ fn run(groups: Vec<GroupJob>, spread: Option<Spread>) -> Run {
 }
 
 fn of_processes(processes: u32, variants: &[&str]) -> GroupJob {
-    let mut group = group(0, variants);
+    numbered(0, processes, variants)
+}
+
+fn numbered(ordinal: u32, processes: u32, variants: &[&str]) -> GroupJob {
+    let mut group = group(ordinal, variants);
     group.cases.iter_mut().for_each(|case| case.measure.processes = Some(processes));
     group
 }
@@ -42,6 +46,57 @@ fn three_processes_measure_a_group_and_its_cases_have_one_result() {
     assert_eq!(ids.len(), 3, "each is a process of its own: {ids:?}");
     let of_group = run.events.iter().map(kind).filter(|kind| ["group_started", "group_finished"].contains(kind));
     assert_eq!(of_group.collect::<Vec<_>>(), ["group_started", "group_finished"]);
+}
+
+/// Returns the ID of the process that took each round of the groups, and how the run ended.
+fn processes_of_groups(groups: Vec<GroupJob>, memory: u64) -> Vec<Vec<u64>> {
+    let run =
+        run_prepared(groups, |_, _| {}, |folder| spec_with_memory(folder, memory), |pool| pool.spread_samples(None));
+    assert_eq!(run.end, runner::dispatch::RunEnd::Complete);
+    let ids = run.measurements().into_iter().filter(|(variant, _)| *variant == "tells_its_process");
+    ids.map(|(_, measurement)| measurement.rounds.iter().map(|round| round.whole as u64).collect()).collect()
+}
+
+fn all(processes: &[Vec<u64>]) -> BTreeSet<u64> {
+    processes.iter().flatten().copied().collect()
+}
+
+/// A context takes 600 MiB, and those that rest may take a sixteenth of 80 GiB together.
+#[test]
+fn the_processes_of_a_group_measure_the_next_groups_too_each_once() {
+    let groups = (0..3).map(|ordinal| numbered(ordinal, 3, &["tells_its_process"])).collect();
+    let found = processes_of_groups(groups, 80 << 30);
+    assert_eq!(found.iter().map(|ids| ids.iter().collect::<BTreeSet<_>>().len()).collect::<Vec<_>>(), [3, 3, 3]);
+    assert_eq!(all(&found).len(), 3, "{found:?}");
+}
+
+#[test]
+fn a_group_of_more_processes_starts_those_that_are_missing() {
+    let group = |ordinal, processes| numbered(ordinal, processes, &["tells_its_process"]);
+    let found = processes_of_groups(vec![group(0, 2), group(1, 4), group(2, 3)], 80 << 30);
+    assert_eq!(found.iter().map(|ids| ids.iter().collect::<BTreeSet<_>>().len()).collect::<Vec<_>>(), [2, 4, 3]);
+    assert_eq!(all(&found).len(), 4, "{found:?}");
+}
+
+/// A sixteenth of 16 GiB is the context of one worker: of three processes, two would rest.
+#[test]
+fn no_worker_rests_where_its_context_takes_much_of_the_memory() {
+    let groups = (0..2).map(|ordinal| numbered(ordinal, 3, &["tells_its_process"])).collect();
+    let found = processes_of_groups(groups, 16 << 30);
+    // The last process of a group is the first of the next one.
+    assert_eq!(all(&found).len(), 5, "{found:?}");
+}
+
+#[test]
+fn a_worker_that_dies_while_it_rests_costs_no_case_its_result() {
+    let run = run_prepared(
+        vec![numbered(0, 2, &["a"]), numbered(1, 2, &["kills_those_that_rest"])],
+        |_, _| {},
+        |folder| spec_with_memory(folder, 80 << 30),
+        |pool| pool.spread_samples(None),
+    );
+    assert_eq!(run.names(), [("a", "measured"), ("kills_those_that_rest", "measured")]);
+    assert!(run.measurements().iter().all(|(_, measured)| measured.rounds.len() == 2));
 }
 
 /// Samples of two nanoseconds need many more than five processes if these differ by 50 ns.

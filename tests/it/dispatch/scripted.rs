@@ -11,7 +11,11 @@ use std::time::{Duration, Instant};
 use fake_backend::{FakeDevice, device_info, idle_group};
 use runner::backend::{Device, DeviceError};
 use runner::dispatch::{Limits, WorkerSpec, worker};
-use runner::model::{Activity, CaseJob, Event, GroupJob, Measurement, Mismatch, Outcome, Regime, Round, Unit, Verdict};
+use runner::model::{
+    Activity, Bytes, CaseJob, Event, GroupJob, Measurement, Mismatch, Outcome, Regime, Round, Unit, Verdict,
+};
+
+use rustix::process::Pid;
 
 use super::survey;
 
@@ -30,6 +34,12 @@ pub const NEVER: Duration = Duration::from_mins(10);
 /// A worker whose cases are scripted.
 pub fn spec(folder: &Path) -> WorkerSpec {
     spec_of("dispatch::scripted::worker_entry", folder)
+}
+
+/// A worker whose cases are scripted, on a device with so much memory.
+pub fn spec_with_memory(folder: &Path, bytes: u64) -> WorkerSpec {
+    fs::write(folder.join("memory"), bytes.to_string()).unwrap();
+    spec(folder)
 }
 
 /// A worker that is this test binary at `entry`: its own standard output goes to descriptor 3, past the test harness's
@@ -81,7 +91,11 @@ fn open(folder: &Path) -> Result<Box<dyn Device>, DeviceError> {
         fs::write(&broken, (left - 1).to_string()).unwrap();
         return Err(DeviceError::Unavailable("the device is resting".into()));
     }
-    Ok(Box::new(FakeDevice::new(device_info())))
+    let mut info = device_info();
+    if let Ok(bytes) = fs::read_to_string(folder.join("memory")) {
+        info.memory_bytes = Bytes(bytes.parse().unwrap());
+    }
+    Ok(Box::new(FakeDevice::new(info)))
 }
 
 #[derive(Debug)]
@@ -98,6 +112,8 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
     let variants: Vec<&str> = job.cases.iter().map(|c| c.case.key.variant.as_str()).collect();
     let mut log = fs::OpenOptions::new().append(true).create(true).open(folder.join("attempts")).unwrap();
     writeln!(log, "{} of baseline {:?}", variants.join(" "), job.baseline).unwrap();
+    let mut processes = fs::OpenOptions::new().append(true).create(true).open(folder.join("processes")).unwrap();
+    writeln!(processes, "{}", std::process::id()).unwrap();
     if variants.contains(&"dies_between") {
         std::process::exit(7);
     }
@@ -185,6 +201,12 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
                 fs::write(file, "").unwrap();
                 killed();
             }
+        }
+        ("kills_those_that_rest", Activity::Checking) => {
+            let processes = fs::read_to_string(folder.join("processes")).unwrap();
+            let own = rustix::process::getpid();
+            let others = processes.lines().filter_map(|id| Pid::from_raw(id.parse().unwrap())).filter(|id| *id != own);
+            others.for_each(|id| _ = rustix::process::kill_process(id, rustix::process::Signal::KILL));
         }
         ("breaks_the_device", _) => {
             fs::write(folder.join("broken"), "1000").unwrap();

@@ -9,6 +9,7 @@
 //! The time of a kernel differs a little from process to process, however many samples each takes. A group may therefore
 //! be measured by several processes, one after the other; their samples are reported together.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::case_table::{self, ActiveStep, CaseTable, Emit};
@@ -29,13 +30,23 @@ const LONGEST_STEP: Duration = Duration::from_hours(24 * 365);
 /// Wait before a worker is started again after a failed attempt: at first, doubled each time, and at most.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(8)];
 
-/// The worker of one device, replaced when it dies.
+/// The memory that an open context takes of a GPU, bytes: 520 MiB on an H100.
+const CONTEXT_BYTES: u64 = 600 << 20;
+/// The part of a GPU's memory that the contexts of resting workers may take.
+const RESTING_SHARE: u64 = 16;
+
+/// The workers of one device: the one that runs groups, replaced when it dies, and those that rest.
 #[derive(Debug)]
 pub struct Pool {
     spec: WorkerSpec,
     /// The name of the device that the first worker opened.
     device: String,
     worker: Option<WorkerProcess>,
+    /// Workers that have measured a part of earlier groups, the longest rest first. A start takes longer than the share
+    /// of a process in a group of short kernels, so they wait for the next group with their contexts open.
+    resting: VecDeque<WorkerProcess>,
+    /// The most workers that may rest.
+    most_resting: usize,
     /// What every worker subtracts from the intervals of its device's clock, nanoseconds.
     calibration: Option<f64>,
     /// The data with which a worker finds that constant for itself.
@@ -112,6 +123,8 @@ impl Pool {
             spec,
             device: ready.device.name.clone(),
             worker: Some(worker),
+            resting: VecDeque::new(),
+            most_resting: most_resting(&ready),
             calibration: None,
             own_calibration: None,
             is_spread: false,
@@ -199,9 +212,7 @@ impl Pool {
                 case_table::settle_all(job, &outcome, emit);
             }
         }
-        if let Some(worker) = self.worker.take() {
-            worker.shut_down();
-        }
+        self.worker.take().into_iter().chain(self.resting.drain(..)).for_each(WorkerProcess::shut_down);
         end
     }
 
@@ -240,7 +251,7 @@ impl Pool {
             }
             tracing::debug!(process, of = processes, "measure the group in another process");
             table.begin_process(processes);
-            end = match self.replace_worker(interrupt) {
+            end = match self.replace_worker(processes, interrupt) {
                 Ok(()) => self.attempts(table, emit, interrupt),
                 Err(StartError::Interrupted) => GroupEnd::Interrupted,
                 Err(why) => GroupEnd::NoWorker(why),
@@ -249,10 +260,20 @@ impl Pool {
         end
     }
 
-    /// Starts a fresh worker in place of the one that runs, and lets it find the constant of its own clock.
-    fn replace_worker(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
+    /// Puts a worker that has not measured the group in place of the one that has: the one that has rested longest if as
+    /// many rest as measure the group, or else a fresh one, which finds the constant of its own clock.
+    fn replace_worker(&mut self, processes: u32, interrupt: &Interrupt) -> Result<(), StartError> {
+        let processes = processes as usize;
         if let Some(worker) = self.worker.take() {
-            worker.shut_down();
+            if processes <= self.most_resting + 1 {
+                self.resting.push_back(worker);
+            } else {
+                worker.shut_down();
+            }
+        }
+        if self.resting.len() >= processes {
+            self.worker = self.resting.pop_front();
+            return Ok(());
         }
         self.ready_worker(interrupt)?;
         let Some(OwnCalibration { code, reference, limit }) = self.own_calibration.clone() else { return Ok(()) };
@@ -363,6 +384,16 @@ impl Pool {
             }
         }
     }
+}
+
+/// Returns how many workers may rest on the device: those whose contexts take a small part of its memory; none on a GPU
+/// that admits one process at a time.
+fn most_resting(ready: &Ready) -> usize {
+    let mode = ready.settings.as_ref().and_then(|settings| settings.compute_mode.as_deref());
+    if mode.is_some_and(|mode| mode != "default") {
+        return 0;
+    }
+    usize::try_from(ready.device.memory_bytes.0 / RESTING_SHARE / CONTEXT_BYTES).unwrap_or(usize::MAX)
 }
 
 /// Runs one attempt at a group.
