@@ -8,7 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Job, Known, ShardStatus, State, Submission, collected, collecting, logs_folder, now};
+use crate::cluster::{
+    Job, Known, ShardStatus, State, Submission, collected, collecting, logs_folder, now, waiting_in_vain,
+};
 use crate::format::{about, plural};
 use crate::regular;
 
@@ -52,9 +54,19 @@ impl<'a> JobView<'a> {
         let last = submissions.last();
         let collecting = last.and_then(|last| {
             let id = last.collect.clone()?;
-            let (state, why) = collecting(job, last, &known)?;
-            let has_ended = collected(dir) >= submissions.len() as u32;
-            Some(if has_ended { (id, State::Done, String::new()) } else { (id, state, why) })
+            let (state, mut why) = collecting(job, last, &known)?;
+            if collected(dir) >= submissions.len() as u32 {
+                return Some((id, State::Done, String::new()));
+            }
+            if let [(first, reason), rest @ ..] = &waiting_in_vain(job, last, shards, &known)[..] {
+                let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+                let _ = write!(
+                    why,
+                    "; it waits for task {first}{more}, whose shards are done ({reason}): `runner collect {}` does not",
+                    dir.display()
+                );
+            }
+            Some((id, state, why))
         });
         let time = last.and_then(|last| time(job, last, shards));
         Self { dir, job, shards, cases, time, age: last.and_then(|last| known.age(last.user)), collecting }

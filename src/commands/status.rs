@@ -74,7 +74,9 @@ pub fn look(
 ) -> (Vec<ShardStatus>, Option<QueueError>) {
     let mut known = Known::read(dir);
     let shards = cluster::status(dir, job, submissions, &known);
-    let is_open = shards.iter().any(|shard| shard.state != State::Done);
+    let is_collected = submissions.iter().all(|submission| submission.collect.is_none())
+        || cluster::collected(dir) >= submissions.len() as u32;
+    let is_open = !is_collected || shards.iter().any(|shard| shard.state != State::Done);
     let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else {
         return (shards, None);
     };

@@ -43,9 +43,13 @@ echo "submitted after $(($(date +%s) - began)) s"
 # Finished shards are counted by their folders, which asks nothing of Slurm.
 begun() { find "$JOB/shards/scale" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l; }
 # What a killed controller had not written yet, it has forgotten: it gives the number of a running task to another one,
-# finds both on a node, and drains that. Its operator lets it go on.
+# finds both on a node, drains that, and holds the task that it could not start. Its operator lets both go on.
 resume() {
-    local node
+    local node task
+    for task in $(squeue --noheader --array --states=pending --format='%i|%r' 2>/dev/null | sed -n 's/|.*requeued held$//p'); do
+        echo "# task $task is held, and released"
+        scontrol release "$task"
+    done
     for node in $(sinfo --noheader --Node --partition=batch --states=drain --format=%N 2>/dev/null); do
         echo "# node $node is drained ($(sinfo --noheader --nodes="$node" --partition=batch --format=%E)), and resumed"
         scontrol update NodeName="$node" State=RESUME

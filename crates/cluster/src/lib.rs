@@ -33,6 +33,6 @@ pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
 pub use shards::{Outdated, finished_journal, is_done, mark_outdated, next_attempt};
 pub use snapshot::{Snapshot, SnapshotError, plain_path};
-pub use status::{ShardStatus, State, collecting, status};
+pub use status::{ShardStatus, State, collecting, status, waiting_in_vain};
 pub use submission::{Array, Retry, Submission};
 pub use view::{Known, now, user};

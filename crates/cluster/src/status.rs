@@ -113,6 +113,28 @@ pub fn collecting(job: &Job, submission: &Submission, known: &Known) -> Option<(
     Some(explain((queue, known), submission, submission.collect.as_deref()?, &[]))
 }
 
+/// Returns the tasks that wait although their shards are done, with the scheduler's reason. A job that collects the
+/// results waits for them, too: Slurm holds the tasks that a new controller has started twice, for example.
+pub fn waiting_in_vain<'a>(
+    job: &Job,
+    last: &Submission,
+    shards: &'a [ShardStatus],
+    known: &Known,
+) -> Vec<(&'a str, String)> {
+    let (Some(queue), Some(view)) = (job.settings.scheduler.queue(), known.view_of(last.user)) else {
+        return Vec::new();
+    };
+    let waits = |task: &&str| {
+        let sighting = known.sighting(task).filter(|sighting| sighting.at >= view.answered)?;
+        (queue.outcome(&sighting.seen.state) == Outcome::Waits).then(|| sighting.seen.reason.clone())
+    };
+    let done = shards.iter().filter(|shard| shard.state == State::Done);
+    let mut tasks: Vec<(&str, String)> =
+        done.filter_map(|shard| shard.task.as_deref()).filter_map(|task| Some((task, waits(&task)?))).collect();
+    tasks.dedup();
+    tasks
+}
+
 /// Returns the state of a task that is in no array: the collecting job may send it later.
 fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission) -> (State, String) {
     if let Some(why) = &submission.refused {

@@ -639,6 +639,25 @@ fn named_shards_run_again_and_until_then_their_results_stay() {
     assert!(refused.contains("scale 1/8 is queued and would run twice"), "{refused}");
 }
 
+/// A controller that was killed and forgot that a task had begun starts it again, cannot, and holds it.
+#[test]
+fn a_collecting_job_that_waits_for_tasks_whose_shards_are_done_is_not_waited_for() {
+    let dir = project("experiments/scale.toml");
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("collects the results: done"));
+    fs::remove_file(dir.path().join(JOB).join("collected")).unwrap();
+    let held =
+        "1_0|PENDING||launch failed requeued held\n2_1|PENDING||launch failed requeued held\n4|PENDING||Dependency\n";
+    fs::write(dir.path().join("slurm/squeue.says"), held).unwrap();
+    forget(dir.path());
+    let said = runner(dir.path(), &["status", JOB], 0);
+    let line = "job 4 collects the results: queued: Dependency; it waits for task 1_0 and 1 more, whose shards are done \
+                (launch failed requeued held): `runner collect target/jobs/job` does not";
+    assert!(said.contains("8 shards: 8 done") && said.contains(line), "{said}");
+    runner(dir.path(), &["collect", JOB], 0);
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("collects the results: done"));
+}
+
 #[test]
 fn a_cancelled_job_is_sent_again_by_the_same_command() {
     let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
