@@ -105,9 +105,27 @@ impl Traffic {
         self.bytes += times * other.bytes;
     }
 
+    /// Adds what was counted since these counts were `before`.
+    #[inline(always)]
+    pub const fn add_since(&mut self, now: &Self, before: &Self) {
+        self.requests += now.requests - before.requests;
+        self.sectors += now.sectors - before.sectors;
+        self.lines += now.lines - before.lines;
+        self.bytes += now.bytes - before.bytes;
+    }
+
     /// Returns the bytes requested over the bytes moved, in percent; `None` where none moved.
     fn efficiency(&self) -> Option<f64> {
         ratio(self.bytes, self.sectors * 32)
+    }
+}
+
+impl SharedTraffic {
+    /// Adds what was counted since these counts were `before`.
+    #[inline(always)]
+    pub const fn add_since(&mut self, now: &Self, before: &Self) {
+        self.requests += now.requests - before.requests;
+        self.conflicts += now.conflicts - before.conflicts;
     }
 }
 
@@ -146,32 +164,17 @@ impl Counters {
         self.device_launches += times * other.device_launches;
     }
 
-    /// Adds what accesses and branches have counted since these counts were `before`.
+    /// Adds what accesses have counted since these counts were `before`.
     pub fn add_since(&mut self, now: &Self, before: &Self) {
-        let since = |now: &Traffic, before: &Traffic| Traffic {
-            requests: now.requests - before.requests,
-            sectors: now.sectors - before.sectors,
-            lines: now.lines - before.lines,
-            bytes: now.bytes - before.bytes,
-        };
-        let shared = |now: &SharedTraffic, before: &SharedTraffic| SharedTraffic {
-            requests: now.requests - before.requests,
-            conflicts: now.conflicts - before.conflicts,
-        };
-        self.add(&Self {
-            branches: now.branches - before.branches,
-            divergent_branches: now.divergent_branches - before.divergent_branches,
-            global_load: since(&now.global_load, &before.global_load),
-            global_store: since(&now.global_store, &before.global_store),
-            shared_load: shared(&now.shared_load, &before.shared_load),
-            shared_store: shared(&now.shared_store, &before.shared_store),
-            local_load_requests: now.local_load_requests - before.local_load_requests,
-            local_store_requests: now.local_store_requests - before.local_store_requests,
-            global_atomics: now.global_atomics - before.global_atomics,
-            shared_atomics: now.shared_atomics - before.shared_atomics,
-            device_launches: now.device_launches - before.device_launches,
-            ..Self::default()
-        });
+        self.global_load.add_since(&now.global_load, &before.global_load);
+        self.global_store.add_since(&now.global_store, &before.global_store);
+        self.shared_load.add_since(&now.shared_load, &before.shared_load);
+        self.shared_store.add_since(&now.shared_store, &before.shared_store);
+        self.local_load_requests += now.local_load_requests - before.local_load_requests;
+        self.local_store_requests += now.local_store_requests - before.local_store_requests;
+        self.global_atomics += now.global_atomics - before.global_atomics;
+        self.shared_atomics += now.shared_atomics - before.shared_atomics;
+        self.device_launches += now.device_launches - before.device_launches;
     }
 
     /// Returns the branches that did not diverge, in percent.

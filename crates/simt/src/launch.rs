@@ -8,6 +8,7 @@ use std::vec::IntoIter;
 
 use crate::counters::{Counters, LineCounts};
 use crate::error::{SimError, Trap, TrapKind};
+use crate::exec::counted::counting;
 use crate::exec::findings;
 use crate::exec::instruction_counts::GridCounts;
 use crate::exec::launch_state::{Deadline, LaunchState, WarpRows};
@@ -188,6 +189,8 @@ impl Tree<'_> {
         cooperative: bool,
         report: &mut LaunchReport,
     ) -> Result<Queue, Box<Trap>> {
+        let counted = self.counts_lines.then(|| counting(kernel));
+        let kernel = counted.as_ref().unwrap_or(kernel);
         let (workspace, bytes) = self.workspace;
         // Cannot fail: the workspace is an allocation of this size.
         let _ = self.memory.fill(workspace, bytes, 0);

@@ -260,7 +260,7 @@ pub const RED_POPC: u32 = 2;
 
 /// Returns the result of the `bar.red` before: slot 0 is the destination. It does not count as an instruction.
 pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    control::uncount(cx);
+    control::uncount(cx, i);
     let (yes, votes) = cx.warp.reduced;
     let result = match i.aux {
         RED_POPC => {

@@ -79,6 +79,7 @@ unsafe impl Send for Peer {}
 
 /// The state of the running warp.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Context<'m> {
     pub bases: Bases,
     pub mask: u32,
@@ -92,6 +93,8 @@ pub struct Context<'m> {
     pub counters: Counters,
     /// The counts of each instruction, if the launch asks for them.
     pub per_instruction: Option<Box<InstructionCounts>>,
+    /// The handlers that execute the instructions of a kernel that counts per instruction.
+    pub inner: &'m [Entry],
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
     pub frames: Vec<Frame>,
@@ -420,6 +423,14 @@ impl Context<'_> {
         let ahead = u64::from(unsafe { (*pc).ahead });
         self.counters.warp_instructions += ahead;
         self.counters.thread_instructions += ahead * u64::from(self.lanes);
+    }
+
+    /// Notes that the active lanes go on at `pc`, if the launch counts per instruction.
+    #[inline(always)]
+    pub fn note_arrival(&mut self, pc: *const Ins) {
+        if let Some(counts) = &mut self.per_instruction {
+            counts.arrive(pc, self.lanes);
+        }
     }
 
     /// Subtracts the instructions after `pc`, which a path that stops there has not executed.

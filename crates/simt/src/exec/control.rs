@@ -76,8 +76,19 @@ pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if taken == cx.mask {
         return arrive(cx, to, i.has(Branch::BACKWARD));
     }
-    cx.counters.divergent_branches += u64::from(!i.has(Branch::SILENT));
+    if !i.has(Branch::SILENT) {
+        count_divergence(cx, i);
+    }
     diverge(cx, i, taken, to)
+}
+
+/// Counts that lanes diverge at a branch.
+#[inline(always)]
+fn count_divergence(cx: &mut Context<'_>, i: &Ins) {
+    cx.counters.divergent_branches += 1;
+    if let Some(counts) = &mut cx.per_instruction {
+        counts.diverge(i);
+    }
 }
 
 /// Sends the lanes of `taken` to `to`, and the other active lanes to the next instruction.
@@ -108,8 +119,18 @@ fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const 
     arrive(cx, next, false)
 }
 
-/// Executes a reconvergence point; does not count as an instruction.
-pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+/// Executes a reconvergence point; does not count as an instruction. `COUNTED` says that the launch counts per
+/// instruction.
+pub unsafe fn join<const COUNTED: bool>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    let to = reconverge(cx, i);
+    if COUNTED && !to.is_null() {
+        cx.note_arrival(to);
+    }
+    to
+}
+
+#[inline(always)]
+fn reconverge(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if ptr::eq(cx.rpc, i) {
         let to = pop(cx);
         if !ptr::eq(to, i) || ptr::eq(cx.rpc, i) {
@@ -123,14 +144,18 @@ pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 pub fn leads_to_exit(at: *const Ins) -> bool {
     // SAFETY: a path waits at an instruction of a loaded function.
     let i = unsafe { &*at };
-    ptr::fn_addr_eq(i.run.handler(), join as Handler) && i.has(Join::EXITS)
+    let is_join = [join::<false> as Handler, join::<true>].iter().any(|join| ptr::fn_addr_eq(i.run.handler(), *join));
+    is_join && i.has(Join::EXITS)
 }
 
 /// Subtracts an instruction that is not one of the program.
 #[inline(always)]
-pub fn uncount(cx: &mut Context<'_>) {
+pub fn uncount(cx: &mut Context<'_>, i: &Ins) {
     cx.counters.warp_instructions -= 1;
     cx.counters.thread_instructions -= u64::from(cx.lanes);
+    if let Some(counts) = &mut cx.per_instruction {
+        counts.uncount(i, cx.lanes);
+    }
 }
 
 /// Continues the path on top of the stack; stops the split if there is none.
@@ -299,15 +324,20 @@ static END_OF_SPLIT: StaticIns = StaticIns([Ins {
     aux: 0,
     line: 0,
     ahead: 0,
-    number: Ins::GUARD - 1,
+    number: u32::MAX,
 }]);
 
 unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
-    pop(cx)
+    let to = pop(cx);
+    if !to.is_null() {
+        cx.note_arrival(to);
+    }
+    to
 }
 
 /// Runs the next instruction in the lanes in which the predicate of slot 0 is true; does not count as an instruction.
-pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+/// `COUNTED` says that the launch counts per instruction.
+pub unsafe fn guard<const COUNTED: bool>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 0 is a predicate.
     let mut bits = unsafe { cx.pred(i.o[0]) };
     if i.has(Branch::NEGATED) {
@@ -317,6 +347,9 @@ pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // The straight-line run was counted as if all lanes executed the guarded instruction.
     let idle = u64::from(whole.count_ones() - some.count_ones());
     cx.counters.thread_instructions -= idle;
+    if COUNTED && let Some(counts) = &mut cx.per_instruction {
+        counts.hold_back(i, idle as i64);
+    }
     let guarded = Context::next(i);
     if some == 0 {
         // SAFETY: a guard is never the last instruction.
@@ -330,6 +363,9 @@ pub unsafe fn guard(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         // The guard is retried together with its instruction.
         cx.resume = i;
         cx.counters.thread_instructions += idle;
+        if COUNTED && let Some(counts) = &mut cx.per_instruction {
+            counts.hold_back(i, -(idle as i64));
+        }
     }
     next
 }
@@ -347,7 +383,7 @@ pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     };
     let same = (0..LANES).filter(|&k| index.0[k] == first).fold(0_u32, |m, k| m | 1 << k) & cx.mask;
     if same != cx.mask {
-        cx.counters.divergent_branches += 1;
+        count_divergence(cx, i);
         let meet = if i.has(Branch::RECONVERGES) { jump(i, i64::from(i.o[1].0 as i32)) } else { ptr::null() };
         if !meet.is_null() && cx.rpc != meet {
             cx.stack.push(Waiting { pc: meet, mask: cx.mask, rpc: cx.rpc });

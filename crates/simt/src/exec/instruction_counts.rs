@@ -1,8 +1,8 @@
 //! Counts of each instruction of a kernel, while its blocks run.
 //!
 //! A path counts a straight-line run as a whole where it arrives, and takes back what follows where it stops. What an
-//! instruction executed therefore follows from the arrivals and stops in its run, up to itself. Only these and what
-//! accesses change is noted here, so that most instructions cost two comparisons.
+//! instruction executed therefore follows from the arrivals and stops in its run, up to itself. Only these are noted
+//! here, and what accesses count: most instructions of a run cost nothing.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,82 +10,110 @@ use crate::counters::{Counters, LineCounts};
 use crate::program::ins::Ins;
 use crate::program::{Code, Kernel, Line, Origin, source_path};
 
-/// What happened at one instruction of the bytecode.
+/// The paths at one instruction of the bytecode.
 #[derive(Debug, Clone, Copy, Default)]
 struct Visits {
     /// Paths that arrived here, less those that stopped before it.
     warps: i64,
     /// Lanes of paths that arrived here, less those of paths that stopped before it.
     threads: i64,
-    /// What the instruction counts beyond that, in warps and lanes: less than zero where a guard holds lanes back.
-    own_warps: i64,
-    own_threads: i64,
+}
+
+/// What else happened at an instruction.
+#[derive(Debug, Clone, Copy, Default)]
+struct Special {
+    /// Warps that executed the instruction although it does not count.
+    uncounted: i64,
+    /// Lanes that did not execute the instruction, because a guard held them back or because it does not count.
+    idle: i64,
+    /// Branches at which lanes diverged.
+    diverged: u64,
 }
 
 /// Counts of each instruction of a kernel.
 #[derive(Debug, Clone)]
 pub struct InstructionCounts {
     visits: Vec<Visits>,
-    /// What accesses and branches counted.
+    special: Vec<Special>,
+    /// What accesses counted.
     accesses: Vec<Counters>,
-    /// The counters when they were looked at last.
+    /// The counters when an access was noted last.
     seen: Counters,
 }
 
 impl InstructionCounts {
     fn new(kernel: &Kernel) -> Self {
         let len = kernel.functions.iter().map(|function| function.ins.len()).sum();
-        let (visits, accesses) = (vec![Visits::default(); len], vec![Counters::default(); len]);
-        Self { visits, accesses, seen: Counters::default() }
+        Self {
+            visits: vec![Visits::default(); len],
+            special: vec![Special::default(); len],
+            accesses: vec![Counters::default(); len],
+            seen: Counters::default(),
+        }
     }
 
     /// Records that a path with so many lanes arrives at an instruction.
+    #[inline(always)]
     pub fn arrive(&mut self, at: *const Ins, lanes: u32) {
         self.visit(at, 1, i64::from(lanes));
     }
 
     /// Records that a path with so many lanes stops before an instruction.
+    #[inline(always)]
     pub fn stop(&mut self, at: *const Ins, lanes: u32) {
         self.visit(at, -1, -i64::from(lanes));
     }
 
+    #[inline(always)]
     fn visit(&mut self, at: *const Ins, warps: i64, threads: i64) {
         // SAFETY: a path goes on at an instruction of a loaded function.
-        let index = unsafe { (*at).index() };
-        if let Some(visits) = self.visits.get_mut(index) {
+        let number = unsafe { (*at).number };
+        if let Some(visits) = self.visits.get_mut(number as usize) {
             visits.warps += warps;
             visits.threads += threads;
         }
     }
 
-    /// Begins to look at counters, which other warps may have changed before.
+    /// Records that the lanes of a branch diverge.
+    pub fn diverge(&mut self, i: &Ins) {
+        if let Some(special) = self.special.get_mut(i.number as usize) {
+            special.diverged += 1;
+        }
+    }
+
+    /// Records that a guard held back so many lanes from the instruction after it.
+    #[inline(always)]
+    pub fn hold_back(&mut self, guard: &Ins, lanes: i64) {
+        if let Some(special) = self.special.get_mut(guard.number as usize + 1) {
+            special.idle += lanes;
+        }
+    }
+
+    /// Records that a warp with so many lanes executed an instruction that does not count.
+    pub fn uncount(&mut self, i: &Ins, lanes: u32) {
+        if let Some(special) = self.special.get_mut(i.number as usize) {
+            special.uncounted += 1;
+            special.idle += i64::from(lanes);
+        }
+    }
+
+    /// Returns what the accesses of an instruction counted, to be added to.
+    #[inline(always)]
+    pub fn accesses(&mut self, i: &Ins) -> Option<&mut Counters> {
+        self.accesses.get_mut(i.number as usize)
+    }
+
+    /// Begins to note any access: what counters change by from now on belongs to it.
     pub const fn begin(&mut self, now: &Counters) {
         self.seen = *now;
     }
 
-    /// Whether the counters of executed instructions or of branches have changed.
-    #[inline(always)]
-    pub const fn is_behind(&self, now: &Counters) -> bool {
-        let executed = now.warp_instructions ^ self.seen.warp_instructions;
-        executed | (now.branches ^ self.seen.branches) != 0
-    }
-
-    /// Assigns what the counters changed by to the instruction `i`, after which a path with so many lanes goes on at `to`.
-    #[inline(never)]
-    pub fn note(&mut self, now: &Counters, i: &Ins, to: *const Ins, lanes: u32) {
-        let warps = now.warp_instructions.wrapping_sub(self.seen.warp_instructions) as i64;
-        let threads = now.thread_instructions.wrapping_sub(self.seen.thread_instructions) as i64;
-        // A guard executes the instruction after it.
-        let own = i.index() + usize::from(i.is_guard());
-        if warps > 0 {
-            self.arrive(to, lanes);
-        } else if let Some(visits) = self.visits.get_mut(own) {
-            visits.own_warps += warps;
-            visits.own_threads += threads;
-        }
-        if let Some(accesses) = self.accesses.get_mut(own) {
+    /// Assigns what the counters of accesses changed by to an instruction.
+    pub fn note(&mut self, now: &Counters, i: &Ins) {
+        if let Some(accesses) = self.accesses.get_mut(i.number as usize) {
             accesses.add_since(now, &self.seen);
         }
+        // An access in parts runs the handler once more for each part, which notes what it counts.
         self.seen = *now;
     }
 }
@@ -114,9 +142,9 @@ impl GridCounts {
             for code in &kernel.functions {
                 let range = first..first + code.ins.len();
                 first = range.end;
-                let accesses = counts.accesses[range.clone()].iter().enumerate();
-                let accesses = accesses.map(|(at, counted)| (*line_at(code, branch_of(code, at, counted)), *counted));
-                let parts = executed(code, &counts.visits[range]).into_iter().chain(accesses);
+                let (visits, special) = (&counts.visits[range.clone()], &counts.special[range.clone()]);
+                let accesses = (0..).zip(&counts.accesses[range]).map(|(at, counted)| (*line_at(code, at), *counted));
+                let parts = executed(kernel, code, visits, special).into_iter().chain(accesses);
                 for (line, counted) in parts.filter(|(_, counted)| *counted != Counters::default()) {
                     let mut counters = Counters::default();
                     counters.add_times(&counted, weight);
@@ -129,14 +157,8 @@ impl GridCounts {
     }
 }
 
-/// Returns the instruction that diverged where `at` counted that: a branch may run at once with the decision before it.
-fn branch_of(code: &Code, at: usize, counted: &Counters) -> usize {
-    let ends = |at: usize| matches!(code.origins.get(at), Some(Origin::Instruction { ends: true, .. }));
-    at + usize::from(counted.branches > 0 && !ends(at) && ends(at + 1))
-}
-
-/// Returns how many warps and threads executed the lines of a function, in parts.
-fn executed(code: &Code, visits: &[Visits]) -> Vec<(Line, Counters)> {
+/// Returns how many warps and threads executed the lines of a function, and how branches went, in parts.
+fn executed(kernel: &Kernel, code: &Code, visits: &[Visits], special: &[Special]) -> Vec<(Line, Counters)> {
     let counted = |warps: i64, threads: i64| Counters {
         warp_instructions: warps as u64,
         thread_instructions: threads as u64,
@@ -145,18 +167,24 @@ fn executed(code: &Code, visits: &[Visits]) -> Vec<(Line, Counters)> {
     let mut left_out = code.left_out.iter().peekable();
     let (mut warps, mut threads) = (0, 0);
     let mut parts = Vec::new();
-    for (at, (origin, here)) in code.origins.iter().zip(visits).enumerate() {
+    for (at, ((origin, here), special)) in code.origins.iter().zip(visits).zip(special).enumerate() {
         warps += here.warps;
         threads += here.threads;
-        let mut own = 0;
-        if let Origin::Instruction { counts, .. } = origin {
+        let (mut own, mut branches) = (0, false);
+        if let Origin::Instruction { counts, opcode, .. } = origin {
             own = i64::from(*counts);
+            branches = matches!(kernel.opcodes[*opcode as usize].split('.').next(), Some("bra" | "brx"));
         }
         while let Some((_, line, counts)) = left_out.next_if(|(counting, _, _)| *counting == at) {
             own -= i64::from(*counts);
             parts.push((*line, counted(warps * i64::from(*counts), threads * i64::from(*counts))));
         }
-        parts.push((*line_at(code, at), counted(warps * own + here.own_warps, threads * own + here.own_threads)));
+        let mut counters = counted(warps * own - special.uncounted, threads * own - special.idle);
+        counters.divergent_branches = special.diverged;
+        if branches {
+            counters.branches = counters.warp_instructions;
+        }
+        parts.push((*line_at(code, at), counters));
         if matches!(origin, Origin::Join | Origin::Instruction { ends: true, .. }) {
             (warps, threads) = (0, 0);
         }

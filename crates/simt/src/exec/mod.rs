@@ -19,6 +19,7 @@ pub mod context;
 pub mod contiguous;
 pub mod control;
 pub mod copy;
+pub mod counted;
 pub mod device_runtime;
 pub mod elements;
 pub mod exact;

@@ -178,7 +178,7 @@ pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 /// Returns the address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the
 /// function's locals. It does not count as an instruction; the `mov` after it does.
 pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    uncount(cx);
+    uncount(cx, i);
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);
     for k in 0..LANES {
         if cx.is_active(k) {

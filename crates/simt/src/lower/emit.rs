@@ -60,7 +60,7 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         }
         let line = lines.len() as u32 - 1;
         let blank = Ins {
-            run: Entry::from_handler(control::join),
+            run: Entry::from_handler(control::join::<false>),
             o: [Slot::NONE; 6],
             imm: 0,
             aux: 0,
@@ -82,7 +82,7 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             let mut o = [Slot::NONE; 6];
             o[0] = slot(Opnd::Reg(register));
             ins.push(Ins {
-                run: Entry::from_handler(control::guard),
+                run: Entry::from_handler(control::guard::<false>),
                 o,
                 aux: if negated { Branch::NEGATED.bits() } else { 0 },
                 ..blank
@@ -105,13 +105,14 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
             tables,
         );
         let branch = |k: usize| body.insts.get(k).is_some_and(|next| matches!(next.flow, Flow::Branch(_)));
-        if inst.work == Work::Decision && inst.guard.is_none() && branch(k + 1) && !layout.joins[k + 1] {
+        let decides = inst.work == Work::Decision && inst.guard.is_none() && branch(k + 1) && !layout.joins[k + 1];
+        if decides {
             flat.aux |= Decision::BEFORE_BRANCH.bits();
         }
         ins.push(flat);
         let branches = matches!(inst.flow, Flow::Jump(_) | Flow::Branch(_));
         let (opcode, defs, counts) = (inst.opcode, inst.defs, inst.counts);
-        origins.push(Origin::Instruction { opcode, defs, branches, counts, ends: inst.flow != Flow::Next });
+        origins.push(Origin::Instruction { opcode, defs, branches, counts, ends: inst.flow != Flow::Next, decides });
     }
     count_stretches(body, &layout, &mut ins);
     // The instruction itself is the last of those that it becomes.

@@ -29,8 +29,7 @@ use crate::mir::builder::{Builder, KernelParts, Symbol};
 use crate::mir::globals::Globals;
 use crate::mir::{Body, Flow, Label, Opnd};
 use crate::program::aux::Branch;
-use crate::program::ins::Ins;
-use crate::program::{Code, Kernel, Line, Origin, Param, source_place};
+use crate::program::{Code, Kernel, Line, Param, source_place};
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
 
 /// Lowers a kernel and all functions that it can call.
@@ -68,35 +67,8 @@ pub fn kernel<'a>(
             continue;
         }
         order::run(&mut functions);
-        let mut functions: Vec<Code> = functions.into_iter().map(|function| function.emit(&mut parts.tables)).collect();
-        number_instructions(&mut functions, &parts.opcodes);
+        let functions = functions.into_iter().map(|function| function.emit(&mut parts.tables)).collect();
         return Ok(assemble(globals, entry, parts, functions, files, dynamic_base));
-    }
-}
-
-/// Opcodes that may access memory or launch kernels.
-const ACCESSES: [&str; 11] = ["ld", "ldu", "st", "atom", "red", "cp", "bar", "barrier", "call", "mbarrier", "multimem"];
-
-/// Numbers the instructions of a kernel.
-fn number_instructions(functions: &mut [Code], opcodes: &[String]) {
-    let mut next = 0;
-    for code in functions {
-        let watched = |at: usize| match code.origins.get(at) {
-            Some(Origin::Instruction { opcode, .. }) => {
-                let name = opcodes[*opcode as usize].split('.').next().unwrap_or_default();
-                ACCESSES.contains(&name)
-            }
-            _ => false,
-        };
-        for (at, ins) in code.ins.iter_mut().enumerate() {
-            ins.number = next
-                | match code.origins[at] {
-                    Origin::Guard => Ins::WATCHED | Ins::GUARD,
-                    _ if watched(at) => Ins::WATCHED,
-                    _ => 0,
-                };
-            next += 1;
-        }
     }
 }
 
@@ -137,6 +109,7 @@ fn assemble<'a>(
         cluster: cluster(entry),
         registers: 0,
         files,
+        inner: Vec::new(),
     }
 }
 

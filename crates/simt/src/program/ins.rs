@@ -88,30 +88,11 @@ pub struct Ins {
     /// The number of counted instructions from this one to the end of its straight-line run, which is the next control
     /// transfer or change of the active lanes. They are counted together when a path arrives.
     pub ahead: u32,
-    /// The index of the instruction among all of the kernel, and above it [`Self::WATCHED`] and [`Self::GUARD`].
+    /// The index of the instruction among all of the kernel, in a kernel that counts per instruction.
     pub number: u32,
 }
 
 impl Ins {
-    /// The instruction may change other counters than those of executed instructions and branches.
-    pub const WATCHED: u32 = 1 << 31;
-    /// The instruction is the guard of the next one.
-    pub const GUARD: u32 = 1 << 30;
-
-    #[inline(always)]
-    pub const fn index(&self) -> usize {
-        (self.number & !(Self::WATCHED | Self::GUARD)) as usize
-    }
-
-    #[inline(always)]
-    pub const fn is_watched(&self) -> bool {
-        self.number & Self::WATCHED != 0
-    }
-
-    pub const fn is_guard(&self) -> bool {
-        self.number & Self::GUARD != 0
-    }
-
     /// Whether any of these flags is set in `aux`.
     #[inline(always)]
     pub fn has(&self, flags: impl Flags<Bits = u32> + Copy) -> bool {

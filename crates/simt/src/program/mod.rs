@@ -4,7 +4,7 @@ pub mod aux;
 pub mod ins;
 pub mod row;
 
-use crate::program::ins::Ins;
+use crate::program::ins::{Entry, Ins};
 use crate::program::row::Row;
 
 /// A place in the bytecode.
@@ -40,9 +40,9 @@ pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
-    /// written. The immediate of a branch is a distance. It counts as `counts` instructions of the PTX, and `ends` its
-    /// straight-line run.
-    Instruction { opcode: u32, defs: u8, branches: bool, counts: u32, ends: bool },
+    /// written. The immediate of a branch is a distance. It counts as `counts` instructions of the PTX, `ends` its
+    /// straight-line run, or `decides` the branch after it, which it also runs.
+    Instruction { opcode: u32, defs: u8, branches: bool, counts: u32, ends: bool, decides: bool },
     /// The guard of the next instruction.
     Guard,
     /// A point where lanes reconverge.
@@ -127,6 +127,9 @@ pub struct Kernel {
     /// Registers per thread as the compiler reported them, otherwise zero.
     pub registers: u32,
     pub files: Vec<(u32, String)>,
+    /// The handlers that execute the instructions, by their numbers, in a kernel that counts per instruction: there those
+    /// of some instructions count around them.
+    pub inner: Vec<Entry>,
 }
 
 // SAFETY: the code holds function pointers and plain data; nothing in it changes after loading.

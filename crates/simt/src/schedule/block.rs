@@ -19,7 +19,6 @@ use crate::printed;
 use crate::program::ins::{Area, Bases, Ins};
 use crate::sanitize::BlockShadow;
 use crate::schedule::barrier::Barrier;
-use crate::schedule::counted::run_counted;
 use crate::schedule::hang_report;
 use crate::schedule::splits::{others_wait, regroup, split_off};
 
@@ -130,6 +129,7 @@ impl Block {
             strides: Strides::default(),
             counters: Counters::default(),
             per_instruction: launch.per_instruction.as_ref().map(|counts| counts.lend(launch.kernel, self.weight)),
+            inner: &launch.kernel.inner,
             warp: Box::default(),
             stack: Vec::new(),
             frames: Vec::new(),
@@ -349,10 +349,9 @@ impl Block {
         let before = cx.polls;
         let pc = cx.enter(last);
         if cx.per_instruction.is_some() {
-            run_counted(cx, pc);
-        } else {
-            dispatch(cx, pc);
+            cx.note_arrival(pc);
         }
+        dispatch(cx, pc);
         self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
     }
 

@@ -3,7 +3,6 @@
 mod barrier;
 mod block;
 mod cluster;
-mod counted;
 pub mod grid;
 mod hang_report;
 mod splits;

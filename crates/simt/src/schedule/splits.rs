@@ -104,9 +104,7 @@ pub fn split_off(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: S
         cx.event = Event::None;
         cx.warp.splits.truncate(last);
     } else {
-        if let Some(counts) = &mut cx.per_instruction {
-            counts.arrive(on, cx.lanes);
-        }
+        cx.note_arrival(on);
         cx.leave(last, on, SplitState::Ready);
     }
     cx.warp.splits.push(own);
