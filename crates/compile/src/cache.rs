@@ -23,6 +23,9 @@ const FORMAT: u32 = 1;
 /// Prefixes of files that are being written: code from a compiler, with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
 
+/// The digits of a SHA-256.
+const HASH_DIGITS: usize = 64;
+
 /// A scratch file that is older than this belongs to no running process.
 const STALE_AGE: Duration = Duration::from_hours(24);
 
@@ -164,6 +167,24 @@ impl Cache {
         Ok(entry.compiled)
     }
 
+    fn listing_file(&self, address: &str) -> PathBuf {
+        self.root.join("listings").join(format!("v{FORMAT}")).join(address)
+    }
+
+    /// Returns the listing stored under `address`; `None` if it is absent or does not match its hash.
+    pub(super) fn load_listing(&self, address: &str) -> Option<Vec<u8>> {
+        let mut listing = fs::read(self.listing_file(address)).ok().filter(|listing| listing.len() >= HASH_DIGITS)?;
+        let text = listing.split_off(HASH_DIGITS);
+        (sha256_hex(&text).as_bytes() == listing).then_some(text)
+    }
+
+    /// Stores a listing behind its hash.
+    pub(super) fn store_listing(&self, address: &str, text: &[u8]) -> Result<(), CacheError> {
+        self.create();
+        let listing = [sha256_hex(text).as_bytes(), text].concat();
+        Ok(atomic::write(&self.listing_file(address), &listing)?)
+    }
+
     fn code_file(&self, name: &str, kind: CodeKind) -> PathBuf {
         let extension = match kind {
             CodeKind::Cubin => "cubin",
@@ -233,6 +254,20 @@ mod tests {
             fs::read_dir(cache.code_dir()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         assert_eq!(names, [".compiling-new", "entry.json"]);
+    }
+
+    #[test]
+    fn a_listing_is_returned_as_it_was_stored_and_not_if_it_was_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        assert_eq!(cache.load_listing("a"), None);
+        cache.store_listing("a", b"[{}, []]").unwrap();
+        assert_eq!(cache.load_listing("a").unwrap(), b"[{}, []]");
+        assert_eq!(cache.load_listing("b"), None);
+        for damaged in [&b"short"[..], &[b'0'; 64], &[[b'0'; 64].as_slice(), b"[{}, []]"].concat()] {
+            fs::write(cache.listing_file("a"), damaged).unwrap();
+            assert_eq!(cache.load_listing("a"), None);
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! Reads the machine code of kernels with nvdisasm: that of this machine, or the fetched one.
+//! Reads the machine code of kernels with nvdisasm: that of this machine, or the fetched one. What it prints is kept in
+//! the cache, because it takes more than half a second for the smallest file.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +15,7 @@ use super::fetch::{self, FetchError, NVDISASM, find_program};
 use super::locate::Network;
 use super::pinned;
 use super::program::{self, Bounds};
-use crate::model::CompileFailure;
+use crate::model::{CompileFailure, sha256_hex};
 use crate::programs::Programs;
 
 /// The time that printing one file may take.
@@ -36,6 +38,7 @@ pub enum DisassemblerError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disassembler {
     path: PathBuf,
+    cache: Cache,
 }
 
 impl Disassembler {
@@ -50,14 +53,14 @@ impl Disassembler {
         let set = pinned::NVDISASM;
         let known = programs.find(NVDISASM).or_else(|| find_program(&cache.nvdisasm_dir(set), NVDISASM).ok());
         if let Some(path) = known {
-            return Ok(Self { path });
+            return Ok(Self { path, cache: cache.clone() });
         }
         if network == Network::Forbidden {
             return Err(DisassemblerError::Offline { mb: set.download_mb });
         }
         let place = fetch::fetch_nvdisasm(set, cache, say)?;
         let path = find_program(&place, NVDISASM).map_err(|reason| FetchError::Incomplete { place, reason })?;
-        Ok(Self { path })
+        Ok(Self { path, cache: cache.clone() })
     }
 
     /// Returns the path of the executable.
@@ -68,9 +71,32 @@ impl Disassembler {
     /// Returns the machine code of these kernels of a cubin, by their mangled names, with that of the functions that they
     /// call and the lines it comes from.
     pub fn list(&self, cubin: &Path, kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
-        let failed = |summary: String| CompileFailure { summary, log: String::new() };
-        let unreadable =
-            |path: &Path, error: std::io::Error| failed(format!("cannot read {}: {error}", path.display()));
+        let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
+        let address = self.address(&bytes);
+        let json = match self.cache.load_listing(&address) {
+            Some(json) => json,
+            None => {
+                let json = self.print(cubin)?;
+                // The next call prints it again if it cannot be kept.
+                let _ = self.cache.store_listing(&address, &json);
+                json
+            }
+        };
+        let mut listings = join(&bytes, &json).map_err(|error| failed(error.to_string()))?;
+        let of_kernel = |listing: &&Listing| kernels.contains(&listing.name.as_str());
+        let sections: Vec<usize> = listings.iter().filter(of_kernel).map(|listing| listing.section).collect();
+        listings.retain(|listing| sections.contains(&listing.section));
+        Ok(listings)
+    }
+
+    /// Returns the address in the cache of what this program prints of a cubin. It changes with the file of the program.
+    fn address(&self, cubin: &[u8]) -> String {
+        let program = fs::metadata(&self.path).map(|of| (of.len(), of.mtime(), of.mtime_nsec())).ok();
+        sha256_hex(format!("{} {} {program:?}", sha256_hex(cubin), self.path.display()).as_bytes())
+    }
+
+    /// Returns what the program prints of a cubin.
+    fn print(&self, cubin: &Path) -> Result<Vec<u8>, CompileFailure> {
         let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
         let place = folder.path().join("code.json");
         let output = File::create(&place).map_err(|e| failed(format!("cannot write {}: {e}", place.display())))?;
@@ -79,17 +105,52 @@ impl Disassembler {
         let stop = AtomicBool::new(false);
         let bounds = Bounds { readable: vec![cubin.to_owned()], folder: folder.path(), limit: LIMIT, stop: &stop };
         program::run_into(&mut command, output.into(), &bounds)?;
-        let json = fs::read(&place).map_err(|error| unreadable(&place, error))?;
-        let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, error))?;
-        let mut listings = join(&bytes, &json).map_err(|error| failed(error.to_string()))?;
-        let of_kernel = |listing: &&Listing| kernels.contains(&listing.name.as_str());
-        let sections: Vec<usize> = listings.iter().filter(of_kernel).map(|listing| listing.section).collect();
-        listings.retain(|listing| sections.contains(&listing.section));
-        Ok(listings)
+        fs::read(&place).map_err(|error| unreadable(&place, &error))
     }
+}
+
+fn failed(summary: String) -> CompileFailure {
+    CompileFailure { summary, log: String::new() }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> CompileFailure {
+    failed(format!("cannot read {}: {error}", path.display()))
 }
 
 fn join(cubin: &[u8], json: &[u8]) -> Result<Vec<Listing>, SassError> {
     let cubin = Cubin::parse(cubin)?;
     Listing::join(&cubin, &sass::read_disassembly(json)?, &Tables::read(&cubin)?)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    const CUBIN: &[u8] = include_bytes!("../../../fuzz/corpus/cubin/lines.cubin");
+
+    #[test]
+    fn a_cubin_is_printed_once_by_each_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, cubin) = (dir.path().join("nvdisasm"), dir.path().join("k.cubin"));
+        fs::write(&cubin, CUBIN).unwrap();
+        let then = SystemTime::now() - Duration::from_hours(1);
+        let install = |prints: &str, written: SystemTime| {
+            fs::write(&path, format!("#!/bin/sh\necho '{prints}'\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            File::options().append(true).open(&path).unwrap().set_modified(written).unwrap();
+        };
+        let program = Disassembler { path: path.clone(), cache: Cache::at(dir.path().join("cache")) };
+        install("[{}, []]", then);
+        assert_eq!(program.list(&cubin, &[]).unwrap(), []);
+        // What would be printed now is no listing, but nothing is printed.
+        install("[{}, [?]", then);
+        assert_eq!(program.list(&cubin, &[]).unwrap(), []);
+        let newer = then + Duration::from_secs(1);
+        install("[{}, [?]", newer);
+        assert!(program.list(&cubin, &[]).is_err(), "another program prints for itself");
+    }
 }
