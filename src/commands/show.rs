@@ -52,14 +52,15 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = true;
     let ended = run_one(&options, &manifest, &interrupt()?, console)?;
     console.quiet = false;
-    if counts {
-        source::show(args, &options, (&manifest, &case), &outputs_of(&outputs, &case.key), console)?;
-        return Ok(ended.exit);
-    }
     let history = journal::read(&folder.path().join("report/journal.jsonl"))
         .and_then(Contents::into_history)
         .map_err(|error| Failure::environment(error.to_string()))?;
     let settled = history.outcome(&case.key).cloned();
+    if counts {
+        let left = (settled.as_ref(), outputs_of(&outputs, &case.key));
+        source::show(args, &options, (&manifest, &case), (left.0, &left.1), console)?;
+        return Ok(ended.exit);
+    }
     let mut text = format!("{}\n", case_name(&case));
     let kept = outputs_of(&outputs, &case.key);
     let arrays = arrays(&kept);

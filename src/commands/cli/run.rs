@@ -114,11 +114,14 @@ pub struct ShowArgs {
     #[arg(long, help_heading = "Code", group = "code")]
     pub source: bool,
     /// Print the lines of `--source` as JSON.
-    #[arg(long, requires = "source", conflicts_with_all = ["csv", "html", "ptx", "sass"])]
+    #[arg(long, requires = "source", conflicts_with_all = ["csv", "sarif", "html", "ptx", "sass"])]
     pub json: bool,
     /// Print the lines of `--source` as CSV.
-    #[arg(long, requires = "source", conflicts_with_all = ["html", "ptx", "sass"])]
+    #[arg(long, requires = "source", conflicts_with_all = ["sarif", "html", "ptx", "sass"])]
     pub csv: bool,
+    /// Print what the counts of `--source` hint at and the fault that ended the case as SARIF, for code hosts.
+    #[arg(long, requires = "source", conflicts_with_all = ["html", "ptx", "sass"])]
+    pub sarif: bool,
     /// Write the lines of `--source` to this file, for a browser: sources, PTX and machine code side by side.
     #[arg(long, value_name = "FILE", requires = "source", conflicts_with_all = ["ptx", "sass"])]
     pub html: Option<PathBuf>,

@@ -14,23 +14,28 @@ use crate::commands::session::{compile_case, interrupt, worker};
 use crate::commands::{Console, Failure};
 use crate::compile::Target;
 use crate::experiment::Manifest;
-use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts};
+use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome};
+use crate::project::Project;
 use crate::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
 use crate::render::{Templates, case_name};
 
-/// Prints the sources of a case that was run; `kept` is the folder of what it left.
+/// Prints the sources of a case that was run and ended in this way; `kept` is the folder of what it left.
 pub fn show(
     args: &ShowArgs,
     options: &RunOptions,
     (manifest, case): (&Manifest, &Case),
-    kept: &Path,
+    (outcome, kept): (Option<&Outcome>, &Path),
     console: &mut Console,
 ) -> Result<(), Failure> {
     let worker = worker::start(options, &interrupt()?, console)?;
     let capability = worker.ready.device.compute_capability;
     let mut compiled = |target| compile_case(options, manifest, (&case.key, target), &worker, console);
     let (ptx, machine) = (compiled(Target::Ptx(capability))?, compiled(Target::Gpu(capability))?);
-    let mut view = SourceView { case: case_name(case), ..SourceView::default() };
+    let fault = match outcome {
+        Some(Outcome::Trap { message }) => Some(message.clone()),
+        _ => None,
+    };
+    let mut view = SourceView { case: case_name(case), fault, ..SourceView::default() };
     let counts = std::fs::read(kept.join(LineCounts::FILE)).ok().and_then(|json| serde_json::from_slice(&json).ok());
     let counts: Vec<LineCounts> = counts.unwrap_or_else(|| {
         view.notes.push("nothing was counted, because the case did not run".to_owned());
@@ -59,10 +64,11 @@ pub fn show(
         atomic::write(path, page.as_bytes()).map_err(|error| Failure::environment(error.to_string()))?;
         return console.print(&format!("written to {}\n", path.display()));
     }
-    let text = match (args.json, args.csv) {
-        (true, _) => view.json().map_err(failed)?,
-        (_, true) => view.csv().map_err(failed)?,
-        _ => view.text(),
+    let text = match () {
+        () if args.json => view.json().map_err(failed)?,
+        () if args.csv => view.csv().map_err(failed)?,
+        () if args.sarif => view.sarif(&Project::folder_of(&manifest.source.path)).map_err(failed)?,
+        () => view.text(),
     };
     console.print(&text)
 }

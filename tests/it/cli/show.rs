@@ -15,6 +15,7 @@ __global__ void exotic(float *y) {
     asm volatile(\"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\" : \"=r\"(a) : \"r\"(from));
     y[threadIdx.x] = a;
 }
+__global__ void beyond(float *y) { y[threadIdx.x + 1] = VALUE; }
 ";
 
 const MANIFEST: &str = "
@@ -110,15 +111,39 @@ fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
     assert!(table.starts_with("file,line,source,counter.") && table.contains(",2,__global__ void plain"), "{table}");
     let text = shown(&[]);
     assert!(text.contains("store sectors") && text.contains("STG.E"), "{text}");
+    let log: serde_json::Value = serde_json::from_str(&shown(&["--sarif"])).unwrap();
+    assert_eq!((&log["version"], &log["runs"][0]["results"]), (&"2.1.0".into(), &serde_json::json!([])), "{log}");
     shown(&["--html", "page.html"]);
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.contains("__global__ void plain(float *y)") && page.contains("STG.E"), "{page}");
 }
 
 #[test]
+fn what_the_sanitizer_found_is_a_result_at_its_line() {
+    let folder = folder();
+    let manifest = format!("{MANIFEST}[[variant]]\nname = \"beyond\"\nkernel = \"beyond\"\n");
+    fs::write(folder.path().join("code.toml"), manifest).unwrap();
+    let (code, out, error) = run(&folder, &["show", "code.toml", "beyond", "--source", "--sarif"]);
+    assert_eq!(code, Some(1), "{error}");
+    let log: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let fault = &log["runs"][0]["results"][0];
+    assert_eq!((&fault["ruleId"], &fault["level"]), (&"fault".into(), &"error".into()), "{log}");
+    let line = KERNELS.lines().position(|line| line.contains("beyond")).unwrap() + 1;
+    let place = &fault["locations"][0]["physicalLocation"];
+    let expected = serde_json::json!({ "artifactLocation": { "uri": "k.cu" }, "region": { "startLine": line } });
+    assert_eq!(place, &expected, "{log}");
+}
+
+#[test]
 fn a_case_has_one_form_of_code_and_no_buffers_beside_it() {
     let folder = folder();
-    for others in [["--sass", "--ptx"], ["--source", "--dump=x"], ["--ptx", "--element=y[0]"], ["--sass", "--json"]] {
+    for others in [
+        ["--sass", "--ptx"],
+        ["--source", "--dump=x"],
+        ["--ptx", "--element=y[0]"],
+        ["--sass", "--json"],
+        ["--sarif", "--ptx"],
+    ] {
         let (code, _, error) = run(&folder, &[&["show", "code.toml", "plain"][..], &others].concat());
         assert_eq!(code, Some(2), "{error}");
     }

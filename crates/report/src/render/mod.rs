@@ -36,6 +36,7 @@ mod reasons;
 mod report;
 mod row;
 mod rows;
+mod sarif;
 mod section;
 pub mod source_view;
 mod table;

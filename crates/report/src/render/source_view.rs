@@ -15,6 +15,9 @@ pub struct SourceView {
     pub case: String,
     /// Why there are no counts or no machine code, a sentence each.
     pub notes: Vec<String>,
+    /// The fault that ended the case, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
     /// The files, that of the kernels first.
     pub files: Vec<SourceFile>,
     /// The lines of the PTX that hold instructions, labels and names of functions.
@@ -112,7 +115,7 @@ struct Machine {
     unknown: u64,
 }
 
-fn sum(counters: &Counters, names: &[&str]) -> u64 {
+pub(super) fn sum(counters: &Counters, names: &[&str]) -> u64 {
     names.iter().filter_map(|name| counters.get(name)).sum::<f64>() as u64
 }
 
