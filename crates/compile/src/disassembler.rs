@@ -73,14 +73,13 @@ impl Disassembler {
     pub fn list(&self, cubin: &Path, kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
         let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
         let address = self.address(&bytes);
-        let json = match self.cache.load_listing(&address) {
-            Some(json) => json,
-            None => {
-                let json = self.print(cubin)?;
-                // The next call prints it again if it cannot be kept.
-                let _ = self.cache.store_listing(&address, &json);
-                json
-            }
+        let json = if let Some(json) = self.cache.load_listing(&address) {
+            json
+        } else {
+            let json = self.print(cubin)?;
+            // The next call prints it again if it cannot be kept.
+            let _ = self.cache.store_listing(&address, &json);
+            json
         };
         let mut listings = join(&bytes, &json).map_err(|error| failed(error.to_string()))?;
         let of_kernel = |listing: &&Listing| kernels.contains(&listing.name.as_str());
