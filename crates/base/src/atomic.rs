@@ -4,7 +4,7 @@
 //! keeps no old versions.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -34,19 +34,34 @@ pub struct WriteError {
 ///
 /// A link, a pipe or a device in its place is replaced and not written to. Creates the folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    tracing::debug!(bytes = bytes.len(), "write {}", path.display());
+    replace(path, &|file| file.write_all(bytes))
+}
+
+/// Replaces the file at `path`, as [`write`] does, by what is written piece by piece: so a long file needs no memory. If
+/// writing fails, it may begin anew.
+pub fn write_pieces(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
+    tracing::debug!("write {}", path.display());
+    replace(path, &|file| {
+        let mut buffered = io::BufWriter::new(file);
+        write(&mut buffered)?;
+        buffered.flush()
+    })
+}
+
+fn replace(path: &Path, write: &dyn Fn(&mut &File) -> io::Result<()>) -> Result<(), WriteError> {
     if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
         return Err(failed("write", path)(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
     }
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_folder(dir)?;
-    tracing::debug!(bytes = bytes.len(), "write {}", path.display());
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666));
     // On some file systems every file has a name. Other errors occur again.
-    let file = written_without_name(bytes, dir, &builder).or_else(|_| {
+    let file = written_without_name(write, dir, &builder).or_else(|_| {
         let file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
         // Writes to the inner file: errors of the temporary file would end with its generated name.
-        fill(file.as_file(), bytes).map_err(failed("write", path))?;
+        fill(file.as_file(), write).map_err(failed("write", path))?;
         Ok(file.into_temp_path())
     })?;
     file.persist(path).map_err(|e| failed("replace", path)(e.error))?;
@@ -58,16 +73,20 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 }
 
 /// Writes a file that has no name, and gives it one when it is complete.
-fn written_without_name(bytes: &[u8], dir: &Path, builder: &tempfile::Builder<'_, '_>) -> io::Result<TempPath> {
+fn written_without_name(
+    write: &dyn Fn(&mut &File) -> io::Result<()>,
+    dir: &Path,
+    builder: &tempfile::Builder<'_, '_>,
+) -> io::Result<TempPath> {
     let file = OpenOptions::new().write(true).mode(0o666).custom_flags(libc::O_TMPFILE).open(dir)?;
-    fill(&file, bytes)?;
+    fill(&file, write)?;
     let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
     let link = |name: &Path| Ok(rustix::fs::linkat(CWD, &unnamed, CWD, name, AtFlags::SYMLINK_FOLLOW)?);
     builder.make_in(dir, link).map(NamedTempFile::into_temp_path)
 }
 
-fn fill(mut file: &File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
+fn fill(mut file: &File, write: &dyn Fn(&mut &File) -> io::Result<()>) -> io::Result<()> {
+    write(&mut file)?;
     file.sync_all()
 }
 

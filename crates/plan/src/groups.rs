@@ -17,6 +17,19 @@ pub struct Groups {
 }
 
 impl Groups {
+    /// Drops cells. A group without any is dropped, too.
+    pub fn retain(&mut self, keep: impl Fn(Cell) -> bool) {
+        let (mut cells, mut starts, mut ordinals) = (Vec::new(), vec![0], Vec::new());
+        for index in 0..self.len() {
+            cells.extend(self.get(index).iter().copied().filter(|&cell| keep(cell)));
+            if starts.last() != Some(&(cells.len() as u32)) {
+                starts.push(cells.len() as u32);
+                ordinals.push(self.ordinal(index));
+            }
+        }
+        *self = Self { cells, starts, ordinals: Some(ordinals) };
+    }
+
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }

@@ -11,7 +11,7 @@
 
 use runner_model::{cpp, diagnostics, experiment, expr, model, npy, project, safetensors};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::experiment::{Axis, BodySpec, Manifest};
 use crate::expr::Scope;
@@ -38,7 +38,7 @@ mod variants;
 pub use estimate::{GroupCost, memory_needed};
 pub use hashes::of_sources as source_hash;
 pub use planned_outcome::{Cell, PlannedOutcome};
-pub use resolve::{ResolvedGroup, Undecided, resolve};
+pub use resolve::{ResolvedGroup, Undecided, bare_group, resolve, resolve_case};
 pub use shard::{Division, Shards};
 pub use summary::{Reason, Summary, summarise};
 pub use variants::PlannedVariant;
@@ -217,6 +217,13 @@ impl Plan {
         self.without_host = Some(why.into());
     }
 
+    /// Keeps these cases alone.
+    pub fn keep(&mut self, only: &HashSet<CaseKey>) {
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.retain(|cell| only.contains(&self.case(cell).key));
+        self.groups = groups;
+    }
+
     /// Cells of the plan, including excluded ones.
     pub fn cells(&self) -> &[Cell] {
         self.groups.cells()
@@ -275,7 +282,8 @@ impl Plan {
         shared.map(|((axis, value), _)| (axis.name.clone(), value.clone())).collect()
     }
 
-    fn is_baseline(&self, ordinal: u32) -> bool {
+    /// Says whether a cell is one that the others of its group are compared with.
+    pub fn is_baseline(&self, ordinal: u32) -> bool {
         self.baseline.as_ref().is_some_and(|(variant, at)| {
             let there = |(name, wanted): &(String, Value)| {
                 self.values_at(ordinal).any(|(axis, value)| axis.name == *name && value == wanted)

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::ranking::Ranking;
+
 /// How the evaluation of a point ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
@@ -43,7 +45,7 @@ pub struct History {
     evaluations: Vec<Evaluation>,
     places: HashMap<u64, u32>,
     pending: HashSet<u64>,
-    best: Option<u32>,
+    ranking: Ranking,
 }
 
 impl History {
@@ -61,10 +63,8 @@ impl History {
         }
         self.places.insert(point, place);
         self.evaluations.push(Evaluation { point, outcome });
-        if let Some(value) = outcome.value()
-            && self.best().is_none_or(|(_, best)| value < best)
-        {
-            self.best = Some(place);
+        if let Some(value) = outcome.value() {
+            self.ranking.insert(value, place);
         }
     }
 
@@ -109,8 +109,24 @@ impl History {
     /// Returns the best point with its objective.
     #[must_use]
     pub fn best(&self) -> Option<(u64, f64)> {
-        let best = self.evaluations[self.best? as usize];
-        best.outcome.value().map(|value| (best.point, value))
+        self.ranked().next()
+    }
+
+    /// Returns the points that did not fail with their objectives, best first.
+    pub fn ranked(&self) -> impl Iterator<Item = (u64, f64)> {
+        let evaluations = self.ranking.places().map(|place| self.evaluations[place as usize]);
+        evaluations.filter_map(|evaluation| Some((evaluation.point, evaluation.outcome.value()?)))
+    }
+
+    /// Returns how many points did not fail.
+    #[must_use]
+    pub fn right(&self) -> usize {
+        self.ranking.len()
+    }
+
+    /// Returns the objective that seven of ten points that did not fail reach.
+    pub(crate) fn worst_good(&self) -> Option<f64> {
+        self.ranking.worst_good()
     }
 
     /// Returns how many points of the space have neither been evaluated nor are being evaluated.

@@ -37,6 +37,7 @@ pub mod format;
 pub mod history;
 pub mod made;
 pub mod random;
+mod ranking;
 pub mod replay;
 pub mod score;
 pub mod space;

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use search::format::t1::Problem;
-use search::format::t4::Results;
+use search::format::t4::{self, Results};
 use search::format::{read_measured, table};
 use search::history::Outcome;
 use search::space::Value;
@@ -57,7 +57,10 @@ fn another_measurement_can_be_the_objective() {
 #[test]
 fn written_results_are_read_again() {
     let results = Results::read(T4.as_bytes()).expect("this is T4");
-    let text = serde_json::to_string(&results).expect("results are JSON");
+    let mut written = Vec::new();
+    t4::write(&mut written, results.results.into_iter().map(Ok)).expect("memory can be written to");
+    let text = String::from_utf8(written).expect("JSON is text");
+    assert!(text.ends_with("\n], \"schema_version\": \"1.0.0\"}\n"), "{text}");
     assert!(text.contains(r#""configuration":{"b":16,"a":"x"}"#), "{text}");
     let again = Results::read(text.as_bytes()).expect("this is T4");
     assert_eq!(again.measured(None).expect("the results agree").sorted(), [1.0, 2.5]);

@@ -5,6 +5,7 @@
 //! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of
 //! the user's state folder, and asked for again when the code has changed.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,6 @@ use crate::atomic;
 use crate::commands::{Console, Failure};
 use crate::compile;
 use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, SourceForm, sha256_hex};
-use crate::plan::ResolvedGroup;
 use crate::project::Project;
 use crate::regular;
 use crate::sandbox;
@@ -49,35 +49,33 @@ pub struct HostCode {
 }
 
 impl HostCode {
-    /// Returns the host functions, kernels and references of groups that run or are compiled by programs of the host,
+    /// Returns the host functions, kernels and references of cases that run or are compiled by programs of the host,
     /// without those that are shipped with this program; `None` if there are no others. `headers` are the folders of
     /// the compiler's own.
-    pub fn find<'a>(
-        groups: impl Iterator<Item = &'a ResolvedGroup>,
+    pub fn find(
+        cases: impl Iterator<Item = impl Borrow<CaseJob>>,
         project: &Project,
         headers: &[PathBuf],
     ) -> Option<Self> {
-        let cases: Vec<&CaseJob> = groups.flat_map(|group| &group.job.cases).collect();
-        let expected = cases.iter().flat_map(|case| &case.checks).map(|check| &check.expect);
-        let scripts: BTreeSet<&Path> = expected
-            .filter_map(
-                |expect| if let ExpectPlan::Python(python) = expect { Some(python.path.as_path()) } else { None },
-            )
-            .collect();
-        let expected = cases.iter().flat_map(|case| &case.checks).map(|check| &check.expect);
-        let references: BTreeSet<CompileUnit> = expected
-            .filter_map(|expect| match expect {
-                ExpectPlan::Cpp(function) => Some(CompileUnit::from_kernels(&function.path, [""; 0])),
-                _ => None,
-            })
-            .collect();
-        let units = cases.iter().flat_map(|case| case.body.units());
-        let units: BTreeSet<&CompileUnit> = units.filter(|&unit| needs_consent(unit)).chain(&references).collect();
-        let units: Vec<&CompileUnit> = units.into_iter().filter(|unit| !is_shipped(unit, project, headers)).collect();
-        let of_script = |path: &&Path| regular::read(path).ok().map(|text| sha256_hex(&text));
+        let (mut scripts, mut units) = (BTreeSet::new(), BTreeSet::new());
+        for case in cases {
+            let case = case.borrow();
+            for check in &case.checks {
+                match &check.expect {
+                    ExpectPlan::Python(python) => drop(scripts.insert(python.path.clone())),
+                    ExpectPlan::Cpp(function) => {
+                        units.insert(CompileUnit::from_kernels(&function.path, [""; 0]));
+                    }
+                    _ => {}
+                }
+            }
+            units.extend(case.body.units().into_iter().filter(|unit| needs_consent(unit)).cloned());
+        }
+        units.retain(|unit| !is_shipped(unit, project, headers));
+        let of_script = |path: &PathBuf| regular::read(path).ok().map(|text| sha256_hex(&text));
         let units_hashed = units.iter().map(|unit| hash_of(unit, project, headers));
         let each: Vec<Option<String>> = units_hashed.chain(scripts.iter().map(of_script)).collect();
-        let files = units.iter().map(|unit| unit.source.as_path()).chain(scripts.iter().copied());
+        let files = units.iter().map(|unit| &unit.source).chain(&scripts);
         let files: BTreeSet<String> = files.map(|path| path.display().to_string()).collect();
         let hashes: Option<BTreeSet<String>> = each.into_iter().collect();
         let hash = hashes.ok_or("not all that it includes is known").and_then(|hashes| {
@@ -231,7 +229,7 @@ mod tests {
             let manifest = manifest::load(manifest)?;
             let plan = plan::expand(&manifest, &PlanOptions::for_backend(BackendKind::Cuda))?;
             let groups: Vec<_> = (0..plan.group_count()).map(|i| plan::resolve(&manifest, &plan, i)).collect();
-            Ok(HostCode::find(groups.iter(), &manifest.project, &[]))
+            Ok(HostCode::find(groups.iter().flat_map(|group| &group.job.cases), &manifest.project, &[]))
         };
         find().map_err(|faults| faults.render_within(false, None))
     }

@@ -11,6 +11,7 @@ mod outputs;
 mod passes;
 mod prepare;
 mod recorder;
+mod searchable;
 mod slowest;
 pub mod worker;
 
@@ -36,10 +37,9 @@ pub use destination::Destination;
 pub use ended::{BaseAndNew, Ended};
 pub use interrupt::interrupt;
 pub use outputs::outputs_of;
-pub use prepare::{
-    Planned, Searchable, Task, compile_ahead, compile_case, explain_empty_selection, get_ready, prepare_search,
-};
+pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready};
 pub use recorder::Recorder;
+pub use searchable::{Searchable, prepare_search, reason};
 
 /// Runs one experiment, or a shard of it.
 pub fn run_one(

@@ -1,5 +1,6 @@
 //! Everything that has to be known before the first group runs: the matrix, the environment, the compiler.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +24,8 @@ use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CaseKey, CompileFailure, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob, GroupKey,
-    KernelCompiler, Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
+    BackendKind, CaseJob, CaseKey, CompileFailure, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob,
+    GroupKey, KernelCompiler, Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -93,10 +94,7 @@ pub fn get_ready(
     console: &mut Console,
 ) -> Result<Prepared, Failure> {
     let options = task.options;
-    let (mut planned, base) = Planned::make(options, manifest, task.base, worker, console)?;
-    if let Some(only) = task.only {
-        planned.keep(only);
-    }
+    let (mut planned, base) = Planned::make(options, manifest, (task.base, task.only), worker, console)?;
     let destination = Destination::choose(options, manifest, &worker.ready.device);
     destination.may_be_written(options)?;
     let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
@@ -120,9 +118,8 @@ pub fn get_ready(
     if let Some(beside) = &beside {
         beside.announce(&mut begun);
     }
-    if let (Some(only), Event::RunStarted { header, cases, .. }) = (task.only, &mut begun) {
+    if let (Some(_), Event::RunStarted { header, .. }) = (task.only, &mut begun) {
         header.narrowed = Some("the finalists of a search".to_owned());
-        *cases = only.len() as u64;
     }
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });
@@ -130,43 +127,38 @@ pub fn get_ready(
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
 }
 
-/// A plan whose cases a search may choose, before any of them is compiled.
-#[derive(Debug)]
-pub struct Searchable {
-    pub planned: Planned,
-    pub environment: Environment,
-    pub destination: Destination,
-}
-
-/// Plans and calibrates the device for a search.
-pub fn prepare_search(
-    options: &RunOptions,
-    manifest: &Manifest,
-    worker: &mut Worker,
-    interrupt: &Interrupt,
-    console: &mut Console,
-) -> Result<Searchable, Failure> {
-    let (planned, _) = Planned::make(options, manifest, None, worker, console)?;
-    let destination = Destination::choose(options, manifest, &worker.ready.device);
-    destination.may_be_written(options)?;
-    let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
-    let machine = machine::known(&mut worker.pool, Site { ready: &worker.ready, ordinal, toolkit, interrupt }, console);
-    let environment = planned.environment(&worker.ready, None, machine);
-    Ok(Searchable { planned, environment, destination })
-}
-
 /// A plan for a device, with what compiles its code.
 #[derive(Debug)]
 pub struct Planned {
     pub plan: Plan,
     pub groups: Vec<ResolvedGroup>,
-    compiler: Compiler,
+    pub compiler: Compiler,
     template: Option<PageTemplate>,
 }
 
 impl Planned {
     /// Plans for the worker's device, also the base, finds the compiler, and asks for consent to code of the host.
     fn make<'b>(
+        options: &RunOptions,
+        manifest: &Manifest,
+        (base, only): (Option<&'b Base>, Option<&HashSet<CaseKey>>),
+        worker: &Worker,
+        console: &mut Console,
+    ) -> Result<(Self, Option<PlannedBase<'b>>), Failure> {
+        let own = own_groups(options, manifest, &plan_options(options, &worker.ready.device), console)?;
+        let (mut planned, mut base) = Self::unresolved(options, manifest, base, worker, console)?;
+        if let Some(only) = only {
+            planned.plan.keep(only);
+        }
+        planned.groups = resolve(options, manifest, &planned.plan, own.as_ref());
+        let of_base = base.iter_mut().flat_map(PlannedBase::resolve);
+        let cases = planned.groups.iter().chain(of_base).flat_map(|group| &group.job.cases);
+        planned.compiler.ask_consent(options, cases, console)?;
+        Ok((planned, base))
+    }
+
+    /// Plans for the worker's device, also the base, and finds the compiler. No case is resolved yet.
+    pub fn unresolved<'b>(
         options: &RunOptions,
         manifest: &Manifest,
         base: Option<&'b Base>,
@@ -180,7 +172,6 @@ impl Planned {
             None => plan::expand(manifest, &planned),
         };
         let mut plan = expanded.map_err(|faults| console.faults(&faults))?;
-        let own = own_groups(options, manifest, &planned, console)?;
         let mut planned_base = base.map(|base| base.plan(planned, console));
         let toolkit = find_toolkit(options, worker, console)?;
         let plans = [&mut plan].into_iter().chain(planned_base.iter_mut().filter_map(|base| base.plan.as_mut()));
@@ -188,21 +179,7 @@ impl Planned {
         let of_base = base.and_then(Base::project);
         let project = of_base.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
         let compiler = Compiler::new(worker, (toolkit, installed), project, (options.network, console))?;
-        let groups = resolve(options, manifest, &plan, own.as_ref());
-        let of_base = planned_base.iter_mut().flat_map(PlannedBase::resolve);
-        allow(options, (&compiler, groups.iter().chain(of_base)), console)?;
-        Ok((Self { plan, groups, compiler, template }, planned_base))
-    }
-
-    /// Keeps these cases alone.
-    fn keep(&mut self, only: &HashSet<CaseKey>) {
-        for group in &mut self.groups {
-            let job = &mut group.job;
-            let baseline = job.baseline.map(|place| job.cases[place].case.key.clone());
-            job.cases.retain(|case| only.contains(&case.case.key));
-            job.baseline = job.cases.iter().position(|case| Some(&case.case.key) == baseline.as_ref());
-            group.settled.clear();
-        }
+        Ok((Self { plan, groups: Vec::new(), compiler, template }, planned_base))
     }
 
     /// Returns how many units can be compiled at once.
@@ -299,7 +276,7 @@ pub fn compile_ahead(
     worker: &Worker,
     console: &mut Console,
 ) -> Result<(Planned, CompiledUnits), Failure> {
-    let (planned, _) = Planned::make(options, manifest, None, worker, console)?;
+    let (planned, _) = Planned::make(options, manifest, (None, None), worker, console)?;
     let mut known = HashSet::new();
     let needed = planned.groups.iter().flat_map(|group| &group.job.cases).flat_map(|case| case.body.units());
     let units: Vec<CompileUnit> = needed.filter(|unit| known.insert(*unit)).cloned().collect();
@@ -318,7 +295,7 @@ pub fn compile_case(
     worker: &Worker,
     console: &mut Console,
 ) -> Result<Vec<(CompileUnit, UnitResult)>, Failure> {
-    let (planned, _) = Planned::make(options, manifest, None, worker, console)?;
+    let (planned, _) = Planned::make(options, manifest, (None, None), worker, console)?;
     let job = planned.groups.iter().flat_map(|group| &group.job.cases).find(|job| job.case.key == *case);
     let units: Vec<CompileUnit> = job.map_or_else(Vec::new, |job| job.body.units().into_iter().cloned().collect());
     let compiler = &planned.compiler;
@@ -428,19 +405,6 @@ fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan, own: Option<&Has
     groups
 }
 
-/// Asks for consent to the host functions and scripts of groups. Without nvcc, no group has host functions.
-fn allow<'a>(
-    options: &RunOptions,
-    (compiler, groups): (&Compiler, impl Iterator<Item = &'a ResolvedGroup>),
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let headers = [compiler.toolkit.include_dirs.as_slice(), compiler.options.installed.include_dirs()].concat();
-    let code = HostCode::find(groups, &compiler.options.project, &headers);
-    let project = Project::folder_of(&options.manifest);
-    let place = (project.as_path(), options.manifest.as_path());
-    code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))
-}
-
 /// Returns the compilers besides NVRTC that the plans need. Without nvcc, host functions are excluded; a kernel's own
 /// compiler must be there.
 fn installed<'a>(
@@ -492,7 +456,7 @@ fn installed<'a>(
 
 /// Compiles the units of a plan for the device.
 #[derive(Debug)]
-struct Compiler {
+pub struct Compiler {
     target: Target,
     toolkit: Toolkit,
     options: CompileOptions,
@@ -525,6 +489,20 @@ impl Compiler {
             BackendKind::Cuda | BackendKind::Fake => Target::Gpu(worker.ready.device.compute_capability),
         };
         Ok(Self { target, toolkit, options, overlap })
+    }
+
+    /// Asks for consent to the host functions and scripts of cases. Without nvcc, no case has host functions.
+    pub fn ask_consent(
+        &self,
+        options: &RunOptions,
+        cases: impl Iterator<Item = impl Borrow<CaseJob>>,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let headers = [self.toolkit.include_dirs.as_slice(), self.options.installed.include_dirs()].concat();
+        let code = HostCode::find(cases, &self.options.project, &headers);
+        let project = Project::folder_of(&options.manifest);
+        let place = (project.as_path(), options.manifest.as_path());
+        code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))
     }
 
     /// Returns the switch that ends compilation early.

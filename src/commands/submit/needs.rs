@@ -88,7 +88,10 @@ impl Needs {
         trust: &TrustArgs,
         console: &mut Console,
     ) -> Result<(), Failure> {
-        let Some(code) = HostCode::find(groups.iter(), &manifest.project, headers) else { return Ok(()) };
+        let Some(code) = HostCode::find(groups.iter().flat_map(|group| &group.job.cases), &manifest.project, headers)
+        else {
+            return Ok(());
+        };
         self.has_host_code = true;
         code.ask((&Project::folder_of(path), path), trust.allow_host_code, console)
     }

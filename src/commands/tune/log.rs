@@ -34,21 +34,23 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins a file, or continues one and returns what it has.
-    pub fn open(folder: &Path, header: &Header, resume: bool) -> Result<(Self, Vec<Entry>), Failure> {
+    /// Begins a file, or continues one: without a last line that was cut.
+    pub fn open(folder: &Path, header: &Header, resume: bool) -> Result<Self, Failure> {
         atomic::create_folder(folder).map_err(|error| Failure::environment(error.to_string()))?;
         let lock = FolderLock::take(folder).map_err(|error| Failure::environment(error.to_string()))?;
         let path = folder.join(SEARCH_FILE);
-        let known = if resume && path.exists() { read(&path, header)? } else { Vec::new() };
-        let mut text = json(header);
-        for entry in &known {
-            text += &json(entry);
+        let refused =
+            |error: &dyn std::fmt::Display| Failure::environment(format!("cannot write {}: {error}", path.display()));
+        let whole = if resume && path.exists() { Some(find_end(&path, header)?) } else { None };
+        if whole.is_none() {
+            atomic::write(&path, json(header).as_bytes()).map_err(|error| refused(&error))?;
         }
-        // What is read is written again, without a last line that was cut.
-        let refused = |error: String| Failure::environment(format!("cannot write {}: {error}", path.display()));
-        atomic::write(&path, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
-        let file = OpenOptions::new().append(true).open(&path).map_err(|error| refused(error.to_string()))?;
-        Ok((Self { file, path, _lock: lock }, known))
+        let file =
+            atomic::open_itself(&path, OpenOptions::new().read(true).append(true)).map_err(|error| refused(&error))?;
+        if let Some(length) = whole {
+            file.set_len(length).map_err(|error| refused(&error))?;
+        }
+        Ok(Self { file, path, _lock: lock })
     }
 
     /// Adds a line.
@@ -57,6 +59,19 @@ impl Log {
             Failure::environment(format!("cannot write {}: {error}; free some space and --resume", self.path.display()))
         })
     }
+
+    /// Reads all evaluations, in their order. They are not kept in memory, because a search may have a million of them.
+    pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, Failure>>, Failure> {
+        let refused = |number: usize, why: &dyn std::fmt::Display| {
+            Failure::environment(format!("{}:{number}: {why}; remove the line", self.path.display()))
+        };
+        let file = File::open(&self.path).map_err(|error| refused(1, &error))?;
+        let lines = (1..).zip(BufReader::new(file).lines()).skip(1);
+        Ok(lines.map(move |(number, line)| {
+            let line = line.map_err(|error| refused(number, &error))?;
+            serde_json::from_str(&line).map_err(|error| refused(number, &error))
+        }))
+    }
 }
 
 fn json(line: &impl Serialize) -> String {
@@ -64,27 +79,29 @@ fn json(line: &impl Serialize) -> String {
     serde_json::to_string(line).unwrap_or_default() + "\n"
 }
 
-fn read(path: &Path, header: &Header) -> Result<Vec<Entry>, Failure> {
+/// Checks whether a file is of the search that goes on; returns how many bytes its complete lines have.
+fn find_end(path: &Path, header: &Header) -> Result<u64, Failure> {
     let refused = |why: String| Failure::usage(format!("--resume: {}: {why}", path.display()));
-    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
-    let mut lines = BufReader::new(file).lines();
-    let first = lines.next().transpose().map_err(|error| refused(error.to_string()))?.unwrap_or_default();
-    let known: Header = serde_json::from_str(&first).map_err(|error| refused(format!("no search: {error}")))?;
-    if known != *header {
-        return Err(refused(
-            "it is of another manifest, device, narrowing or objective: run without --resume, or name another folder \
-             with --out"
-                .to_owned(),
-        ));
-    }
-    let mut entries = Vec::new();
-    for line in lines {
-        let line = line.map_err(|error| refused(error.to_string()))?;
-        match serde_json::from_str(&line) {
-            Ok(entry) => entries.push(entry),
-            // Only the last line can have been cut.
-            Err(_) => break,
+    let mut file = BufReader::new(File::open(path).map_err(|error| refused(error.to_string()))?);
+    let mut line = Vec::new();
+    let mut length = 0;
+    loop {
+        line.clear();
+        let read = file.read_until(b'\n', &mut line).map_err(|error| refused(error.to_string()))?;
+        if length == 0 {
+            let known: Header =
+                serde_json::from_slice(&line).map_err(|error| refused(format!("no search: {error}")))?;
+            if known != *header {
+                return Err(refused(
+                    "it is of another manifest, device, narrowing or objective: run without --resume, or name another \
+                     folder with --out"
+                        .to_owned(),
+                ));
+            }
         }
+        if line.last() != Some(&b'\n') {
+            return Ok(length);
+        }
+        length += read as u64;
     }
-    Ok(entries)
 }

@@ -5,6 +5,7 @@ mod problem;
 mod report;
 mod search;
 mod simulate;
+mod units;
 
 use std::path::Path;
 
@@ -34,9 +35,8 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
     let interrupt = interrupt()?;
     let mut worker = worker::start(&options, &interrupt, console)?;
     let ready = prepare_search(&options, &manifest, &mut worker, &interrupt, console)?;
-    let problem = Problem::new(ready.planned.groups.as_slice(), worker.backend(), args)?;
-    let (log, known) =
-        Log::open(&ready.destination.dir, &problem.header(&manifest, &ready.environment, args), args.resume)?;
+    let problem = Problem::new(&manifest, &ready, worker.backend(), args)?;
+    let log = Log::open(&ready.destination.dir, &problem.header(&ready.environment, args), args.resume)?;
     let budget = args.budget.resolve(problem.space.len());
     console.say(&format!(
         "{} configurations, of which {budget} are evaluated by {}, strategy {}",
@@ -46,10 +46,13 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
     ));
     let learns = !args.strategy.iter().any(|name| ::search::strategy::is_blind(name));
     let seat = search::Seat { problem: &problem, ready: &ready, interrupt: &interrupt, budget, learns };
-    let searched = search::run(seat, strategy, args.seed, log, known, &mut worker.pool, console)?;
-    report::write(&ready.destination.dir, &problem, &searched, args, console)?;
+    let searched = search::run(seat, strategy, args.seed, log, &mut worker.pool, console)?;
+    report::write(&ready, &problem, &searched, args, console)?;
     let best = searched.best(args.finalists.max(1));
-    if searched.interrupted {
+    let search::Searched { interrupted, log, .. } = searched;
+    // The finalists are reported in the same folder.
+    drop(log);
+    if interrupted {
         interrupt.acknowledge();
         console.say("interrupted: --resume goes on");
         if best.is_empty() || interrupt.urgency() > Urgency::None {
@@ -63,7 +66,7 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
     }
     let keys = problem.finalists(&best);
     let ended = run_finalists(&options, &manifest, &mut worker, &keys, &interrupt, console)?;
-    Ok(if searched.interrupted { Exit::Interrupted } else { ended.exit })
+    Ok(if interrupted { Exit::Interrupted } else { ended.exit })
 }
 
 fn strategy(args: &TuneArgs) -> Result<Box<dyn ::search::strategy::Strategy>, Failure> {

@@ -1,15 +1,15 @@
 //! The space of a search: the cases of one group, each a point.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use search::replay::Row;
 use search::space::{Parameter, Point, Space};
 
 use crate::commands::Failure;
 use crate::commands::cli::TuneArgs;
+use crate::commands::session::Searchable;
 use crate::experiment::Manifest;
-use crate::model::{BackendKind, CaseJob, CaseKey, Environment, GroupJob, Outcome, Value};
-use crate::plan::ResolvedGroup;
+use crate::model::{BackendKind, Case, CaseJob, CaseKey, Environment, GroupJob, Outcome, Value};
+use crate::plan::{Cell, Plan, bare_group, resolve_case};
 
 use super::log::Header;
 
@@ -25,28 +25,26 @@ const DROPPED: f64 = 1.25;
 
 /// The cases of a group as a space.
 #[derive(Debug)]
-pub struct Problem {
+pub struct Problem<'a> {
     /// The configurations.
     pub space: Space,
     /// What is minimised.
     pub objective: String,
+    manifest: &'a Manifest,
+    plan: &'a Plan,
     /// What the cases share.
     group: GroupJob,
-    /// The case of each point, by the number of the point.
-    cases: Vec<usize>,
-    /// Why the other cells of the group are no configurations, with how many there are.
-    pub excluded: Vec<(String, usize)>,
+    /// The cell of each point, by the number of the point.
+    cells: Vec<Cell>,
 }
 
-impl Problem {
-    pub fn new(groups: &[ResolvedGroup], backend: BackendKind, args: &TuneArgs) -> Result<Self, Failure> {
-        let [group] = groups else {
-            return Err(Failure::usage(format!(
-                "the manifest has {} groups, and a search has one: name the axes of the space in `compare`, and choose \
-                 one value of each other axis with --set",
-                groups.len()
-            )));
-        };
+impl<'a> Problem<'a> {
+    pub fn new(
+        manifest: &'a Manifest,
+        ready: &'a Searchable,
+        backend: BackendKind,
+        args: &TuneArgs,
+    ) -> Result<Self, Failure> {
         let objective = match backend {
             BackendKind::Sim => args.objective.clone().unwrap_or_else(|| COUNTED.to_owned()),
             _ if args.objective.is_some() => {
@@ -56,21 +54,19 @@ impl Problem {
             }
             _ => "time".to_owned(),
         };
-        let mut excluded: Vec<(String, usize)> = Vec::new();
-        for (_, outcome) in &group.settled {
-            let reason = reason(outcome);
-            match excluded.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, count)) => *count += 1,
-                None => excluded.push((reason, 1)),
-            }
-        }
-        let (space, cases) = space(&group.job.cases)?;
-        Ok(Self { space, objective, group: group.job.clone(), cases, excluded })
+        let plan = &ready.planned.plan;
+        let (space, cells) = space(plan, &ready.candidates)?;
+        Ok(Self { space, objective, manifest, plan, group: bare_group(manifest, plan, 0), cells })
     }
 
-    /// Returns the case of a point.
-    pub fn case(&self, point: u64) -> &CaseJob {
-        &self.group.cases[self.cases[point as usize]]
+    /// Returns the name of a point's case.
+    pub fn case(&self, point: u64) -> Case {
+        self.plan.case(self.cells[point as usize])
+    }
+
+    /// Resolves the case of a point. That has succeeded before, so it fails only if a file has changed.
+    pub fn resolve(&self, point: u64) -> Result<CaseJob, Outcome> {
+        resolve_case(self.manifest, self.plan, self.cells[point as usize])
     }
 
     /// Returns the point of a case.
@@ -90,7 +86,7 @@ impl Problem {
 
     /// Returns the baseline, if it is one of the space.
     pub fn baseline(&self) -> Option<u64> {
-        self.group.baseline.and_then(|place| self.point(&self.group.cases[place].case.key))
+        self.cells.iter().position(|cell| self.plan.is_baseline(cell.ordinal)).map(|point| point as u64)
     }
 
     /// Makes a group of cases that are linked with their code, to be measured briefly. `best` is the best objective so far.
@@ -104,26 +100,20 @@ impl Problem {
             measure.energy = false;
             measure.drop_above = best.filter(|_| self.objective == "time").map(|best| best * 1e6 * DROPPED);
         }
-        GroupJob { cases, baseline: None, ..self.bare() }
-    }
-
-    /// Returns the group without its cases.
-    fn bare(&self) -> GroupJob {
-        let GroupJob { ordinal, key, seed, .. } = &self.group;
-        GroupJob { ordinal: *ordinal, key: key.clone(), cases: Vec::new(), baseline: None, seed: *seed }
+        GroupJob { cases, ..self.group.clone() }
     }
 
     /// Returns the cases of the best points, and the baseline.
     pub fn finalists(&self, best: &[u64]) -> HashSet<CaseKey> {
         let points = best.iter().copied().chain(self.baseline());
-        points.map(|point| self.case(point).case.key.clone()).collect()
+        points.map(|point| self.case(point).key).collect()
     }
 
     /// Returns what the evaluations of a search depend on.
-    pub fn header(&self, manifest: &Manifest, environment: &Environment, args: &TuneArgs) -> Header {
+    pub fn header(&self, environment: &Environment, args: &TuneArgs) -> Header {
         Header {
-            experiment: manifest.name.clone(),
-            manifest: manifest.hash.clone(),
+            experiment: self.manifest.name.clone(),
+            manifest: self.manifest.hash.clone(),
             device: environment.device.name.clone(),
             narrowed: args.narrowing.describe().unwrap_or_default(),
             objective: self.objective.clone(),
@@ -131,44 +121,40 @@ impl Problem {
     }
 }
 
-/// Returns why a case has no objective.
-pub fn reason(outcome: &Outcome) -> String {
-    let name = outcome.name().replace('_', " ");
-    outcome.words().map_or(name.clone(), |words| format!("{name}: {}", words.lines().next().unwrap_or_default()))
-}
-
-fn space(cases: &[CaseJob]) -> Result<(Space, Vec<usize>), Failure> {
-    let all: Vec<Vec<(String, ::search::space::Value)>> = cases.iter().map(|case| values(&case.case.key)).collect();
-    let Some(first) = all.first() else {
+/// Makes the space of the cells; returns the cell of each point, too. The values of a cell are worked out several times,
+/// because those of a million cells would fill the memory.
+fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), Failure> {
+    let values_of = |cell: Cell| values(&plan.case(cell).key);
+    let Some(&first) = candidates.first() else {
         return Err(Failure::usage("no case of the manifest can run on this device"));
     };
-    let names: Vec<String> = first.iter().map(|(name, _)| name.clone()).collect();
-    let rows: Vec<Row> = all
-        .iter()
-        .map(|values| Row {
-            values: values.iter().map(|(_, value)| value.clone()).collect(),
-            outcome: ::search::history::Outcome::Failed,
-            seconds: None,
-        })
-        .collect();
-    let column = |place: usize| rows.iter().map(|row| row.values[place].clone()).collect();
-    let parameters: Vec<Parameter> =
-        names.into_iter().enumerate().map(|(place, name)| Parameter::new(name, column(place))).collect();
-    let points: Vec<Point> = rows
-        .iter()
-        .map(|row| {
-            let places = row.values.iter().zip(&parameters);
-            places.map(|(value, parameter)| parameter.position(value).unwrap_or_default()).collect()
-        })
-        .collect();
-    let space = Space::from_points(parameters, points.clone()).map_err(|error| Failure::usage(error.to_string()))?;
-    let mut of_points = vec![0; space.len() as usize];
-    for (place, point) in points.iter().enumerate() {
-        if let Some(number) = space.number(point) {
-            of_points[number as usize] = place;
+    let names: Vec<String> = values_of(first).into_iter().map(|(name, _)| name).collect();
+    let mut columns = vec![(Vec::new(), HashSet::new()); names.len()];
+    for &cell in candidates {
+        for ((column, seen), (_, value)) in columns.iter_mut().zip(values_of(cell)) {
+            if !seen.contains(&value) {
+                seen.insert(value.clone());
+                column.push(value);
+            }
         }
     }
-    Ok((space, of_points))
+    let columns = columns.into_iter().map(|(column, _)| column);
+    let parameters: Vec<Parameter> =
+        names.into_iter().zip(columns).map(|(name, column)| Parameter::new(name, column)).collect();
+    let places: Vec<HashMap<_, u16>> =
+        parameters.iter().map(|parameter| parameter.values.iter().cloned().zip(0..).collect()).collect();
+    let point_of = |cell: Cell| -> Point {
+        values_of(cell).iter().zip(&places).map(|((_, value), places)| places[value]).collect()
+    };
+    let points = candidates.iter().map(|&cell| point_of(cell)).collect();
+    let space = Space::from_points(parameters, points).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut cells = vec![first; space.len() as usize];
+    for &cell in candidates {
+        if let Some(number) = space.number(&point_of(cell)) {
+            cells[number as usize] = cell;
+        }
+    }
+    Ok((space, cells))
 }
 
 /// Returns the values that tell a case from others: its axes, and its variant.

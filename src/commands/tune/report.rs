@@ -1,43 +1,46 @@
 //! What a search leaves: all evaluations as T4 and CSV, and a page.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::io;
 
 use search::analysis::{Importance, convergence, importance, pairs};
-use search::format::t4::Results;
+use search::format::t4::{self, Entry};
 
+use super::log::Log;
 use super::problem::Problem;
 use super::search::Searched;
 use crate::commands::cli::TuneArgs;
+use crate::commands::session::Searchable;
 use crate::commands::{Console, Failure, write_file};
-use crate::format;
 use crate::render::configurations::{self, Configuration};
+use crate::{atomic, format};
 
 /// The page shows the pairs of so many of the most important parameters.
 const PAIRS: usize = 3;
+
+/// The page lists so many reasons of failures; what `search.csv` has is only counted beyond them.
+const REASONS: usize = 20;
 
 /// The file of the chart.
 const CHART: &str = "search.svg";
 
 /// Writes `search.json`, `search.csv`, `search.md` and `search.svg`.
 pub fn write(
-    folder: &Path,
-    problem: &Problem,
+    ready: &Searchable,
+    problem: &Problem<'_>,
     searched: &Searched,
     args: &TuneArgs,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let mut results = Results::new(searched.entries.clone());
-    for entry in &mut results.results {
-        // The format has no place for it.
-        entry.reason = None;
-    }
-    let json = serde_json::to_string_pretty(&results).map_err(|error| Failure::environment(error.to_string()))?;
-    write_file("--out", &folder.join("search.json"), &(json + "\n"))?;
-    write_file("--out", &folder.join("search.csv"), &table(problem, searched))?;
+    let (log, folder) = (&searched.log, &ready.destination.dir);
+    let written = |error: atomic::WriteError| Failure::environment(error.to_string());
+    atomic::write_pieces(&folder.join("search.json"), &|file| t4::write(file, entries(log))).map_err(written)?;
+    atomic::write_pieces(&folder.join("search.csv"), &|file| write_table(file, problem, log)).map_err(written)?;
+    let digest = Digest::read(log, ready)?;
     let chart = chart(problem, searched)?;
     let page = folder.join("search.md");
-    write_file("--out", &page, &page_of(problem, searched, args, chart.is_some()))?;
+    write_file("--out", &page, &page_of(problem, searched, &digest, args, chart.is_some()))?;
     if let Some(chart) = &chart {
         write_file("--out", &folder.join(CHART), chart)?;
     }
@@ -45,8 +48,47 @@ pub fn write(
     Ok(())
 }
 
+/// Returns all evaluations for a file that is written.
+fn entries(log: &Log) -> impl Iterator<Item = io::Result<Entry>> {
+    let (entries, failed) = match log.entries() {
+        Ok(entries) => (Some(entries), None),
+        Err(failure) => (None, Some(Err(failure))),
+    };
+    let all = failed.into_iter().chain(entries.into_iter().flatten());
+    all.map(|entry| entry.map_err(|failure| io::Error::other(failure.to_string())))
+}
+
+/// What the page says of the evaluations besides their objectives.
+#[derive(Debug, Default)]
+struct Digest {
+    /// The seconds of searching at the end of each evaluation.
+    seconds: Vec<f32>,
+    failed: usize,
+    /// How many failed for each reason, the most frequent first.
+    reasons: Vec<(String, usize)>,
+    /// How many cells of the matrix are no configurations, by reason.
+    excluded: Vec<(String, usize)>,
+}
+
+impl Digest {
+    fn read(log: &Log, ready: &Searchable) -> Result<Self, Failure> {
+        let (mut seconds, mut reasons) = (Vec::new(), HashMap::<String, usize>::new());
+        for entry in log.entries()? {
+            let entry = entry?;
+            seconds.push(entry.elapsed.unwrap_or_default() as f32);
+            if let Some(reason) = entry.reason {
+                *reasons.entry(reason).or_default() += 1;
+            }
+        }
+        let mut reasons: Vec<(String, usize)> = reasons.into_iter().collect();
+        reasons.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let failed = reasons.iter().map(|(_, count)| count).sum();
+        Ok(Self { seconds, failed, reasons, excluded: ready.excluded.clone() })
+    }
+}
+
 /// Returns all right configurations over parallel axes, one for each parameter with several values.
-fn chart(problem: &Problem, searched: &Searched) -> Result<Option<String>, Failure> {
+fn chart(problem: &Problem<'_>, searched: &Searched) -> Result<Option<String>, Failure> {
     let Some((_, least)) = searched.history.best() else { return Ok(None) };
     let parameters = problem.space.parameters().iter().enumerate().filter(|(_, parameter)| parameter.values.len() > 1);
     let (places, axes): (Vec<usize>, Vec<configurations::Parameter>) = parameters
@@ -75,19 +117,19 @@ fn shown(value: f64) -> String {
     if value.fract() == 0.0 { format::count(value) } else { format::at_place(value, format::magnitude(value) - 4) }
 }
 
-fn unit(problem: &Problem) -> &'static str {
+fn unit(problem: &Problem<'_>) -> &'static str {
     if problem.objective == "time" { " ms" } else { "" }
 }
 
-/// Returns all evaluations, in their order.
-fn table(problem: &Problem, searched: &Searched) -> String {
-    let names: Vec<String> = problem.space.parameters().iter().map(|parameter| field(&parameter.name)).collect();
+/// Writes all evaluations, in their order.
+fn write_table(file: &mut dyn io::Write, problem: &Problem<'_>, log: &Log) -> io::Result<()> {
+    let parameters = problem.space.parameters();
+    let names: Vec<String> = parameters.iter().map(|parameter| field(&parameter.name)).collect();
     let column = if problem.objective == "time" { "time_ms" } else { problem.objective.as_str() };
-    let mut text = format!("{},{column},reason\n", names.join(","));
-    for entry in &searched.entries {
-        let values: Vec<String> = problem
-            .space
-            .parameters()
+    writeln!(file, "{},{column},reason", names.join(","))?;
+    for entry in entries(log) {
+        let entry = entry?;
+        let values: Vec<String> = parameters
             .iter()
             .map(|parameter| {
                 let value = entry.configuration.0.iter().find(|(name, _)| *name == parameter.name);
@@ -96,21 +138,20 @@ fn table(problem: &Problem, searched: &Searched) -> String {
             .collect();
         let objective = entry.outcome(&problem.objective).value().map(|value| value.to_string()).unwrap_or_default();
         let reason = field(entry.reason.as_deref().unwrap_or_default());
-        let _ = writeln!(text, "{},{objective},{reason}", values.join(","));
+        writeln!(file, "{},{objective},{reason}", values.join(","))?;
     }
-    text
+    Ok(())
 }
 
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs, has_chart: bool) -> String {
+fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, args: &TuneArgs, has_chart: bool) -> String {
     let (space, unit) = (&problem.space, unit(problem));
     let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
-    let failed = searched.entries.iter().filter(|entry| entry.reason.is_some()).count();
     let mut text = format!(
-        "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}), {failed} of them failed. The \
+        "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}), {} of them failed. The \
          search took {}, in which the device waited for code for {}.{}\n\n\
          Single short timings choose candidates. The best {}{} are measured in the same rounds after the search: \
          [report.md](report.md).\n",
@@ -119,6 +160,7 @@ fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs, has_chart: b
         problem.objective,
         args.strategy.join(","),
         args.seed,
+        digest.failed,
         seconds(searched.wall),
         seconds(searched.waited),
         if searched.interrupted { " It was interrupted." } else { "" },
@@ -131,16 +173,17 @@ fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs, has_chart: b
     let least = best.first().and_then(|&point| value(point));
     for &point in &best {
         if let (Some(value), Some(least)) = (value(point), least) {
-            let key = &problem.case(point).case.key;
+            let key = problem.case(point).key;
             let _ = writeln!(text, "| `{key}` | {} | {:.3} |", shown(value), value / least);
         }
     }
     if has_chart {
         let _ = writeln!(text, "\n![Each evaluated configuration as a line over its parameters]({CHART})");
     }
-    text += "\n## Convergence\n\n| evaluations | best so far |\n|---:|---:|\n";
+    text += "\n## Convergence\n\n| evaluations | time of the search | best so far |\n|---:|---:|---:|\n";
     for (evaluations, best) in convergence(&searched.history) {
-        let _ = writeln!(text, "| {evaluations} | {}{unit} |", shown(best));
+        let at = digest.seconds.get(evaluations - 1).map_or(String::new(), |&at| format::seconds(f64::from(at)));
+        let _ = writeln!(text, "| {evaluations} | {at} | {}{unit} |", shown(best));
     }
     let ranked = importance(space, &searched.history, args.seed);
     if !ranked.is_empty() {
@@ -159,19 +202,15 @@ fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs, has_chart: b
             }
         }
     }
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for reason in searched.entries.iter().filter_map(|entry| entry.reason.as_ref()) {
-        match reasons.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((reason.clone(), 1)),
-        }
-    }
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    for (title, list) in [("Failures", &reasons), ("Not in the space", &problem.excluded)] {
+    for (title, list) in [("Failures", &digest.reasons), ("Not in the space", &digest.excluded)] {
         if !list.is_empty() {
             let _ = writeln!(text, "\n## {title}\n\n| reason | configurations |\n|---|---:|");
-            for (reason, count) in list {
+            for (reason, count) in list.iter().take(REASONS) {
                 let _ = writeln!(text, "| {} | {count} |", reason.replace('|', "\\|"));
+            }
+            let others: usize = list.iter().skip(REASONS).map(|(_, count)| count).sum();
+            if others > 0 {
+                let _ = writeln!(text, "| {} other reasons | {others} |", list.len() - REASONS);
             }
         }
     }
@@ -179,7 +218,7 @@ fn page_of(problem: &Problem, searched: &Searched, args: &TuneArgs, has_chart: b
 }
 
 /// Returns the best objective for each pair of values of two parameters, as multiples of the best of all.
-fn heat_map(problem: &Problem, searched: &Searched, (one, other): (usize, usize)) -> String {
+fn heat_map(problem: &Problem<'_>, searched: &Searched, (one, other): (usize, usize)) -> String {
     let (row, column) = (&problem.space.parameters()[one], &problem.space.parameters()[other]);
     let Some((_, least)) = searched.history.best() else { return String::new() };
     let cells = pairs(&problem.space, &searched.history, (one, other));

@@ -14,14 +14,15 @@ use search::random::Random;
 use search::strategy::Strategy;
 
 use super::log::Log;
-use super::problem::{Problem, reason, values};
-use crate::commands::session::Searchable;
+use super::problem::{Problem, values};
+use super::units::Units;
+use crate::commands::session::{Searchable, reason};
 use crate::commands::{Console, Failure};
 use crate::compile::UnitResult;
 use crate::dispatch::{GroupSource, Interrupt, Pool, RunEnd, Urgency};
 use crate::format;
 use crate::model::{Case, CaseJob, CompileUnit, Event, GroupJob, Outcome, calendar_time};
-use crate::plan::link::{CompiledUnits, link};
+use crate::plan::link::link;
 use crate::stats::median;
 
 /// How often a search that waits for code looks for an interrupt.
@@ -37,7 +38,7 @@ const SHOW: Duration = Duration::from_secs(5);
 /// What a search is about and where it runs.
 #[derive(Clone, Copy)]
 pub struct Seat<'a> {
-    pub problem: &'a Problem,
+    pub problem: &'a Problem<'a>,
     pub ready: &'a Searchable,
     pub interrupt: &'a Interrupt,
     /// How many configurations are evaluated, those of an earlier search included.
@@ -50,8 +51,8 @@ pub struct Seat<'a> {
 #[derive(Debug)]
 pub struct Searched {
     pub history: History,
-    /// The evaluations in their order.
-    pub entries: Vec<Entry>,
+    /// The file that has all evaluations.
+    pub log: Log,
     pub interrupted: bool,
     /// The time of the search, and how much of it the device waited for code.
     pub wall: Duration,
@@ -61,11 +62,7 @@ pub struct Searched {
 impl Searched {
     /// Returns the best points that are right, best first.
     pub fn best(&self, count: usize) -> Vec<u64> {
-        let evaluations = self.history.evaluations().iter();
-        let mut values: Vec<(f64, u64)> =
-            evaluations.filter_map(|evaluation| Some((evaluation.outcome.value()?, evaluation.point))).collect();
-        values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        values.into_iter().take(count).map(|(_, point)| point).collect()
+        self.history.ranked().take(count).map(|(point, _)| point).collect()
     }
 }
 
@@ -75,12 +72,11 @@ pub fn run(
     strategy: Box<dyn Strategy>,
     seed: u64,
     log: Log,
-    known: Vec<Entry>,
     pool: &mut Pool,
     console: &mut Console,
 ) -> Result<Searched, Failure> {
     let state = RefCell::new(State::new(seat, log, console));
-    state.borrow_mut().remember(known);
+    state.borrow_mut().remember()?;
     let (ask, asked) = mpsc::channel::<CompileUnit>();
     let asked = Mutex::new(asked);
     let (done, results) = mpsc::channel();
@@ -115,15 +111,14 @@ pub fn run(
         return Err(Failure::environment(format!("{why}; --resume continues the search")));
     }
     let interrupted = end == RunEnd::Interrupted || seat.interrupt.urgency() > Urgency::None;
-    let State { history, entries, begun, waited, .. } = state;
-    Ok(Searched { history, entries, interrupted, wall: begun.elapsed(), waited })
+    let State { history, log, begun, waited, .. } = state;
+    Ok(Searched { history, log, interrupted, wall: begun.elapsed(), waited })
 }
 
 /// What is known so far.
 struct State<'a> {
     seat: Seat<'a>,
     history: History,
-    entries: Vec<Entry>,
     log: Log,
     /// The objective of cases that are not settled yet.
     values: HashMap<u64, (f64, Vec<f64>)>,
@@ -132,6 +127,8 @@ struct State<'a> {
     /// When this search began, and after how many evaluations of earlier ones.
     begun: Instant,
     before: usize,
+    /// How many seconds the earlier ones took.
+    earlier: f64,
     /// How long the device has waited for code.
     waited: Duration,
     /// When the worker began the present group, and how many cases it has.
@@ -147,12 +144,12 @@ impl<'a> State<'a> {
         Self {
             seat,
             history: History::default(),
-            entries: Vec::new(),
             log,
             values: HashMap::new(),
             compiled: HashMap::new(),
             begun: now,
             before: 0,
+            earlier: 0.0,
             waited: Duration::ZERO,
             group: (now, 1),
             console,
@@ -162,19 +159,21 @@ impl<'a> State<'a> {
     }
 
     /// Takes over the evaluations of an earlier search.
-    fn remember(&mut self, known: Vec<Entry>) {
+    fn remember(&mut self) -> Result<(), Failure> {
         let problem = self.seat.problem;
-        for entry in known {
+        for entry in self.log.entries()? {
+            let entry = entry?;
             let value = |name: &str| entry.configuration.0.iter().find(|(known, _)| known == name).map(|(_, v)| v);
             let parameters = problem.space.parameters().iter();
             let point: Option<Box<[u16]>> =
                 parameters.map(|parameter| parameter.position(value(&parameter.name)?)).collect();
             if let Some(point) = point.and_then(|point| problem.space.number(&point)) {
                 self.history.finish(point, entry.outcome(&problem.objective));
-                self.entries.push(entry);
             }
+            self.earlier = entry.elapsed.unwrap_or(self.earlier);
         }
         self.before = self.history.len();
+        Ok(())
     }
 
     fn observe(&mut self, event: Event) {
@@ -227,13 +226,13 @@ impl<'a> State<'a> {
                 .collect(),
             objectives: vec![problem.objective.clone()],
             reason: why,
+            elapsed: Some(self.earlier + self.begun.elapsed().as_secs_f64()),
         };
         let before = self.history.best();
         self.history.finish(point, entry.outcome(&problem.objective));
         if let Err(failure) = self.log.add(&entry) {
             self.failure.get_or_insert(failure);
         }
-        self.entries.push(entry);
         if self.shown.elapsed() > SHOW || (self.history.best() != before && self.history.len() > 1) {
             self.show();
         }
@@ -242,8 +241,7 @@ impl<'a> State<'a> {
     fn show(&mut self) {
         self.shown = Instant::now();
         let best = self.history.best().map_or("none is right yet".to_owned(), |(point, value)| {
-            let case = &self.seat.problem.case(point).case;
-            format!("best {} at {}", format::rough(value), case.key)
+            format!("best {} at {}", format::rough(value), self.seat.problem.case(point).key)
         });
         let (done, took) = (self.history.len(), self.begun.elapsed().as_secs_f64());
         let rate = (done - self.before) as f64 / took;
@@ -269,6 +267,14 @@ fn invalidity(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// A configuration whose code is being compiled.
+struct Waiting {
+    point: u64,
+    case: CaseJob,
+    /// The units that it misses.
+    missing: HashSet<CompileUnit>,
+}
+
 /// Gives out groups of configurations that have their code.
 struct Source<'s, 'a> {
     seat: Seat<'a>,
@@ -277,10 +283,8 @@ struct Source<'s, 'a> {
     state: &'s RefCell<State<'a>>,
     ask: Sender<CompileUnit>,
     results: Receiver<(CompileUnit, UnitResult, f64)>,
-    compiled: CompiledUnits,
-    requested: HashSet<CompileUnit>,
-    /// Points with the units that they miss.
-    waiting: Vec<(u64, HashSet<CompileUnit>)>,
+    units: Units,
+    waiting: Vec<Waiting>,
     linked: VecDeque<CaseJob>,
     started: u64,
     is_exhausted: bool,
@@ -304,8 +308,7 @@ impl<'s, 'a> Source<'s, 'a> {
             state,
             ask,
             results,
-            compiled: CompiledUnits::new(),
-            requested: HashSet::new(),
+            units: Units::default(),
             waiting: Vec::new(),
             linked: VecDeque::new(),
             started,
@@ -337,36 +340,39 @@ impl<'s, 'a> Source<'s, 'a> {
     fn begin(&mut self, point: u64) {
         self.started += 1;
         self.state.borrow_mut().history.start(point);
-        let units = self.seat.problem.case(point).body.units().into_iter();
-        let missing: HashSet<CompileUnit> = units.filter(|unit| !self.compiled.contains_key(*unit)).cloned().collect();
+        let case = match self.seat.problem.resolve(point) {
+            Ok(case) => case,
+            Err(outcome) => return self.state.borrow_mut().settle(&self.seat.problem.case(point), &outcome),
+        };
+        let units = case.body.units().into_iter();
+        let missing: HashSet<CompileUnit> =
+            units.filter(|unit| !self.units.compiled().contains_key(*unit)).cloned().collect();
         for unit in &missing {
-            if self.requested.insert(unit.clone()) {
+            if self.units.request(unit) {
                 // Fails only if every compiling thread is gone.
                 let _ = self.ask.send(unit.clone());
             }
         }
-        if missing.is_empty() { self.link(point) } else { self.waiting.push((point, missing)) }
+        if missing.is_empty() { self.link(case) } else { self.waiting.push(Waiting { point, case, missing }) }
     }
 
     fn arrive(&mut self, unit: CompileUnit, result: UnitResult, seconds: f64) {
-        for (point, missing) in &mut self.waiting {
+        for Waiting { point, missing, .. } in &mut self.waiting {
             if missing.remove(&unit) {
                 *self.state.borrow_mut().compiled.entry(*point).or_default() += seconds * 1e3;
             }
         }
-        self.compiled.insert(unit, result);
-        let (complete, waiting) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|(_, missing)| missing.is_empty());
-        self.waiting = waiting;
-        let complete: Vec<(u64, HashSet<CompileUnit>)> = complete;
-        for (point, _) in complete {
-            self.link(point);
+        self.units.arrive(unit, result);
+        let complete: Vec<Waiting> = self.waiting.extract_if(.., |waiting| waiting.missing.is_empty()).collect();
+        for Waiting { case, .. } in complete {
+            self.link(case);
         }
+        self.units.release(&self.waiting.iter().flat_map(|waiting| waiting.case.body.units()).collect());
     }
 
-    fn link(&mut self, point: u64) {
-        let job = self.seat.problem.batch(vec![self.seat.problem.case(point).clone()], None);
-        let (job, failed) = link(job, &self.compiled, &self.seat.ready.environment);
+    fn link(&mut self, case: CaseJob) {
+        let job = self.seat.problem.batch(vec![case], None);
+        let (job, failed) = link(job, self.units.compiled(), &self.seat.ready.environment);
         self.linked.extend(job.cases);
         for (case, outcome) in failed {
             self.state.borrow_mut().settle(&case, &outcome);

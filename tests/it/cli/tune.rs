@@ -54,6 +54,22 @@ fn strategies_are_compared_on_a_measured_space() {
     assert!(said.contains("--simulate none.csv: cannot read none.csv: "), "{said}");
 }
 
+#[test]
+fn a_million_evaluations_need_less_than_a_gibibyte() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "a,b,c,gpu_ms\n".to_owned();
+    for (a, b, c) in (0..1_000_000_i32).map(|n| (n / 10_000, n / 100 % 100, n % 100)) {
+        writeln!(text, "{a},{b},{c},{}", 1 + (a - 60).abs() * 10_000 + (b - 7).abs() * 100 + c).unwrap();
+    }
+    fs::write(folder.path().join("space.csv"), text).unwrap();
+    let options = "tune --simulate space.csv --strategy random --budget 100% --searches 1";
+    let script = format!("ulimit -v 1048576 && exec {} {options}", env!("CARGO_BIN_EXE_runner"));
+    let output = Command::new("sh").arg("-c").arg(script).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("1 searches of 1000000 evaluations") && table.contains("| random | 1 of 1 | "), "{table}");
+}
+
 const MANIFEST: &str = r#"
 [experiment]
 name = "rounds"

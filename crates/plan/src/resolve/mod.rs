@@ -49,15 +49,8 @@ pub struct Undecided {
 
 /// Resolves one group of the plan.
 pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup {
-    let key = plan.group_key(index);
-    let job = GroupJob {
-        ordinal: plan.place(index).ordinal,
-        seed: seed(manifest, &key.to_string()),
-        key,
-        cases: vec![],
-        baseline: None,
-    };
-    let mut group = ResolvedGroup { job, settled: Vec::new(), undecided: Vec::new() };
+    let mut group =
+        ResolvedGroup { job: bare_group(manifest, plan, index), settled: Vec::new(), undecided: Vec::new() };
     let mut ready: Vec<(u32, CaseJob)> = Vec::new();
     for &cell in plan.group(index) {
         let case = plan.case(cell);
@@ -71,6 +64,24 @@ pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup 
     group.job.baseline = ready.iter().position(|(ordinal, _)| plan.is_baseline(*ordinal));
     group.job.cases = ready.into_iter().map(|(_, job)| job).collect();
     group
+}
+
+/// Returns a group of the plan without its cases.
+pub fn bare_group(manifest: &Manifest, plan: &Plan, index: usize) -> GroupJob {
+    let key = plan.group_key(index);
+    let seed = seed(manifest, &key.to_string());
+    GroupJob { ordinal: plan.place(index).ordinal, seed, key, cases: Vec::new(), baseline: None }
+}
+
+/// Resolves one case of a plan that is made for a device, or says how the case has ended. A check that expects the result
+/// of another variant is not looked at: whether that variant runs is decided by who forms the group.
+pub fn resolve_case(manifest: &Manifest, plan: &Plan, cell: Cell) -> Result<CaseJob, Outcome> {
+    (CaseWork { manifest, plan, cell }).job(&plan.case(cell)).map_err(|stop| match stop {
+        NoJob::Settled(outcome) => outcome,
+        NoJob::Undecided(names) => {
+            Outcome::Unresolved { message: format!("it depends on a device, of which it names {}", names.join(", ")) }
+        }
+    })
 }
 
 /// Returns the seed of the random order of variants: the same for the same group of the same experiment.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use crate::space::Value;
 const VERSION: &str = "1.0.0";
 
 /// All results of a search.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct Results {
     /// One result for each evaluated configuration, in the order of evaluation.
     pub results: Vec<Entry>,
@@ -51,6 +51,9 @@ pub struct Entry {
     /// Why there is no valid measurement, in words. The format does not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// How many seconds of searching there were when the evaluation ended. The format does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed: Option<f64>,
 }
 
 impl Entry {
@@ -112,6 +115,18 @@ impl Measurement {
     }
 }
 
+/// Writes a file of results, one on each line, without what the format does not have.
+pub fn write(target: &mut dyn Write, entries: impl Iterator<Item = io::Result<Entry>>) -> io::Result<()> {
+    write!(target, "{{\"results\": [")?;
+    let mut separator = "\n";
+    for entry in entries {
+        let entry = Entry { reason: None, elapsed: None, ..entry? };
+        write!(target, "{separator}{}", serde_json::to_string(&entry)?)?;
+        separator = ",\n";
+    }
+    writeln!(target, "\n], \"schema_version\": \"{VERSION}\"}}")
+}
+
 fn version() -> String {
     VERSION.to_owned()
 }
@@ -155,12 +170,6 @@ impl Results {
         source.read_to_string(&mut text).map_err(serde_json::Error::io)?;
         let text = without_odd_numbers(&text);
         Ok(serde_json::from_str(&text)?)
-    }
-
-    /// Makes results of entries, in the current version of the format.
-    #[must_use]
-    pub fn new(results: Vec<Entry>) -> Self {
-        Self { results, schema_version: version() }
     }
 
     /// Returns the space of all configurations, measured by an objective: one that is named, or else the first one that

@@ -1,6 +1,6 @@
 //! Strategies with a population: a genetic algorithm and differential evolution.
 
-use super::proposal::{Strategy, draw, height, ranked};
+use super::proposal::{Strategy, draw, height};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::{Point, Scale, Space};
@@ -16,17 +16,16 @@ pub struct Genetic;
 
 impl Strategy for Genetic {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        let mut population = ranked(history);
+        let population: Vec<u64> = history.ranked().take(POPULATION).map(|(point, _)| point).collect();
         if history.len() < POPULATION || population.len() < 2 {
             return draw(space, history, random);
         }
-        population.truncate(POPULATION);
         let dimensions = space.parameters().len() as f64;
         for _ in 0..ATTEMPTS {
             // The better one of two is a parent.
             let [mother, father] = [(); 2].map(|()| {
                 let place = random.index(population.len()).min(random.index(population.len()));
-                space.point(population[place].1)
+                space.point(population[place])
             });
             let child: Point = mother
                 .iter()

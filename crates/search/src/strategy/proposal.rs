@@ -29,17 +29,6 @@ pub(super) fn draw(space: &Space, history: &History, random: &mut Random) -> Opt
     })
 }
 
-/// Returns the points that did not fail, best first.
-pub(super) fn ranked(history: &History) -> Vec<(f64, u64)> {
-    let mut values: Vec<(f64, u64)> = history
-        .evaluations()
-        .iter()
-        .filter_map(|evaluation| evaluation.outcome.value().map(|value| (value, evaluation.point)))
-        .collect();
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
-    values
-}
-
 /// Returns the logarithm of an outcome's objective; a failure is higher than any.
 pub(super) fn height(outcome: Option<Outcome>) -> f64 {
     outcome.and_then(Outcome::value).map_or(1e9, f64::ln)

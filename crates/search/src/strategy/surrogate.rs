@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::proposal::{Strategy, draw, ranked};
+use super::proposal::{Strategy, draw};
 use super::sample::Even;
 use crate::history::{History, Outcome};
 use crate::random::Random;
@@ -22,8 +22,6 @@ const GROWTH: f64 = 1.15;
 /// So many steps are made to fit the weights the first time, and later from what they were.
 const FIRST_STEPS: usize = 40;
 const STEPS: usize = 10;
-/// The objectives above this share of all count as this one: only what is good needs to be known exactly.
-const GOOD: f64 = 0.7;
 
 /// The forest is grown anew when there are so many more evaluations.
 const FRESH: usize = 8;
@@ -44,7 +42,8 @@ pub(super) fn initial(space: &Space) -> usize {
     (3 * space.parameters().len()).clamp(12, 24).min((space.len() / 4) as usize)
 }
 
-/// The logarithms of the objectives, without what is too bad to matter.
+/// The logarithms of the objectives. Those that are not good count as the worst good one: only what is good needs to be
+/// known exactly.
 pub(super) struct Levels {
     cap: f64,
     pub best: f64,
@@ -52,9 +51,8 @@ pub(super) struct Levels {
 
 impl Levels {
     pub fn new(history: &History) -> Option<Self> {
-        let ranked = ranked(history);
-        let cap = ranked.get(((ranked.len().max(1) - 1) as f64 * GOOD) as usize)?.0.ln();
-        Some(Self { cap, best: ranked[0].0.ln() })
+        let (_, best) = history.best()?;
+        Some(Self { cap: history.worst_good()?.ln(), best: best.ln() })
     }
 
     pub fn level(&self, outcome: Option<Outcome>) -> f64 {
@@ -71,10 +69,10 @@ pub(super) fn candidates(space: &Space, history: &History, random: &mut Random) 
         return (0..space.len()).collect();
     }
     let mut chosen = HashSet::new();
-    for (_, point) in ranked(history).into_iter().take(8) {
+    for (point, _) in history.ranked().take(8) {
         chosen.extend(space.neighbours(point));
     }
-    for (_, point) in ranked(history).into_iter().take(2) {
+    for (point, _) in history.ranked().take(2) {
         let mut second = space.second_neighbours(point);
         random.shuffle(&mut second);
         chosen.extend(second.into_iter().take(CANDIDATES / 5));
@@ -92,16 +90,15 @@ pub(super) fn lessons(history: &History, random: &mut Random) -> Vec<u64> {
     if history.len() <= LEARNED {
         return history.evaluations().iter().map(|evaluation| evaluation.point).collect();
     }
-    let best: Vec<u64> = ranked(history).into_iter().take(LEARNED / 2).map(|(_, point)| point).collect();
-    let known: HashSet<u64> = best.iter().copied().collect();
-    let mut others: Vec<u64> = history
-        .evaluations()
-        .iter()
-        .map(|evaluation| evaluation.point)
-        .filter(|point| !known.contains(point))
-        .collect();
-    random.shuffle(&mut others);
-    best.into_iter().chain(others.into_iter().take(LEARNED / 2)).collect()
+    let mut lessons: Vec<u64> = history.ranked().take(LEARNED / 2).map(|(point, _)| point).collect();
+    let mut known: HashSet<u64> = lessons.iter().copied().collect();
+    while lessons.len() < LEARNED {
+        let point = history.evaluations()[random.index(history.len())].point;
+        if known.insert(point) {
+            lessons.push(point);
+        }
+    }
+    lessons
 }
 
 /// A Gaussian process that is kept from one proposal to the next.
@@ -141,9 +138,9 @@ impl Process {
         let prediction = field.predict(&objectives, &done);
         let near = match goal {
             Goal::Near(_) => {
-                let ranked = ranked(history);
-                let place = ((random.unit().powi(2) * 6.0) as usize).min(ranked.len() - 1);
-                Some(space.neighbours(ranked[place].1).into_iter().collect::<HashSet<u64>>())
+                let place = ((random.unit().powi(2) * 6.0) as usize).min(history.right() - 1);
+                let near = history.ranked().nth(place).map(|(point, _)| space.neighbours(point));
+                Some(near.into_iter().flatten().collect::<HashSet<u64>>())
             }
             _ => None,
         };

@@ -1,0 +1,76 @@
+//! The code of configurations that are on their way: which units are being compiled, and the results of the latest.
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::compile::UnitResult;
+use crate::model::CompileUnit;
+use crate::plan::link::CompiledUnits;
+
+/// Results that no waiting configuration needs are kept for so many units: configurations that are proposed one after the
+/// other often share one. A unit that is needed again later is read from the cache on disk.
+const KEPT: usize = 64;
+
+/// Units that are being compiled, and the results of those that were compiled last.
+#[derive(Debug, Default)]
+pub struct Units {
+    requested: HashSet<CompileUnit>,
+    compiled: CompiledUnits,
+    /// The compiled units, the oldest first.
+    order: VecDeque<CompileUnit>,
+}
+
+impl Units {
+    /// Returns the results, by unit.
+    pub const fn compiled(&self) -> &CompiledUnits {
+        &self.compiled
+    }
+
+    /// Says whether a unit must be compiled: it has no result, and is not being compiled. From now on it is.
+    pub fn request(&mut self, unit: &CompileUnit) -> bool {
+        !self.compiled.contains_key(unit) && self.requested.insert(unit.clone())
+    }
+
+    /// Takes over the result of a unit that was requested.
+    pub fn arrive(&mut self, unit: CompileUnit, result: UnitResult) {
+        self.requested.remove(&unit);
+        self.order.push_back(unit.clone());
+        self.compiled.insert(unit, result);
+    }
+
+    /// Forgets the oldest results, except those that are needed.
+    pub fn release(&mut self, needed: &HashSet<&CompileUnit>) {
+        let mut excess = self.order.len().saturating_sub(KEPT);
+        self.order.retain(|unit| {
+            let goes = excess > 0 && !needed.contains(unit);
+            if goes {
+                excess -= 1;
+                self.compiled.remove(unit);
+            }
+            !goes
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::CompileFailure;
+
+    #[test]
+    fn results_are_released_unless_a_waiting_configuration_needs_them() {
+        let unit = |n: usize| CompileUnit::from_kernels("copy.cu", [format!("copy<{n}>")]);
+        let mut units = Units::default();
+        for n in 0..1000 {
+            assert!(units.request(&unit(n)) && !units.request(&unit(n)));
+            let failure = CompileFailure { summary: n.to_string(), log: String::new() };
+            units.arrive(unit(n), Err(failure));
+            assert!(!units.request(&unit(n)), "a unit with a result is not compiled again");
+            units.release(&HashSet::from([&unit(3)]));
+        }
+        let kept: Vec<String> =
+            units.compiled().values().filter_map(|result| Some(result.as_ref().err()?.summary.clone())).collect();
+        assert_eq!(kept.len(), KEPT);
+        assert!(kept.contains(&"3".to_owned()) && kept.contains(&"999".to_owned()) && !kept.contains(&"4".to_owned()));
+        assert!(units.request(&unit(4)), "a unit that was released is compiled again");
+    }
+}
