@@ -190,7 +190,7 @@ pub struct PassArgs {
     /// On the simulator, check every case on a second set of inputs at any cost, as a GPU does.
     #[arg(long)]
     pub thorough: bool,
-    /// Spread the samples of each group over N fresh processes [default: as many as the precision takes, at most 5].
+    /// Spread the samples of each group over N processes [default: as many as the precision takes, at most 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub processes: Option<u32>,
 }

@@ -252,7 +252,7 @@ table! {
         /// Time for the samples of one case in one regime; `"500ms"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub budget: Option<At<String>>,
-        /// Fresh processes that measure each group, one after the other; by default as many as the precision takes,
+        /// Processes that measure each group, one after the other; by default as many as the precision takes,
         /// at most five.
         #[schemars(extend("minimum" = 1, "maximum" = 64))]
         pub processes: Option<At<u32>>,
