@@ -119,14 +119,15 @@ Doubles harmonic_colours(const Floats &directions, const Floats &coefficients, l
 Numbers covered_tiles(const Floats &means, const Numbers &radii, long tile, long tiles)
 {
     Numbers result;
-    auto tile_of = [&](double pixel, bool up) {
-        double in_tiles = pixel / tile;
+    // In float as the kernel: where a sum is rounded to the edge of a tile, the tile behind it is not covered.
+    auto tile_of = [&](float mean, float radius, bool up) {
+        float in_tiles = mean / tile + radius / tile;
         return std::clamp<long>(up ? std::ceil(in_tiles) : std::floor(in_tiles), 0, tiles);
     };
     for (size_t n = 0; n < means.size(); n += 2) {
         long covered = 1;
         for (int i = 0; i < 2; i++)
-            covered *= tile_of(double(means[n + i]) + radii[n + i], true) - tile_of(double(means[n + i]) - radii[n + i], false);
+            covered *= tile_of(means[n + i], radii[n + i], true) - tile_of(means[n + i], -radii[n + i], false);
         result.push_back(covered);
     }
     return result;

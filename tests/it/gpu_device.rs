@@ -68,12 +68,12 @@ fn a_write_one_past_either_end_lands_in_a_guard() {
     let buffer = gpu.device.alloc(bytes, guard).unwrap();
     gpu.device.write_guards(buffer, 0xA5).unwrap();
     gpu.device.upload(buffer, 0, &vec![0x11; bytes]).unwrap();
-    // The guard behind the data ends with the mapping: the data begins on a boundary of 256 bytes.
-    let (intact, longer) = (vec![0xA5_u8; guard], vec![0xA5_u8; (bytes + guard).next_multiple_of(256) - bytes]);
+    // The guard behind the data ends with the mapping: the data begins on a boundary of 512 bytes.
+    let (intact, longer) = (vec![0xA5_u8; guard], vec![0xA5_u8; (bytes + guard).next_multiple_of(512) - bytes]);
     assert_eq!(gpu.device.read_guards(buffer).unwrap(), (intact.clone(), longer.clone()));
 
     let address = gpu.address(buffer);
-    assert_eq!(address % 256, 0);
+    assert_eq!(address % 512, 0);
     let kernel = gpu.kernel("poke");
     let mut poke = |at: u64| {
         let args = vec![scalar(ElementType::U64, at), scalar(ElementType::U8, 7)];
@@ -93,7 +93,7 @@ fn an_empty_buffer_has_an_address_and_guards() {
     let Some(mut gpu) = gpu() else { return };
     let buffer = gpu.device.alloc(0, 256).unwrap();
     gpu.device.write_guards(buffer, 3).unwrap();
-    assert_eq!(gpu.device.read_guards(buffer).unwrap(), (vec![3; 256], vec![3; 256]));
+    assert_eq!(gpu.device.read_guards(buffer).unwrap(), (vec![3; 256], vec![3; 512]));
     assert!(gpu.address(buffer) != 0);
     let bare = gpu.device.alloc(0, 0).unwrap();
     assert!(gpu.address(bare) != 0);
@@ -155,7 +155,7 @@ fn more_memory_than_there_is_is_refused_with_both_numbers() {
     let before = gpu.device.memory_free().unwrap();
     match gpu.device.alloc(asked as usize, 256).unwrap_err() {
         DeviceError::OutOfMemory { needed, available } => {
-            assert_eq!(needed, asked + 512);
+            assert_eq!(needed, asked + 512 + 256);
             assert!(available > 0 && available <= before, "{available} of {before}");
         }
         other => panic!("{other}"),

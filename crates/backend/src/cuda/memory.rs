@@ -1,9 +1,9 @@
 //! Device memory, pinned host memory, and the buffers of a case with their guard zones.
 //!
 //! A buffer is one allocation: guard, data, guard. The data begins on a 512-byte boundary, as an allocation of the
-//! driver does and a texture must, and the guards touch it on both sides, so that a write one past the end hits a guard. The guard behind
-//! the data ends where the mapping does, so that an access behind it faults. `execute` chooses and checks the content
-//! of the guards.
+//! driver does and a texture must, and the guards touch it on both sides, so that a write one past the end hits a
+//! guard. The guard behind the data ends where the mapping does, so that an access behind it faults. `execute` chooses
+//! and checks the content of the guards.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{self, NonNull};
