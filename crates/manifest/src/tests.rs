@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, Expectation, Expression, FileSpec, FillSpec, GridSpec,
-    LaunchSpec, LetBinding, Located, Manifest, PackageSpec, PrintedSpec, Registry, Template, VariantSpec,
+    LaunchSpec, LetBinding, Located, Manifest, PackageSpec, PrintedSpec, Registry, SearchSpec, Template, VariantSpec,
 };
 use crate::expr::Parsed;
 use crate::model::{
@@ -480,6 +480,38 @@ fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
         let said = faults(&with(argument));
         assert!(said.contains(wanted) && said.matches("error: ").count() == 1, "{wanted} is missing in\n{said}");
         assert!(said.contains("experiments/x.toml:9:"), "{said}");
+    }
+}
+
+#[test]
+fn a_search_has_settings_with_faults_at_their_place() {
+    let every = load(&folder(EVERY_KEY)).search;
+    let expected = SearchSpec {
+        strategy: Some("genetic".to_owned()),
+        budget: Some("2.5%".to_owned()),
+        seed: Some(3),
+        objective: Some("time".to_owned()),
+        finalists: Some(4),
+        samples: Some(9),
+        drop_above: Some(1.5),
+    };
+    assert_eq!(every, expected);
+    assert_eq!(load(&folder(SMALLEST)).search, SearchSpec::default());
+    let with = |key: &str| format!("{SMALLEST}[search]\n{key}\n");
+    assert_eq!(load(&folder(&with("budget = 400"))).search.budget.as_deref(), Some("400"));
+    for (key, wanted) in [
+        ("strategy = \"genetics\"", "did you mean `genetic`?"),
+        ("budget = 0", "no number of configurations and no share of them, found `0`"),
+        ("budget = \"400\"", "write 400, or \"5%\""),
+        ("budget = \"101%\"", "found `101%`"),
+        ("finalists = 0", "`search.finalists` must be at least 1"),
+        ("samples = 0", "`search.samples` must be at least 1"),
+        ("drop_above = 0.9", "`search.drop_above` must be at least 1, found 0.9"),
+        ("seeds = 1", "did you mean `seed`?"),
+    ] {
+        let said = faults(&with(key));
+        assert!(said.contains(wanted) && said.matches("error: ").count() == 1, "{wanted} is missing in\n{said}");
+        assert!(said.contains("experiments/x.toml:10:"), "{said}");
     }
 }
 

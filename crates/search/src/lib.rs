@@ -33,6 +33,7 @@
 //! ```
 
 pub mod analysis;
+mod budget;
 pub mod format;
 pub mod history;
 pub mod made;
@@ -43,3 +44,5 @@ pub mod score;
 pub mod space;
 pub mod strategy;
 pub mod surrogate;
+
+pub use budget::Budget;

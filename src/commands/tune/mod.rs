@@ -4,6 +4,7 @@ mod log;
 mod problem;
 mod report;
 mod search;
+mod settings;
 mod simulate;
 mod units;
 
@@ -17,6 +18,7 @@ use crate::dispatch::Urgency;
 
 use log::Log;
 use problem::Problem;
+use settings::Settings;
 
 pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
@@ -29,26 +31,27 @@ pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
 
 /// Evaluates what the strategy proposes, and then measures the best configurations beside the baseline.
 fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Failure> {
-    let strategy = strategy(args)?;
     let options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?;
+    let settings = Settings::resolve(args, &manifest.search)?;
+    let strategy = strategy(&settings)?;
     let interrupt = interrupt()?;
     let mut worker = worker::start(&options, &interrupt, console)?;
     let ready = prepare_search(&options, &manifest, &mut worker, &interrupt, console)?;
-    let problem = Problem::new(&manifest, &ready, worker.backend(), args)?;
+    let problem = Problem::new(&manifest, &ready, worker.backend(), &settings)?;
     let log = Log::open(&ready.destination.dir, &problem.header(&ready.environment, args), args.resume)?;
-    let budget = args.budget.resolve(problem.space.len());
+    let budget = settings.budget.resolve(problem.space.len());
     console.say(&format!(
         "{} configurations, of which {budget} are evaluated by {}, strategy {}",
         problem.space.len(),
         problem.objective,
-        args.strategy.join(",")
+        settings.strategies.join(",")
     ));
-    let learns = !args.strategy.iter().any(|name| ::search::strategy::is_blind(name));
+    let learns = !settings.strategies.iter().any(|name| ::search::strategy::is_blind(name));
     let seat = search::Seat { problem: &problem, ready: &ready, interrupt: &interrupt, budget, learns };
-    let searched = search::run(seat, strategy, args.seed, log, &mut worker.pool, console)?;
-    report::write(&ready, &problem, &searched, args, console)?;
-    let best = searched.best(args.finalists.max(1));
+    let searched = search::run(seat, strategy, settings.seed, log, &mut worker.pool, console)?;
+    report::write(&ready, &problem, &searched, &settings, console)?;
+    let best = searched.best(settings.finalists);
     let search::Searched { interrupted, log, .. } = searched;
     // The finalists are reported in the same folder.
     drop(log);
@@ -69,8 +72,8 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
     Ok(if interrupted { Exit::Interrupted } else { ended.exit })
 }
 
-fn strategy(args: &TuneArgs) -> Result<Box<dyn ::search::strategy::Strategy>, Failure> {
-    match args.strategy.as_slice() {
+fn strategy(settings: &Settings) -> Result<Box<dyn ::search::strategy::Strategy>, Failure> {
+    match settings.strategies.as_slice() {
         [name] => ::search::strategy::named(name).ok_or_else(|| unknown(name)),
         _ => Err(Failure::usage("several strategies can be compared with --simulate; a search has one")),
     }

@@ -12,16 +12,14 @@ use crate::model::{BackendKind, Case, CaseJob, CaseKey, Environment, GroupJob, O
 use crate::plan::{Cell, Plan, bare_group, resolve_case};
 
 use super::log::Header;
+use super::settings::Settings;
 
 /// What the simulator counts where no objective is named.
 const COUNTED: &str = "inst_executed";
 /// The device time that a sample of a configuration may take, in seconds.
 const BRIEF: f64 = 0.05;
-/// How many samples a configuration has at most, and at least.
-const SAMPLES: [u32; 2] = [7, 3];
-/// A configuration has no more samples once all are longer than the best time by this factor: as much as a single sample
-/// may be off.
-const DROPPED: f64 = 1.25;
+/// How many samples a configuration has at least.
+const FEWEST: u32 = 3;
 
 /// The cases of a group as a space.
 #[derive(Debug)]
@@ -30,6 +28,7 @@ pub struct Problem<'a> {
     pub space: Space,
     /// What is minimised.
     pub objective: String,
+    settings: &'a Settings,
     manifest: &'a Manifest,
     plan: &'a Plan,
     /// What the cases share.
@@ -43,20 +42,20 @@ impl<'a> Problem<'a> {
         manifest: &'a Manifest,
         ready: &'a Searchable,
         backend: BackendKind,
-        args: &TuneArgs,
+        settings: &'a Settings,
     ) -> Result<Self, Failure> {
         let objective = match backend {
-            BackendKind::Sim => args.objective.clone().unwrap_or_else(|| COUNTED.to_owned()),
-            _ if args.objective.is_some() => {
+            BackendKind::Sim => settings.objective.clone().unwrap_or_else(|| COUNTED.to_owned()),
+            _ if settings.objective.as_ref().is_some_and(|name| name != "time") => {
                 return Err(Failure::usage(
-                    "--objective names a counter of the simulator; on a GPU the time is minimised",
+                    "the objective is a counter of the simulator; on a GPU `time` is minimised",
                 ));
             }
             _ => "time".to_owned(),
         };
         let plan = &ready.planned.plan;
         let (space, cells) = space(plan, &ready.candidates)?;
-        Ok(Self { space, objective, manifest, plan, group: bare_group(manifest, plan, 0), cells })
+        Ok(Self { space, objective, settings, manifest, plan, group: bare_group(manifest, plan, 0), cells })
     }
 
     /// Returns the name of a point's case.
@@ -95,10 +94,11 @@ impl<'a> Problem<'a> {
             let measure = &mut case.measure;
             measure.regimes.truncate(1);
             measure.budget = measure.budget.min(BRIEF);
-            measure.max_samples = measure.max_samples.min(SAMPLES[0]);
-            measure.min_samples = measure.min_samples.min(SAMPLES[1]);
+            measure.max_samples = measure.max_samples.min(self.settings.samples);
+            measure.min_samples = measure.min_samples.min(FEWEST).min(measure.max_samples);
             measure.energy = false;
-            measure.drop_above = best.filter(|_| self.objective == "time").map(|best| best * 1e6 * DROPPED);
+            measure.drop_above =
+                best.filter(|_| self.objective == "time").map(|best| best * 1e6 * self.settings.drop_above);
         }
         GroupJob { cases, ..self.group.clone() }
     }

@@ -10,7 +10,7 @@ use search::format::t4::{self, Entry};
 use super::log::Log;
 use super::problem::Problem;
 use super::search::Searched;
-use crate::commands::cli::TuneArgs;
+use super::settings::Settings;
 use crate::commands::session::Searchable;
 use crate::commands::{Console, Failure, write_file};
 use crate::render::configurations::{self, Configuration};
@@ -30,7 +30,7 @@ pub fn write(
     ready: &Searchable,
     problem: &Problem<'_>,
     searched: &Searched,
-    args: &TuneArgs,
+    settings: &Settings,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let (log, folder) = (&searched.log, &ready.destination.dir);
@@ -40,7 +40,7 @@ pub fn write(
     let digest = Digest::read(log, ready)?;
     let chart = chart(problem, searched)?;
     let page = folder.join("search.md");
-    write_file("--out", &page, &page_of(problem, searched, &digest, args, chart.is_some()))?;
+    write_file("--out", &page, &page_of(problem, searched, &digest, settings, chart.is_some()))?;
     if let Some(chart) = &chart {
         write_file("--out", &folder.join(CHART), chart)?;
     }
@@ -147,7 +147,13 @@ fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, args: &TuneArgs, has_chart: bool) -> String {
+fn page_of(
+    problem: &Problem<'_>,
+    searched: &Searched,
+    digest: &Digest,
+    settings: &Settings,
+    has_chart: bool,
+) -> String {
     let (space, unit) = (&problem.space, unit(problem));
     let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
     let mut text = format!(
@@ -158,13 +164,13 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, args: &T
         searched.history.len(),
         space.len(),
         problem.objective,
-        args.strategy.join(","),
-        args.seed,
+        settings.strategies.join(","),
+        settings.seed,
         digest.failed,
         seconds(searched.wall),
         seconds(searched.waited),
         if searched.interrupted { " It was interrupted." } else { "" },
-        args.finalists.max(1),
+        settings.finalists,
         if problem.baseline().is_some() { " and the baseline" } else { "" },
     );
     let _ = writeln!(text, "\n## Best\n\n| configuration | {}{} | × best |\n|---|---:|---:|", problem.objective, unit);
@@ -185,7 +191,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, args: &T
         let at = digest.seconds.get(evaluations - 1).map_or(String::new(), |&at| format::seconds(f64::from(at)));
         let _ = writeln!(text, "| {evaluations} | {at} | {}{unit} |", shown(best));
     }
-    let ranked = importance(space, &searched.history, args.seed);
+    let ranked = importance(space, &searched.history, settings.seed);
     if !ranked.is_empty() {
         text += "\n## Importance\n\nHow much worse a model of the evaluations predicts the logarithm of the objective \
                  when a parameter is shuffled, as a share of twice its variance, with the standard deviation over shuffles. It \

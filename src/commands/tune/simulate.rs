@@ -9,25 +9,28 @@ use search::replay::Measured;
 use search::score::{Baseline, mean};
 use search::strategy::{NAMES, named};
 
+use super::settings::Settings;
 use super::unknown;
 use crate::commands::cli::TuneArgs;
 use crate::commands::{Console, Exit, Failure};
+use crate::experiment::SearchSpec;
 
 /// A configuration is as good as the best one if it is worse by this factor at most.
 const NEAR: f64 = 1.01;
 
 /// Prints a row of a table for each strategy.
 pub fn run(args: &TuneArgs, file: &Path, console: &mut Console) -> Result<Exit, Failure> {
-    let measured = read_measured(file, args.objective.as_deref())
+    let settings = Settings::resolve(args, &SearchSpec::default())?;
+    let measured = read_measured(file, settings.objective.as_deref())
         .map_err(|error| Failure::usage(format!("--simulate {}: {error}", file.display())))?;
     let all = || NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let names: Vec<String> = if args.strategy == ["all"] { all() } else { args.strategy.clone() };
+    let names: Vec<String> = if settings.strategies == ["all"] { all() } else { settings.strategies };
     if let Some(name) = names.iter().find(|name| named(name).is_none()) {
         return Err(unknown(name));
     }
     let baseline = Baseline::new(&measured)
         .ok_or_else(|| Failure::usage(format!("--simulate {}: every configuration failed", file.display())))?;
-    let budget = args.budget.resolve(measured.space.len()) as usize;
+    let budget = settings.budget.resolve(measured.space.len()) as usize;
     let sorted = measured.sorted();
     let near = sorted.iter().filter(|value| **value <= sorted[0] * NEAR).count();
     let mut text = format!(
@@ -44,18 +47,18 @@ pub fn run(args: &TuneArgs, file: &Path, console: &mut Console) -> Result<Exit, 
         baseline.evaluations(),
     );
     for name in &names {
-        let _ = writeln!(text, "{}", row(name, &measured, &baseline, budget, args));
+        let _ = writeln!(text, "{}", row(name, &measured, &baseline, budget, settings.seed, args));
     }
     console.print(&text)?;
     Ok(Exit::Success)
 }
 
-fn row(name: &str, measured: &Measured, baseline: &Baseline, budget: usize, args: &TuneArgs) -> String {
+fn row(name: &str, measured: &Measured, baseline: &Baseline, budget: usize, seed: u64, args: &TuneArgs) -> String {
     let searches: Vec<History> = (0..args.searches.max(1))
         .filter_map(|place| {
             let mut strategy = named(name)?;
             let evaluations = budget.max(baseline.evaluations());
-            Some(measured.search(&mut *strategy, evaluations, args.parallel.max(1), args.seed + place))
+            Some(measured.search(&mut *strategy, evaluations, args.parallel.max(1), seed + place))
         })
         .collect();
     let within = |search: &History| {

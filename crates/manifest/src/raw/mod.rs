@@ -10,6 +10,7 @@ mod values;
 mod variant;
 
 use schemars::JsonSchema;
+use search::strategy::NAMES;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -55,6 +56,8 @@ table! {
         pub work: Option<At<RawWork>>,
         /// Regimes, precision and limits of the measurement.
         pub measure: Option<At<RawMeasure>>,
+        /// How `runner tune` searches the compared axes. Options of the command replace these keys.
+        pub search: Option<At<RawSearch>>,
         /// Keys of a launch that every variant has unless it gives its own.
         pub defaults: Option<At<RawLaunch>>,
         /// The implementations under comparison.
@@ -276,6 +279,47 @@ table! {
         "rotate": "`rotate` is a regime: write regimes = [\"rotate\"]",
         "host": "`host` is a regime: write regimes = [\"host\"]",
     }
+}
+
+table! {
+    /// How `runner tune` searches the compared axes. Options of the command replace these keys.
+    pub struct RawSearch {
+        /// How configurations are proposed; `"portfolio"` by default.
+        #[schemars(extend("enum" = NAMES.map(|(name, _)| name)))]
+        pub strategy: Option<At<String>>,
+        /// How many configurations are evaluated: a number, or a share of the space; `"5%"` by default.
+        pub budget: Option<At<RawBudget>>,
+        /// Seed of the strategy; 1 by default.
+        pub seed: Option<At<u64>>,
+        /// What is minimised: `time` on a GPU; on the simulator a counter, by default `inst_executed`.
+        pub objective: Option<At<String>>,
+        /// How many of the best configurations are measured at the end, in the same rounds as the baseline; 5 by
+        /// default.
+        #[schemars(extend("minimum" = 1))]
+        pub finalists: Option<At<u32>>,
+        /// Most samples of a configuration before the end; 7 by default.
+        #[schemars(extend("minimum" = 1))]
+        pub samples: Option<At<u32>>,
+        /// A configuration has no more samples once two or more are all longer than the best time by this factor; 1.25
+        /// by default.
+        #[schemars(extend("minimum" = 1))]
+        pub drop_above: Option<At<f64>>,
+    }
+}
+
+/// A number of configurations, or a share of the space.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub enum RawBudget {
+    #[schemars(extend("minimum" = 1))]
+    Count(u64),
+    #[schemars(extend("pattern" = "^ *[0-9.]*[1-9][0-9.]* *%$"))]
+    Share(String),
+}
+
+read_by_kind! {
+    RawBudget, "a number of configurations, or a share of the space such as \"5%\"";
+    Integer => Count, String => Share
 }
 
 table! {

@@ -18,6 +18,7 @@ mod function;
 mod located;
 mod on_backend;
 mod packages;
+mod search;
 mod steps;
 
 pub use buffers::{BufferSpec, FileSpec, FillSpec, StructureSpec, TensorSpec};
@@ -26,6 +27,7 @@ pub use function::{FunctionParameter, FunctionSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};
 pub use on_backend::{ExpectedFailure, OnBackend};
 pub use packages::{PackageSpec, Registry};
+pub use search::SearchSpec;
 pub use steps::{LoopSpec, StepSpec, Times};
 
 /// An experiment that was validated.
@@ -75,6 +77,8 @@ pub struct Manifest {
     pub work: WorkSpec,
     /// How cases are measured.
     pub measure: MeasureSpec,
+    /// How its space is searched.
+    pub search: SearchSpec,
     /// The variants in the manifest's order.
     pub variants: Vec<VariantSpec>,
     /// What its author claims of the results: records keep the texts, and `analyse` judges them.

@@ -1,0 +1,53 @@
+//! Validates `[search]`: names of strategies, and numbers in their bounds.
+
+use search::Budget;
+use search::strategy::NAMES;
+
+use super::context::Context;
+use crate::experiment::SearchSpec;
+use crate::model::Diagnostic;
+use crate::raw::{RawBudget, RawSearch};
+use crate::read::At;
+
+/// Returns the settings of a search.
+pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>) -> SearchSpec {
+    let Some(At { value: raw, .. }) = raw else { return SearchSpec::default() };
+    if let Some(At { value: name, span }) = &raw.strategy
+        && !NAMES.iter().any(|(known, _)| known == name)
+    {
+        ctx.unknown(span.clone(), "strategy", name, NAMES.iter().map(|(known, _)| *known));
+    }
+    for (key, at) in [("finalists", &raw.finalists), ("samples", &raw.samples)] {
+        if let Some(At { span, .. }) = at.as_ref().filter(|at| at.value == 0) {
+            ctx.fault(Diagnostic::at(span.clone(), format!("`search.{key}` must be at least 1")));
+        }
+    }
+    if let Some(At { value, span }) = raw.drop_above.as_ref().filter(|at| !(at.value >= 1.0 && at.value.is_finite())) {
+        let message = format!("`search.drop_above` must be at least 1, found {value}");
+        ctx.fault(Diagnostic::at(span.clone(), message).hint("1.25 drops what is slower than the best by a quarter"));
+    }
+    SearchSpec {
+        strategy: raw.strategy.as_ref().map(|at| at.value.clone()),
+        budget: raw.budget.as_ref().and_then(|at| budget(ctx, at)),
+        seed: raw.seed.as_ref().map(|at| at.value),
+        objective: raw.objective.as_ref().map(|at| at.value.clone()),
+        finalists: raw.finalists.as_ref().map(|at| at.value),
+        samples: raw.samples.as_ref().map(|at| at.value),
+        drop_above: raw.drop_above.as_ref().map(|at| at.value),
+    }
+}
+
+fn budget(ctx: &mut Context, at: &At<RawBudget>) -> Option<String> {
+    let text = match &at.value {
+        RawBudget::Count(count) => count.to_string(),
+        RawBudget::Share(share) => share.clone(),
+    };
+    // A number in quotes is none of TOML's.
+    let is_share = matches!(at.value, RawBudget::Count(_)) || text.trim_end().ends_with('%');
+    if !is_share || text.parse::<Budget>().is_err() {
+        let message = format!("`search.budget` is no number of configurations and no share of them, found `{text}`");
+        ctx.fault(Diagnostic::at(at.span.clone(), message).hint("write 400, or \"5%\""));
+        return None;
+    }
+    Some(text)
+}

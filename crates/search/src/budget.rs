@@ -1,0 +1,63 @@
+//! How many points a search evaluates.
+
+use std::str::FromStr;
+
+/// A number of points, or a share of a space.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Budget {
+    /// So many points.
+    Count(u64),
+    /// This share of the space.
+    Share(f64),
+}
+
+/// The share of a space that is evaluated where nothing else is asked for.
+impl Default for Budget {
+    fn default() -> Self {
+        Self::Share(0.05)
+    }
+}
+
+impl Budget {
+    /// Returns the number of points in a space of `size`, at least 1.
+    #[must_use]
+    pub fn resolve(self, size: u64) -> u64 {
+        match self {
+            Self::Count(count) => count.min(size),
+            Self::Share(share) => ((size as f64 * share) as u64).min(size),
+        }
+        .max(1)
+    }
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share = |number: &str| {
+            let percent: f64 = number.trim().parse().ok()?;
+            (percent > 0.0 && percent <= 100.0).then_some(Self::Share(percent / 100.0))
+        };
+        let budget = match text.trim().strip_suffix('%') {
+            Some(number) => share(number),
+            None => text.parse().ok().filter(|count| *count > 0).map(Self::Count),
+        };
+        budget.ok_or_else(|| "a number of configurations is expected, or a share as in `5%`".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_number_or_a_share_of_the_space() {
+        assert_eq!("5%".parse(), Ok(Budget::default()));
+        assert_eq!("300".parse(), Ok(Budget::Count(300)));
+        for wrong in ["0", "many", "0%", "101%", "-5%", "%"] {
+            assert!(wrong.parse::<Budget>().is_err(), "{wrong}");
+        }
+        assert_eq!(Budget::Share(0.05).resolve(4362), 218);
+        assert_eq!((Budget::Count(300).resolve(100), Budget::Share(0.01).resolve(10)), (100, 1));
+    }
+}
