@@ -16,7 +16,9 @@ use runner::model::{BackendKind, CompileUnit, PageTemplate, Records, SourceText,
 use runner::plan::PlanOptions;
 use runner::project::Project;
 use runner::{analyse, compile, manifest, plan, profiler, render};
-use sass::{Control, Cubin, Tables, read_disassembly};
+use sass::{
+    Control, Cubin, Disassembly, Function, InstructionText, LineCount, Listing, Tables, Text, read_disassembly,
+};
 use simt::{DeviceProfile, LaunchSpec, Machine, Options, profiles};
 
 /// A fuzz target: it takes any bytes.
@@ -230,5 +232,29 @@ pub fn cubin(data: &[u8]) {
             let _ = Control::decode(*word).waits().count();
             let _ = (tables.source.places(function.section, offset), tables.ptx.places(function.section, offset));
         }
+    }
+    let text = Disassembly { functions: cubin.functions().iter().map(text_of).collect() };
+    for listing in Listing::join(&cubin, &text, &tables).unwrap_or_default() {
+        let executed = listing.executed(|line| {
+            let diverged = (line % 3 == 0).then_some(u64::from(line % 2));
+            Some(LineCount { warps: u64::from(line % 7), diverged })
+        });
+        assert_eq!(executed.len(), listing.instructions.len());
+    }
+}
+
+/// Makes up the text of a function: what decides where it goes on, from the bits of its words.
+fn text_of(function: &Function) -> Text {
+    const OPCODES: [&str; 8] = ["BRA", "BSSY", "BSYNC", "STG.E", "FFMA", "EXIT", "BRA.DIV", "CALL.REL.NOINC"];
+    let instruction = |word: &u128| InstructionText {
+        predicate: if word >> 12 & 1 == 1 { "@P0".to_owned() } else { String::new() },
+        opcode: OPCODES[(*word % 8) as usize].to_owned(),
+        operands: format!("0x{:x}", word >> 16 & 0xfff0),
+    };
+    Text {
+        function: function.name.clone(),
+        start: function.start,
+        length: 16 * function.words.len() as u64,
+        instructions: function.words.iter().map(instruction).collect(),
     }
 }

@@ -1,17 +1,22 @@
 #![doc = include_str!("../README.md")]
 
+mod balance;
+mod blocks;
 mod control;
 mod cubin;
 mod disassembly;
 mod executed;
 mod lines;
 mod listing;
+mod pipe;
 
 pub use control::Control;
 pub use cubin::{Cubin, Function};
 pub use disassembly::{Disassembly, InstructionText, Text, read_disassembly};
+pub use executed::LineCount;
 pub use lines::{LineTable, Place, Tables};
 pub use listing::{Instruction, Listing};
+pub use pipe::Pipe;
 
 /// Bytes of one instruction, from Volta on.
 pub const INSTRUCTION_BYTES: u64 = 16;

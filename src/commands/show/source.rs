@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sass::{Instruction, Listing};
+use sass::{Instruction, LineCount, Listing, Pipe};
 
 use super::code::disassemble;
 use super::machine_code;
@@ -108,11 +108,12 @@ impl Unit<'_> {
                 add(&mut line.counters, &counted.counters);
             }
         }
-        let executed = |counters: &Counters| counters.get("inst_executed").unwrap_or(0.0) as u64;
         let lines: Vec<&str> = ptx.lines().collect();
         let count = |line: u32| {
             let text = lines.get((line as usize).checked_sub(1)?)?;
-            is_instruction(text).then(|| by_ptx.get(&line).map_or(0, |(_, counters)| executed(counters)))
+            let counted = |name| by_ptx.get(&line).and_then(|(_, counters)| counters.get(name)).unwrap_or(0.0) as u64;
+            let diverged = is_branch(text).then(|| counted("divergent_branch"));
+            is_instruction(text).then(|| LineCount { warps: counted("inst_executed"), diverged })
         };
         for listing in listings {
             let each = listing.executed(count);
@@ -124,6 +125,7 @@ impl Unit<'_> {
                     text: machine_code::statement(instruction),
                     stall: instruction.control.stall,
                     control: machine_code::control(instruction.control),
+                    pipe: instruction.pipe().map(Pipe::name),
                     executed: executed.filter(|_| !counts.is_empty()),
                     ptx_line: instruction.ptx_line,
                     source,
@@ -201,6 +203,14 @@ fn is_instruction(line: &str) -> bool {
     text.contains(';') && text.starts_with(|first: char| first.is_ascii_lowercase() || first == '@' || first == '{')
 }
 
+/// Whether an instruction of PTX is a branch.
+fn is_branch(line: &str) -> bool {
+    let text = line.trim_start();
+    let text =
+        if text.starts_with('@') { text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest) } else { text };
+    ["bra", "brx"].contains(&text.trim_start().split(['.', ' ', '\t']).next().unwrap_or_default())
+}
+
 /// Adds counts; ratios are not kept, because they cannot be added.
 fn add(into: &mut Counters, more: &Counters) {
     let counts = more.0.iter().filter(|(name, _)| !name.ends_with("efficiency") && !name.ends_with("per_warp"));
@@ -212,6 +222,16 @@ fn add(into: &mut Counters, more: &Counters) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn branches_of_ptx_are_told_from_other_instructions() {
+        for line in ["\tbra.uni \t$L_1;", "@%p1 bra $L_1;", "@!%p12 bra.uni \t$L;", "\tbrx.idx %r1, $L_t;"] {
+            assert!(is_branch(line), "{line}");
+        }
+        for line in ["\tbrev.b32 %r1, %r2;", "@%p1 ret;", "\tst.global.u32 [bra], %r1;", ""] {
+            assert!(!is_branch(line), "{line}");
+        }
+    }
 
     #[test]
     fn instructions_of_ptx_are_told_from_directives_and_labels() {

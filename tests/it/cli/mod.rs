@@ -15,6 +15,7 @@ mod history;
 mod kernels;
 mod limits;
 mod log;
+mod machine_counts;
 mod outside;
 mod plan;
 mod pull_requests;

@@ -81,6 +81,8 @@ pub struct MachineLine {
     pub stall: u8,
     /// The other control bits: the barriers that it waits for, those that it sets, and whether it yields.
     pub control: String,
+    /// The pipeline that executes it, by its name in the counters of Nsight Compute; `None` if it only takes an issue slot.
+    pub pipe: Option<&'static str>,
     /// How many warps executed it, derived from the counts of the PTX; `None` where they do not say.
     pub executed: Option<u64>,
     /// The line of the PTX that it comes from.
@@ -154,11 +156,23 @@ impl SourceView {
         })
     }
 
+    /// Returns how many instructions each pipeline executed for warps, in a sentence; `None` where nothing is known.
+    fn pipes(&self) -> Option<String> {
+        let mut pipes: BTreeMap<&str, u64> = BTreeMap::new();
+        for (pipe, executed) in self.machine.iter().filter_map(|one| Some((one.pipe?, one.executed?))) {
+            *pipes.entry(pipe).or_default() += executed;
+        }
+        let mut pipes: Vec<(&str, u64)> = pipes.into_iter().filter(|(_, executed)| *executed > 0).collect();
+        pipes.sort_by_key(|(name, executed)| (std::cmp::Reverse(*executed), *name));
+        let parts: Vec<String> = pipes.iter().map(|(name, executed)| format!("{name} {executed}")).collect();
+        (!parts.is_empty()).then(|| format!("by pipeline: {}", parts.join(", ")))
+    }
+
     /// Returns the view as text for a terminal.
     pub fn text(&self) -> String {
         let (shown, by_line) = (self.shown(), self.by_line());
         let mut text = format!("{}\n", self.case);
-        for note in self.notes.iter().cloned().chain(self.join()) {
+        for note in self.notes.iter().cloned().chain(self.join()).chain(self.pipes()) {
             let _ = writeln!(text, "{note}");
         }
         for (index, file) in self.files.iter().enumerate() {
@@ -266,7 +280,7 @@ impl SourceView {
         });
         let page = Page {
             case: &self.case,
-            notes: self.notes.iter().cloned().chain(self.join()).collect(),
+            notes: self.notes.iter().cloned().chain(self.join()).chain(self.pipes()).collect(),
             counters: shown.iter().map(|(title, _)| *title).collect(),
             files: files.collect(),
             ptx: self
@@ -337,6 +351,7 @@ mod tests {
             offset,
             text: text.to_owned(),
             stall: 4,
+            pipe: Some(if text.starts_with("LDG") { "lsu" } else { "alu" }),
             executed,
             source: Some(At { file: 0, line }),
             ..MachineLine::default()
@@ -359,6 +374,7 @@ mod tests {
 k[n = 8]
 3 machine instructions, of which 0 come from no line of the sources; warps executed 10 of them; 1 have no count, because \
 the counts of the PTX do not say
+by pipeline: lsu 8, alu 2
 
 k.cu
   line          warps        threads   load sectors  source, and below it the machine code: warps × stall cycles

@@ -1,0 +1,193 @@
+//! Divides machine code into basic blocks, and finds where each goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::{INSTRUCTION_BYTES, Instruction, Listing};
+
+/// Instructions after which a block ends.
+const ENDS: [&str; 11] = ["BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "CALL", "BSYNC", "KILL", "BPT"];
+/// Instructions whose operand is the offset of a block.
+const LEADS: [&str; 4] = ["BRA", "BSSY", "CALL", "JMP"];
+/// Branches whose targets the instruction does not name.
+const TABLES: [&str; 3] = ["BRX", "BRXU", "JMX"];
+
+/// How often a block is left, compared with how often it is executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leaving {
+    /// The block is left as often as it is executed.
+    Once,
+    /// The block is left as often as it is executed, and once more for each time that lanes diverge at its branch.
+    Branch,
+    /// The lanes of a warp come together: the block is left as often as those are executed that began to wait for them.
+    Together(Vec<usize>),
+    /// How often the block is left is not known: lanes exit, or the targets are not named.
+    Unknown,
+}
+
+/// A way from one block to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    pub from: usize,
+    pub to: usize,
+}
+
+/// The basic blocks of a function.
+#[derive(Debug, Clone, Default)]
+pub struct Blocks {
+    /// The instructions of each block.
+    pub members: Vec<Range<usize>>,
+    /// The block of each instruction.
+    pub of: Vec<usize>,
+    pub edges: Vec<Edge>,
+    pub leaving: Vec<Leaving>,
+    /// Blocks that call, each with the block that is called.
+    pub calls: Vec<Edge>,
+    /// Blocks for lanes that have diverged before an instruction of the whole warp. They are not executed otherwise.
+    pub apart: BTreeSet<usize>,
+    /// The block that only fills the end of the code.
+    pub padding: Option<usize>,
+    /// Whether all edges are known.
+    pub is_whole: bool,
+}
+
+impl Blocks {
+    /// Divides the instructions of a function.
+    pub fn divide(listing: &Listing) -> Self {
+        let instructions = &listing.instructions;
+        let filled = instructions.iter().rev().take_while(|instruction| instruction.is_padding()).count();
+        let end = instructions.len() - filled;
+        let leads = instructions.iter().filter(|instruction| LEADS.contains(&instruction.operation()));
+        let leaders: BTreeSet<u64> = leads.filter_map(Instruction::target).collect();
+        let mut blocks = Self { is_whole: true, ..Self::default() };
+        let mut after_end = true;
+        for (at, instruction) in instructions.iter().enumerate() {
+            if after_end || at == end || leaders.contains(&instruction.offset) {
+                blocks.members.push(at..at);
+            }
+            after_end = ENDS.contains(&instruction.operation());
+            if let Some(last) = blocks.members.last_mut() {
+                last.end = at + 1;
+            }
+            blocks.of.push(blocks.members.len() - 1);
+        }
+        blocks.padding = (filled > 0).then(|| blocks.of[end]);
+        blocks.link(instructions);
+        blocks
+    }
+
+    /// Finds where each block goes on.
+    fn link(&mut self, instructions: &[Instruction]) {
+        let first = |members: &Range<usize>| instructions[members.start].offset;
+        let at: BTreeMap<u64, usize> = self.members.iter().map(first).zip(0..).collect();
+        let mut waits: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for (instruction, block) in instructions.iter().zip(&self.of) {
+            if instruction.operation() == "BSSY"
+                && let Some(target) = instruction.target()
+            {
+                waits.entry(target).or_default().push(*block);
+            }
+        }
+        for from in 0..self.members.len() {
+            if self.padding == Some(from) {
+                self.leaving.push(Leaving::Unknown);
+                continue;
+            }
+            let last = &instructions[self.members[from].end - 1];
+            let target = last.target().and_then(|target| at.get(&target)).copied();
+            let is_conditional = last.is_conditional();
+            let mut next = |to: Option<usize>| {
+                self.edges.extend(to.filter(|to| *to < self.members.len()).map(|to| Edge { from, to }));
+            };
+            let leaving = match last.operation() {
+                "BRA" | "JMP" => {
+                    next(target);
+                    if is_conditional {
+                        next(Some(from + 1));
+                    }
+                    if last.is_for_diverged_lanes() {
+                        self.apart.extend(target);
+                    }
+                    match target {
+                        None => Leaving::Unknown,
+                        Some(_) if is_conditional && !last.is_for_diverged_lanes() => Leaving::Branch,
+                        Some(_) => Leaving::Once,
+                    }
+                }
+                "BSYNC" => {
+                    next(Some(from + 1));
+                    let before = waits.remove(&(last.offset + INSTRUCTION_BYTES)).unwrap_or_default();
+                    let begin = before.iter().map(|block| self.members[*block].start).min();
+                    let mut within = begin.unwrap_or(0)..self.members[from].end;
+                    let exits = within.any(|at| instructions[at].operation() == "EXIT");
+                    if before.is_empty() || exits || is_conditional {
+                        Leaving::Unknown
+                    } else {
+                        Leaving::Together(before)
+                    }
+                }
+                "CALL" => {
+                    next(Some(from + 1));
+                    self.calls.extend(target.map(|to| Edge { from, to }));
+                    Leaving::Once
+                }
+                "EXIT" | "RET" | "KILL" | "BPT" | "BRX" | "BRXU" | "JMX" => {
+                    self.is_whole &= !TABLES.contains(&last.operation());
+                    if is_conditional {
+                        next(Some(from + 1));
+                    }
+                    Leaving::Unknown
+                }
+                _ => {
+                    next(Some(from + 1));
+                    Leaving::Once
+                }
+            };
+            self.leaving.push(leaving);
+        }
+    }
+
+    /// Whether a block is a loop by itself.
+    pub fn is_loop(&self, block: usize) -> bool {
+        self.edges.contains(&Edge { from: block, to: block })
+    }
+
+    /// Returns the blocks that lead to a block.
+    pub fn predecessors(&self, block: usize) -> impl Iterator<Item = usize> {
+        self.edges.iter().filter(move |edge| edge.to == block).map(|edge| edge.from)
+    }
+}
+
+impl Instruction {
+    /// Returns the operation without its modifiers.
+    pub(crate) fn operation(&self) -> &str {
+        self.opcode.split('.').next().unwrap_or_default()
+    }
+
+    /// Whether the instruction only fills the end of the code: no path arrives there.
+    fn is_padding(&self) -> bool {
+        let endless = self.operation() == "BRA" && self.predicate.is_empty() && self.target() == Some(self.offset);
+        self.operation() == "NOP" || endless
+    }
+
+    /// Whether the instruction is a branch that lanes take which have diverged before an instruction of the whole warp.
+    pub(crate) fn is_for_diverged_lanes(&self) -> bool {
+        self.opcode.contains(".DIV") || self.opcode.contains(".CONV")
+    }
+
+    /// Whether a branch or an exit has a condition.
+    fn is_conditional(&self) -> bool {
+        let is_predicate = |operand: &str| {
+            let name = operand.trim_start_matches('!').trim_start_matches('U');
+            name.strip_prefix('P').is_some_and(|number| number.starts_with(|digit: char| digit.is_ascii_digit()))
+        };
+        let has_predicate = || self.operands.split([',', ' ']).any(is_predicate);
+        !self.predicate.is_empty() || self.operation() == "BRA" && (self.is_for_diverged_lanes() || has_predicate())
+    }
+
+    /// Returns the offset that the last operand is.
+    pub(crate) fn target(&self) -> Option<u64> {
+        let last = self.operands.rsplit([',', ' ']).find(|part| !part.is_empty())?;
+        u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
+    }
+}

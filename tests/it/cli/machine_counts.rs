@@ -1,0 +1,50 @@
+//! Counts of machine instructions that are derived on the simulator, compared with those of the hardware.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use runner::journal::read_records;
+use runner::render::case_name;
+
+/// Experiments whose kernels launch kernels: the hardware also counts the device runtime.
+const LAUNCHES: [&str; 3] = ["dynamic_parallelism", "launch_limits", "nested_hello"];
+
+/// Returns the number of warps times instructions that the source view of a case derives.
+fn derived(manifest: &str, case: &str) -> Option<u64> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = command.args(["show", manifest, case, "--source", "--json", "--backend", "sim"]).output().unwrap();
+    let view: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    Some(view["machine"].as_array()?.iter().filter_map(|one| one["executed"].as_u64()).sum())
+}
+
+#[test]
+#[ignore = "runs every case with committed counters, which takes ten minutes"]
+#[expect(clippy::print_stderr, reason = "the list of cases that are further apart is what it is run for")]
+fn machine_instructions_are_executed_as_often_as_the_hardware_counted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders: Vec<_> = fs::read_dir(root.join("reports")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let (mut all, mut near) = (0_u32, 0_u32);
+    for folder in folders {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let path = folder.join("nvidia-h100-80gb-hbm3-counters/records.jsonl");
+        if LAUNCHES.contains(&name.as_str()) || !path.exists() {
+            continue;
+        }
+        for record in read_records(&path).unwrap().cases {
+            let counted = record.counters.as_ref().and_then(|counters| counters.get("inst_executed"));
+            let Some(counted) = counted.filter(|counted| *counted > 0.0) else { continue };
+            let case = case_name(&record.case);
+            let derived = derived(&format!("experiments/{name}.toml"), &case);
+            let deviation = derived.map(|derived| derived as f64 / counted - 1.0);
+            let is_near = deviation.is_some_and(|deviation| deviation.abs() <= 0.01);
+            (all, near) = (all + 1, near + u32::from(is_near));
+            if !is_near {
+                eprintln!("{name}: {case}: derived {derived:?}, hardware {counted}, {deviation:+.4?}");
+            }
+        }
+    }
+    assert!(all > 700 && 100 * near >= 95 * all, "{near} of {all} cases are within 1 %");
+}
