@@ -23,7 +23,10 @@ pub const RESULTS_FILE: &str = "results.csv";
 pub const PLOTS_DIR: &str = "plots";
 
 /// Files of a report's folder that a run leaves there and that are not for git.
-const LOCAL_FILES: [&str; 4] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html"];
+const LOCAL_FILES: [&str; 5] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", "search.jsonl"];
+
+/// Files beside the report of a search's finalists: the configurations that were evaluated, which the records do not have.
+const SEARCH_FILES: [&str; 4] = ["search.md", "search.csv", "search.json", "search.svg"];
 
 /// The longest part of a line that a message quotes, in characters.
 const LONGEST_QUOTE: usize = 120;
@@ -150,7 +153,7 @@ fn others_in(
         let name = within.join(entry.file_name());
         if entry.file_type().map_err(refused)?.is_dir() {
             others_in(dir, &name, is_known, others)?;
-        } else if !is_known(&name) && !LOCAL_FILES.iter().any(|local| name == Path::new(local)) {
+        } else if !is_known(&name) && !LOCAL_FILES.iter().chain(&SEARCH_FILES).any(|other| name == Path::new(other)) {
             others.push(dir.join(name));
         }
     }
