@@ -40,6 +40,10 @@ pub struct Blocks {
     /// The block of each instruction.
     pub of: Vec<usize>,
     pub edges: Vec<Edge>,
+    /// The edges that leave each block.
+    pub out: Vec<Vec<usize>>,
+    /// The edges that lead to each block.
+    pub into: Vec<Vec<usize>>,
     pub leaving: Vec<Leaving>,
     /// Blocks that call, each with the block that is called.
     pub calls: Vec<Edge>,
@@ -73,6 +77,11 @@ impl Blocks {
         }
         blocks.padding = (filled > 0).then(|| blocks.of[end]);
         blocks.link(instructions);
+        (blocks.out, blocks.into) = (vec![Vec::new(); blocks.members.len()], vec![Vec::new(); blocks.members.len()]);
+        for (at, edge) in blocks.edges.iter().enumerate() {
+            blocks.out[edge.from].push(at);
+            blocks.into[edge.to].push(at);
+        }
         blocks
     }
 
@@ -149,12 +158,12 @@ impl Blocks {
 
     /// Whether a block is a loop by itself.
     pub fn is_loop(&self, block: usize) -> bool {
-        self.edges.contains(&Edge { from: block, to: block })
+        self.out[block].iter().any(|edge| self.edges[*edge].to == block)
     }
 
     /// Returns the blocks that lead to a block.
     pub fn predecessors(&self, block: usize) -> impl Iterator<Item = usize> {
-        self.edges.iter().filter(move |edge| edge.to == block).map(|edge| edge.from)
+        self.into[block].iter().map(|edge| self.edges[*edge].from)
     }
 }
 

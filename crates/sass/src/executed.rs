@@ -38,7 +38,11 @@ impl Listing {
         derivation.follow_witnesses(Witnesses::Several);
         derivation.follow_loops();
         derivation.follow_witnesses(Witnesses::All);
+        derivation.follow_loops();
         derivation.follow_witnesses(Witnesses::Most);
+        derivation.follow_loops();
+        // Where nothing else decides, warps go alike through branches of the PTX, too.
+        derivation.alike.append(&mut derivation.undiverged);
         derivation.follow_loops();
         derivation.blocks.of.iter().map(|block| derivation.balance.get(*block)).collect()
     }
@@ -65,8 +69,10 @@ struct Derivation<'l> {
     counted: Vec<Option<LineCount>>,
     blocks: Blocks,
     balance: Balance,
-    /// Blocks whose branch all warps take in the same way, as far as is known.
+    /// Blocks whose branch all warps take in the same way: the compiler made it, mostly to test how many rounds remain.
     alike: Vec<usize>,
+    /// Blocks that end with a branch of the PTX at which no lanes diverged.
+    undiverged: Vec<usize>,
     /// The blocks that each line has instructions in.
     places: BTreeMap<u32, BTreeSet<usize>>,
     /// The instructions that stay where the PTX has them, by line and operation.
@@ -91,19 +97,20 @@ impl<'l> Derivation<'l> {
             }
         }
         let balance = Balance::new(blocks.members.len() + blocks.edges.len());
-        let mut derivation = Self { instructions, counted, blocks, balance, alike: Vec::new(), places, staying };
+        let mut derivation =
+            Self { instructions, counted, blocks, balance, alike: Vec::new(), undiverged: Vec::new(), places, staying };
         derivation.equate_blocks_and_edges();
         derivation
     }
 
+    /// Returns the counts of the edges that leave a block.
     fn edges_out(&self, block: usize) -> Vec<usize> {
-        let edges = self.blocks.edges.iter().enumerate();
-        edges.filter(|(_, edge)| edge.from == block).map(|(at, _)| self.blocks.members.len() + at).collect()
+        self.blocks.out[block].iter().map(|edge| self.blocks.members.len() + edge).collect()
     }
 
+    /// Returns the counts of the edges that lead to a block.
     fn edges_in(&self, block: usize) -> Vec<usize> {
-        let edges = self.blocks.edges.iter().enumerate();
-        edges.filter(|(_, edge)| edge.to == block).map(|(at, _)| self.blocks.members.len() + at).collect()
+        self.blocks.into[block].iter().map(|edge| self.blocks.members.len() + edge).collect()
     }
 
     /// Returns the last instruction of a block.
@@ -129,7 +136,7 @@ impl<'l> Derivation<'l> {
             };
             if let Some((number, before)) = before.filter(|_| !ways.is_empty()) {
                 if self.blocks.leaving[block] == Leaving::Branch && number == 0 {
-                    self.alike.push(block);
+                    if self.is_of_ptx(block) { &mut self.undiverged } else { &mut self.alike }.push(block);
                 }
                 self.balance.equate(number, before, ways);
             }
@@ -155,21 +162,25 @@ impl<'l> Derivation<'l> {
 
     /// Whether a block is a loop, or only leads to one.
     fn begins_loop(&self, block: usize) -> bool {
-        let mut after = self.blocks.edges.iter().filter(|edge| edge.from == block).map(|edge| edge.to);
-        let next = after.next();
-        self.blocks.is_loop(block) || after.next().is_none() && next.is_some_and(|next| self.blocks.is_loop(next))
+        let only = if let [edge] = self.blocks.out[block][..] { Some(self.blocks.edges[edge].to) } else { None };
+        self.blocks.is_loop(block) || only.is_some_and(|only| self.blocks.is_loop(only))
     }
 
     /// Returns how often lanes diverged at the branch that ends a block.
     fn diverged(&self, block: usize) -> Option<u64> {
-        let last = self.last(block);
-        let line = self.instructions[last].ptx_line.unwrap_or_default();
-        let of_line = self.staying.get(&(line, "BRA")).map_or(0, Vec::len);
-        match self.counted[last].and_then(|line| line.diverged) {
+        match self.counted[self.last(block)].and_then(|line| line.diverged) {
             // The compiler's own branches test counts of rounds, which are mostly those of all lanes.
             None | Some(0) => Some(0),
-            Some(diverged) => (of_line == 1).then_some(diverged),
+            Some(diverged) => self.is_of_ptx(block).then_some(diverged),
         }
+    }
+
+    /// Whether the branch that ends a block is the only one that comes from a branch of the PTX.
+    fn is_of_ptx(&self, block: usize) -> bool {
+        let last = self.last(block);
+        let line = self.instructions[last].ptx_line.unwrap_or_default();
+        let is_branch = self.counted[last].is_some_and(|line| line.diverged.is_some());
+        is_branch && self.staying.get(&(line, "BRA")).is_some_and(|branches| branches.len() == 1)
     }
 
     /// Returns what an instruction says of its block, if no other block has instructions of its line.
