@@ -65,6 +65,26 @@ fn a_space_in_which_everything_fails_is_searched_to_its_end() {
 }
 
 #[test]
+fn a_walk_leaves_a_region_in_which_all_is_known() {
+    // Two halves of 512 points: no step leads from one to the other, because it would have to change two parameters.
+    let rows: Vec<Row> = (0..1024_i64)
+        .map(|n| {
+            let digits = [0, 2, 4, 6, 8].map(|shift| n >> shift & 3);
+            let time = 1.0 + digits.iter().map(|digit| (digit - 1).pow(2)).sum::<i64>() as f64;
+            let half = i64::from(digits[0] >= 2);
+            let values = digits.into_iter().chain([half]).map(Value::Int).collect();
+            Row { values, outcome: Outcome::Value(time), seconds: None }
+        })
+        .collect();
+    let names = ["a", "b", "c", "d", "e", "half"].map(str::to_owned).to_vec();
+    let measured = Measured::of_rows(names, &rows).expect("there are points");
+    for name in ["tabu", "local", "annealing"] {
+        let mut strategy = named(name).expect("the name is in the list");
+        assert_eq!(measured.search(&mut *strategy, 700, 8, 1).len(), 700, "{name}");
+    }
+}
+
+#[test]
 fn the_portfolio_finds_what_random_search_does_not() {
     // Of 10,400 points, 60 are evaluated.
     for kind in [Kind::Separable, Kind::Interacting] {

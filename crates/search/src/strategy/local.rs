@@ -104,11 +104,13 @@ pub struct Tabu {
     visited: VecDeque<u64>,
 }
 
-/// So many visited points are closed.
+/// So many visited points are closed. A walk over as many known points begins elsewhere: where all is known, it would go
+/// round for ever.
 const MEMORY: usize = 50;
 
 impl Strategy for Tabu {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        let mut walked = 0;
         while let Some(current) = self.current {
             if history.outcome(current).is_none() {
                 break;
@@ -126,7 +128,8 @@ impl Strategy for Tabu {
                 self.visited.pop_front();
             }
             let open: Vec<u64> = steps.into_iter().filter(|step| !self.visited.contains(step)).collect();
-            self.current = best(history, &open);
+            walked += 1;
+            self.current = best(history, &open).filter(|_| walked <= MEMORY);
         }
         let start = draw(space, history, random)?;
         if self.current.is_none() {
