@@ -54,6 +54,10 @@ pub struct TuneArgs {
     /// the matrix is searched].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Evaluate first what was best elsewhere, such as at another size, on another device or at another revision: the
+    /// `records.jsonl` of a report, T4 (`.json`) or a table (`.csv`).
+    #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
+    pub prior: Option<PathBuf>,
     /// Continue an interrupted search: what it has evaluated is not evaluated again.
     #[arg(long, conflicts_with = "simulate")]
     pub resume: bool,

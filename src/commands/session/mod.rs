@@ -39,7 +39,7 @@ pub use interrupt::interrupt;
 pub use outputs::outputs_of;
 pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready};
 pub use recorder::Recorder;
-pub use searchable::{Searchable, prepare_search, reason};
+pub use searchable::{Candidates, Searchable, prepare_search, reason};
 
 /// Runs one experiment, or a shard of it.
 pub fn run_one(

@@ -198,6 +198,11 @@ impl Planned {
         (result, started.elapsed().as_secs_f64())
     }
 
+    /// Lets units be compiled, after a search that has ended.
+    pub fn begin_compiling(&self) {
+        self.compiler.stop().store(false, Ordering::Relaxed);
+    }
+
     /// Ends compilers that still run.
     pub fn stop_compiling(&self) {
         self.compiler.stop().store(true, Ordering::Relaxed);

@@ -16,13 +16,26 @@ use crate::plan::{self, Cell};
 #[derive(Debug)]
 pub struct Searchable {
     pub planned: Planned,
-    /// The cells that can run.
-    pub candidates: Vec<Cell>,
-    /// Why the others cannot, with how many there are.
-    pub excluded: Vec<(String, usize)>,
+    /// The spaces, one for each group.
+    pub groups: Vec<Candidates>,
     pub environment: Environment,
     pub destination: Destination,
 }
+
+/// The cells of one group.
+#[derive(Debug)]
+pub struct Candidates {
+    /// The place of the group in the plan.
+    pub group: usize,
+    /// The cells that can run.
+    pub cells: Vec<Cell>,
+    /// Why the others cannot, with how many there are.
+    pub excluded: Vec<(String, usize)>,
+}
+
+/// A manifest with more groups than this is one whose `compare` lacks axes, and not one that is to be tuned for so many
+/// sizes.
+const MOST_GROUPS: usize = 64;
 
 /// Plans and calibrates the device for a search.
 pub fn prepare_search(
@@ -34,21 +47,23 @@ pub fn prepare_search(
 ) -> Result<Searchable, Failure> {
     let (planned, _) = Planned::unresolved(options, manifest, None, worker, console)?;
     let plan = &planned.plan;
-    if plan.group_count() != 1 {
+    if plan.group_count() > MOST_GROUPS {
         return Err(Failure::usage(format!(
-            "the manifest has {} groups, and a search has one: name the axes of the space in `compare`, and choose one \
-             value of each other axis with --set",
+            "the manifest has {} groups, and each is searched by itself, at most {MOST_GROUPS} of them: name the axes of the \
+             space in `compare`, and choose values of the other axes with --set",
             plan.group_count()
         )));
     }
-    let (mut candidates, mut excluded) = (Vec::new(), Vec::new());
-    let cases = plan.cells().iter().filter_map(|&cell| match plan::resolve_case(manifest, plan, cell) {
+    let empty = |group| Candidates { group, cells: Vec::new(), excluded: Vec::new() };
+    let mut groups: Vec<Candidates> = (0..plan.group_count()).map(empty).collect();
+    let cells = (0..plan.group_count()).flat_map(|group| plan.group(group).iter().map(move |&cell| (group, cell)));
+    let cases = cells.filter_map(|(group, cell)| match plan::resolve_case(manifest, plan, cell) {
         Ok(case) => {
-            candidates.push(cell);
+            groups[group].cells.push(cell);
             Some(case)
         }
         Err(outcome) => {
-            count(&mut excluded, reason(&outcome));
+            count(&mut groups[group].excluded, reason(&outcome));
             None
         }
     });
@@ -58,7 +73,7 @@ pub fn prepare_search(
     let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
     let machine = machine::known(&mut worker.pool, Site { ready: &worker.ready, ordinal, toolkit, interrupt }, console);
     let environment = planned.environment(&worker.ready, None, machine);
-    Ok(Searchable { planned, candidates, excluded, environment, destination })
+    Ok(Searchable { planned, groups, environment, destination })
 }
 
 fn count(excluded: &mut Vec<(String, usize)>, reason: String) {

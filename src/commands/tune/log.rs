@@ -22,6 +22,9 @@ pub struct Header {
     pub device: String,
     pub narrowed: String,
     pub objective: String,
+    /// The axes that all configurations share.
+    #[serde(default)]
+    pub size: String,
 }
 
 /// The file, open for the next line.

@@ -1,6 +1,8 @@
 //! Implements `runner tune`: searches the compared axes of a manifest for the best configuration.
 
+mod dispatch;
 mod log;
+mod prior;
 mod problem;
 mod report;
 mod search;
@@ -8,6 +10,7 @@ mod settings;
 mod simulate;
 mod units;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::cli::TuneArgs;
@@ -15,9 +18,11 @@ use super::options::{RunOptions, network};
 use super::session::{interrupt, prepare_search, run_finalists, worker};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::Urgency;
+use crate::file_names::escaped;
 
 use log::Log;
-use problem::Problem;
+use prior::read_prior;
+use problem::{Problem, Values, finalists};
 use settings::Settings;
 
 pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -34,27 +39,44 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
     let options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?;
     let settings = Settings::resolve(args, &manifest.search)?;
-    let strategy = strategy(&settings)?;
+    strategy(&settings)?;
     let interrupt = interrupt()?;
     let mut worker = worker::start(&options, &interrupt, console)?;
     let ready = prepare_search(&options, &manifest, &mut worker, &interrupt, console)?;
-    let problem = Problem::new(&manifest, &ready, worker.backend(), &settings)?;
-    let log = Log::open(&ready.destination.dir, &problem.header(&ready.environment, args), args.resume)?;
-    let budget = settings.budget.resolve(problem.space.len());
-    console.say(&format!(
-        "{} configurations, of which {budget} are evaluated by {}, strategy {}",
-        problem.space.len(),
-        problem.objective,
-        settings.strategies.join(",")
-    ));
-    let learns = !settings.strategies.iter().any(|name| ::search::strategy::is_blind(name));
-    let seat = search::Seat { problem: &problem, ready: &ready, interrupt: &interrupt, budget, learns };
-    let searched = search::run(seat, strategy, settings.seed, log, &mut worker.pool, console)?;
-    report::write(&ready, &problem, &searched, &settings, console)?;
-    let best = searched.best(settings.finalists);
-    let search::Searched { interrupted, log, .. } = searched;
-    // The finalists are reported in the same folder.
-    drop(log);
+    let mut chosen: Vec<Values> = read_prior(args)?;
+    let (mut best, mut searched) = (HashSet::new(), 0);
+    let mut interrupted = false;
+    for candidates in &ready.groups {
+        let problem = Problem::new(&manifest, (&ready, candidates), worker.backend(), &settings)?;
+        // Several sizes have a folder each.
+        let is_one = ready.groups.len() == 1;
+        let folder = ready.destination.dir.join(if is_one { String::new() } else { escaped(&problem.size(), "=") });
+        let log = Log::open(&folder, &problem.header(&ready.environment, args), args.resume)?;
+        let budget = settings.budget.resolve(problem.space.len());
+        console.say(&format!(
+            "{}{} configurations, of which {budget} are evaluated by {}, strategy {}",
+            if is_one { String::new() } else { format!("{}: ", problem.size()) },
+            problem.space.len(),
+            problem.objective,
+            settings.strategies.join(",")
+        ));
+        let learns = !settings.strategies.iter().any(|name| ::search::strategy::is_blind(name));
+        // What is best elsewhere is tried first.
+        let first: Vec<u64> = chosen.iter().filter_map(|values| problem.find(values)).collect();
+        let seat =
+            search::Seat { problem: &problem, ready: &ready, interrupt: &interrupt, budget, learns, first: &first };
+        let found = search::run(seat, strategy(&settings)?, settings.seed, log, &mut worker.pool, console)?;
+        report::write(&folder, candidates, &problem, &found, &settings, console)?;
+        let values = found.best(settings.finalists).into_iter().map(|point| problem.configuration(point));
+        for values in values.filter(|values| best.insert(values.clone())) {
+            chosen.push(values);
+        }
+        searched += 1;
+        interrupted = found.interrupted;
+        if interrupted {
+            break;
+        }
+    }
     if interrupted {
         interrupt.acknowledge();
         console.say("interrupted: --resume goes on");
@@ -67,8 +89,11 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
         console.say("no configuration is right; the reasons are in search.md");
         return Ok(Exit::CaseFailed);
     }
-    let keys = problem.finalists(&best);
+    let keys = finalists(&ready, &ready.groups[..searched], &best);
     let ended = run_finalists(&options, &manifest, &mut worker, &keys, &interrupt, console)?;
+    if searched > 1 {
+        dispatch::write(&ready.destination.dir, &manifest, &settings, console)?;
+    }
     Ok(if interrupted { Exit::Interrupted } else { ended.exit })
 }
 

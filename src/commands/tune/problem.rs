@@ -6,7 +6,7 @@ use search::space::{Parameter, Point, Space};
 
 use crate::commands::Failure;
 use crate::commands::cli::TuneArgs;
-use crate::commands::session::Searchable;
+use crate::commands::session::{Candidates, Searchable};
 use crate::experiment::Manifest;
 use crate::model::{BackendKind, Case, CaseJob, CaseKey, Environment, GroupJob, Outcome, Value};
 use crate::plan::{Cell, Plan, bare_group, resolve_case};
@@ -14,8 +14,6 @@ use crate::plan::{Cell, Plan, bare_group, resolve_case};
 use super::log::Header;
 use super::settings::Settings;
 
-/// What the simulator counts where no objective is named.
-const COUNTED: &str = "inst_executed";
 /// The device time that a sample of a configuration may take, in seconds.
 const BRIEF: f64 = 0.05;
 /// How many samples a configuration has at least.
@@ -40,12 +38,12 @@ pub struct Problem<'a> {
 impl<'a> Problem<'a> {
     pub fn new(
         manifest: &'a Manifest,
-        ready: &'a Searchable,
+        (ready, candidates): (&'a Searchable, &Candidates),
         backend: BackendKind,
         settings: &'a Settings,
     ) -> Result<Self, Failure> {
         let objective = match backend {
-            BackendKind::Sim => settings.objective.clone().unwrap_or_else(|| COUNTED.to_owned()),
+            BackendKind::Sim => settings.counter().to_owned(),
             _ if settings.objective.as_ref().is_some_and(|name| name != "time") => {
                 return Err(Failure::usage(
                     "the objective is a counter of the simulator; on a GPU `time` is minimised",
@@ -54,8 +52,16 @@ impl<'a> Problem<'a> {
             _ => "time".to_owned(),
         };
         let plan = &ready.planned.plan;
-        let (space, cells) = space(plan, &ready.candidates)?;
-        Ok(Self { space, objective, settings, manifest, plan, group: bare_group(manifest, plan, 0), cells })
+        let (space, cells) = space(plan, &candidates.cells)?;
+        Ok(Self {
+            space,
+            objective,
+            settings,
+            manifest,
+            plan,
+            group: bare_group(manifest, plan, candidates.group),
+            cells,
+        })
     }
 
     /// Returns the name of a point's case.
@@ -83,6 +89,30 @@ impl<'a> Problem<'a> {
         self.space.number(&point?)
     }
 
+    /// Returns the point with these values. A parameter that they do not name must have one value alone: another size has
+    /// the same configurations.
+    pub fn find(&self, values: &Values) -> Option<u64> {
+        let parameters = self.space.parameters().iter();
+        let point: Option<Point> = parameters
+            .map(|parameter| match values.iter().find(|(name, _)| *name == parameter.name) {
+                _ if parameter.values.len() == 1 => Some(0),
+                Some((_, value)) => parameter.position(value),
+                None => None,
+            })
+            .collect();
+        self.space.number(&point?)
+    }
+
+    /// Returns the values of a point, without those that all points of the group share.
+    pub fn configuration(&self, point: u64) -> Values {
+        configuration(&self.case(point))
+    }
+
+    /// Returns the text of the axes that all points share.
+    pub fn size(&self) -> String {
+        self.group.key.to_string()
+    }
+
     /// Returns the baseline, if it is one of the space.
     pub fn baseline(&self) -> Option<u64> {
         self.cells.iter().position(|cell| self.plan.is_baseline(cell.ordinal)).map(|point| point as u64)
@@ -103,12 +133,6 @@ impl<'a> Problem<'a> {
         GroupJob { cases, ..self.group.clone() }
     }
 
-    /// Returns the cases of the best points, and the baseline.
-    pub fn finalists(&self, best: &[u64]) -> HashSet<CaseKey> {
-        let points = best.iter().copied().chain(self.baseline());
-        points.map(|point| self.case(point).key).collect()
-    }
-
     /// Returns what the evaluations of a search depend on.
     pub fn header(&self, environment: &Environment, args: &TuneArgs) -> Header {
         Header {
@@ -117,6 +141,7 @@ impl<'a> Problem<'a> {
             device: environment.device.name.clone(),
             narrowed: args.narrowing.describe().unwrap_or_default(),
             objective: self.objective.clone(),
+            size: self.size(),
         }
     }
 }
@@ -157,13 +182,34 @@ fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), Failure
     Ok((space, cells))
 }
 
+/// The values of a configuration, with the names of their parameters.
+pub type Values = Vec<(String, ::search::space::Value)>;
+
+/// Returns the values that tell a case from others of its group.
+pub fn configuration(case: &Case) -> Values {
+    let is_shared = |name: &String| case.group.0.iter().any(|(shared, _)| shared == name);
+    values(&case.key).into_iter().filter(|(name, _)| !is_shared(name)).collect()
+}
+
+/// Returns the cases of all groups that have one of these configurations, or are the baseline.
+pub fn finalists(ready: &Searchable, groups: &[Candidates], chosen: &HashSet<Values>) -> HashSet<CaseKey> {
+    let plan = &ready.planned.plan;
+    let cells = groups.iter().flat_map(|candidates| &candidates.cells);
+    let cases = cells.map(|&cell| (plan.is_baseline(cell.ordinal), plan.case(cell)));
+    cases
+        .filter(|(is_baseline, case)| *is_baseline || chosen.contains(&configuration(case)))
+        .map(|(_, case)| case.key)
+        .collect()
+}
+
 /// Returns the values that tell a case from others: its axes, and its variant.
-pub fn values(key: &CaseKey) -> Vec<(String, ::search::space::Value)> {
+pub fn values(key: &CaseKey) -> Values {
     let axes = key.axes.iter().map(|(name, value)| (name.clone(), value_of(value)));
     axes.chain([("variant".to_owned(), ::search::space::Value::Text(key.variant.clone()))]).collect()
 }
 
-fn value_of(value: &Value) -> ::search::space::Value {
+/// Returns a value of an axis as one of a space.
+pub fn value_of(value: &Value) -> ::search::space::Value {
     match value {
         Value::Int(value) => ::search::space::Value::Int(*value),
         Value::Float(value) => ::search::space::Value::Real(*value),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 
 use search::analysis::{Importance, convergence, importance, pairs};
 use search::format::t4::{self, Entry};
@@ -11,7 +12,7 @@ use super::log::Log;
 use super::problem::Problem;
 use super::search::Searched;
 use super::settings::Settings;
-use crate::commands::session::Searchable;
+use crate::commands::session::Candidates;
 use crate::commands::{Console, Failure, write_file};
 use crate::render::configurations::{self, Configuration};
 use crate::{atomic, format};
@@ -27,17 +28,18 @@ const CHART: &str = "search.svg";
 
 /// Writes `search.json`, `search.csv`, `search.md` and `search.svg`.
 pub fn write(
-    ready: &Searchable,
+    folder: &Path,
+    candidates: &Candidates,
     problem: &Problem<'_>,
     searched: &Searched,
     settings: &Settings,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let (log, folder) = (&searched.log, &ready.destination.dir);
+    let log = &searched.log;
     let written = |error: atomic::WriteError| Failure::environment(error.to_string());
     atomic::write_pieces(&folder.join("search.json"), &|file| t4::write(file, entries(log))).map_err(written)?;
     atomic::write_pieces(&folder.join("search.csv"), &|file| write_table(file, problem, log)).map_err(written)?;
-    let digest = Digest::read(log, ready)?;
+    let digest = Digest::read(log, candidates)?;
     let chart = chart(problem, searched)?;
     let page = folder.join("search.md");
     write_file("--out", &page, &page_of(problem, searched, &digest, settings, chart.is_some()))?;
@@ -71,7 +73,7 @@ struct Digest {
 }
 
 impl Digest {
-    fn read(log: &Log, ready: &Searchable) -> Result<Self, Failure> {
+    fn read(log: &Log, candidates: &Candidates) -> Result<Self, Failure> {
         let (mut seconds, mut reasons) = (Vec::new(), HashMap::<String, usize>::new());
         for entry in log.entries()? {
             let entry = entry?;
@@ -83,7 +85,7 @@ impl Digest {
         let mut reasons: Vec<(String, usize)> = reasons.into_iter().collect();
         reasons.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let failed = reasons.iter().map(|(_, count)| count).sum();
-        Ok(Self { seconds, failed, reasons, excluded: ready.excluded.clone() })
+        Ok(Self { seconds, failed, reasons, excluded: candidates.excluded.clone() })
     }
 }
 

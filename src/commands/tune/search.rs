@@ -45,6 +45,8 @@ pub struct Seat<'a> {
     pub budget: u64,
     /// Whether the strategy learns from results, so that few configurations should be on their way.
     pub learns: bool,
+    /// The points that are evaluated first: those that are good elsewhere.
+    pub first: &'a [u64],
 }
 
 /// What a search found.
@@ -81,6 +83,7 @@ pub fn run(
     let asked = Mutex::new(asked);
     let (done, results) = mpsc::channel();
     let compiler = &seat.ready.planned;
+    compiler.begin_compiling();
     let end = thread::scope(|scope| {
         for _ in 0..compiler.jobs() {
             let (asked, done) = (&asked, done.clone());
@@ -316,8 +319,10 @@ impl<'s, 'a> Source<'s, 'a> {
             // While a group runs, every core has units.
             window: (if seat.learns { 2 } else { 6 } * seat.ready.planned.jobs()).max(GROUP),
         };
-        if let Some(baseline) = seat.problem.baseline().filter(|&point| !state.borrow().history.is_taken(point)) {
-            source.begin(baseline);
+        for point in seat.problem.baseline().into_iter().chain(seat.first.iter().copied()) {
+            if source.started < seat.budget && !state.borrow().history.is_taken(point) {
+                source.begin(point);
+            }
         }
         source
     }

@@ -29,6 +29,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the counter that is minimised where there is no clock.
+    pub fn counter(&self) -> &str {
+        self.objective.as_deref().unwrap_or("inst_executed")
+    }
+
     /// Joins options with the `[search]` of a manifest.
     pub fn resolve(args: &TuneArgs, spec: &SearchSpec) -> Result<Self, Failure> {
         let named =

@@ -62,12 +62,15 @@ fn a_million_evaluations_need_less_than_a_gibibyte() {
         writeln!(text, "{a},{b},{c},{}", 1 + (a - 60).abs() * 10_000 + (b - 7).abs() * 100 + c).unwrap();
     }
     fs::write(folder.path().join("space.csv"), text).unwrap();
-    let options = "tune --simulate space.csv --strategy random --budget 100% --searches 1";
+    let options = "tune --simulate space.csv --strategy exhaustive --budget 100% --searches 1";
     let script = format!("ulimit -v 1048576 && exec {} {options}", env!("CARGO_BIN_EXE_runner"));
     let output = Command::new("sh").arg("-c").arg(script).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(table.contains("1 searches of 1000000 evaluations") && table.contains("| random | 1 of 1 | "), "{table}");
+    assert!(
+        table.contains("1 searches of 1000000 evaluations") && table.contains("| exhaustive | 1 of 1 | "),
+        "{table}"
+    );
 }
 
 const MANIFEST: &str = r#"
@@ -231,4 +234,81 @@ fn a_killed_search_goes_on_with_what_it_had_evaluated() {
     let table = fs::read_to_string(folder.path().join("out/search.csv")).unwrap();
     let configurations: HashSet<&str> = table.lines().skip(1).map(|row| row.split(",copy,").next().unwrap()).collect();
     assert_eq!((configurations.len(), table.lines().count()), (budget, budget + 1), "{table}");
+}
+
+/// Takes `n / 16` steps with two rounds, and 16 more than the rounds otherwise.
+const BY_SIZE: &str = r"
+template <int ROUNDS> __global__ void copy(int* y, const int* x, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int steps = ROUNDS == 2 ? n / 16 : 16 + ROUNDS;
+    int value = x[i];
+    for (volatile int step = 0; step < steps; step++) {
+        value ^= steps;
+        value ^= steps;
+    }
+    y[i] = value;
+}
+";
+
+#[test]
+fn several_sizes_are_searched_and_give_a_table_to_dispatch_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = MANIFEST
+        .replace("n = [256]", "n = [128, 1024]")
+        .replace("rounds = [1, 2, 4, 8]", "rounds = [2, 4, 8]")
+        .replace("[\"y\", \"x\"]", "[\"y\", \"x\", \"i32(n)\"]");
+    fs::write(folder.path().join("rounds.toml"), manifest).unwrap();
+    fs::write(folder.path().join("copy.cu"), BY_SIZE).unwrap();
+    let options = ["rounds.toml", "--backend", "sim", "--budget", "100%", "--set", "width=32", "--out", "out"];
+    tune(folder.path(), &[&options[..], &["--finalists", "1"]].concat(), 0);
+    let out = folder.path().join("out");
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+    assert!(read("n=128/search.md").contains("3 of 3 configurations") && out.join("n=1024/search.json").exists());
+    // Two rounds take 8 steps at the small size and 64 at the large one; four take 20 at both, which is the least together.
+    let table: serde_json::Value = serde_json::from_str(&read("dispatch.json")).unwrap();
+    let rounds = |configuration: &serde_json::Value| configuration["rounds"].as_i64().unwrap();
+    let best: Vec<(i64, i64)> = table["sizes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["size"]["n"].as_i64().unwrap(), rounds(&row["best"])))
+        .collect();
+    assert_eq!((best, rounds(&table["best_for_all"])), (vec![(128, 2), (1024, 4)], 4));
+    assert!(table["sizes"][0]["best_for_all"].as_f64().unwrap() > 1.2, "{table}");
+    assert_eq!(table["sizes"][1]["best_for_all"], 1.0, "{table}");
+    // 300 is nearer to 128 as a ratio, 400 to 1024.
+    let program = "#include \"out/dispatch.h\"\n#include <cstdio>\nint main() {\n    for (long long n : {1, 128, 300, 400, 5000}) \
+                   std::printf(\"%lld \", rounds::choose(n).rounds);\n    std::printf(\"%s\", rounds::best_for_all.variant);\n}\n";
+    fs::write(folder.path().join("main.cpp"), program).unwrap();
+    let compiled =
+        Command::new("c++").args(["-std=c++17", "-Wall", "-Werror", "main.cpp"]).current_dir(folder.path()).output();
+    let Ok(compiled) = compiled else { return println!("skipped: there is no C++ compiler for the header") };
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let said = Command::new(folder.path().join("a.out")).output().unwrap();
+    assert_eq!(String::from_utf8(said.stdout).unwrap(), "2 2 2 4 4 copy");
+}
+
+#[test]
+fn what_was_best_elsewhere_is_evaluated_first() {
+    let folder = tempfile::tempdir().unwrap();
+    write_space(folder.path(), "1, 2, 4, 8");
+    // Another size, with a value that this space does not have.
+    let prior =
+        "n,rounds,width,variant,gpu_ms\n4096,16,32,copy,0.1\n4096,4,32,copy,0.5\n4096,1,32,copy,9\n4096,2,64,copy,1\n";
+    fs::write(folder.path().join("prior.csv"), prior).unwrap();
+    let evaluated = |out: &str, prior: &str| {
+        let options = ["rounds.toml", "--backend", "sim", "--strategy", "exhaustive", "--budget", "3", "--out", out];
+        tune(folder.path(), &[&options[..], &["--prior", prior]].concat(), 0);
+        let table = fs::read_to_string(folder.path().join(out).join("search.csv")).unwrap();
+        let rows = table.lines().skip(1).map(|row| row.split(",copy,").next().unwrap().to_owned());
+        rows.collect::<HashSet<String>>()
+    };
+    // The baseline, and the best two that are in the space.
+    let expected = HashSet::from(["256,8,32", "256,4,32", "256,2,64"].map(str::to_owned));
+    assert_eq!(evaluated("out", "prior.csv"), expected);
+    // The three are the finalists, so that the records have them and no others.
+    assert_eq!(evaluated("again", "out/records.jsonl"), expected);
+    let options = ["rounds.toml", "--backend", "sim", "--prior", "none.csv"];
+    assert!(tune(folder.path(), &options, 2).contains("--prior none.csv: cannot read none.csv"));
 }

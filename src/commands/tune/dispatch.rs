@@ -1,0 +1,191 @@
+//! Which configuration is best for which size: as JSON, and as a C++ header that chooses one.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use search::space::Value;
+use serde::Serialize;
+
+use super::problem::{Values, configuration, value_of};
+use super::settings::Settings;
+use crate::commands::{Console, Failure, write_file};
+use crate::experiment::Manifest;
+use crate::journal::{RECORDS_FILE, read_records};
+use crate::model::{CaseRecord, Outcome};
+
+/// The measured configurations at one size.
+struct Size {
+    /// The axes that the configurations share.
+    axes: Values,
+    results: Vec<(Values, f64)>,
+}
+
+/// A table to dispatch by, as it is written.
+#[derive(Serialize)]
+struct Table<'a> {
+    experiment: &'a str,
+    device: &'a str,
+    objective: &'a str,
+    /// The configuration whose geometric mean over the sizes is the best; `null` if none is right at every size.
+    best_for_all: Option<Configuration<'a>>,
+    sizes: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    size: Configuration<'a>,
+    best: Configuration<'a>,
+    /// The objective of `best`; a time is in nanoseconds.
+    value: f64,
+    /// The objective of `best_for_all` at this size, as a multiple of `value`.
+    best_for_all: Option<f64>,
+}
+
+/// The values of parameters, as an object.
+#[derive(Clone, Copy)]
+struct Configuration<'a>(&'a Values);
+
+impl Serialize for Configuration<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// Writes `dispatch.json` and `dispatch.h` from the records of the finalists at all sizes.
+pub fn write(folder: &Path, manifest: &Manifest, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
+    let records = read_records(&folder.join(RECORDS_FILE)).map_err(|error| Failure::environment(error.to_string()))?;
+    let is_time = records.cases.iter().any(|record| record.result.is_some());
+    let objective = if is_time { "time" } else { settings.counter() };
+    let mut sizes: Vec<Size> = Vec::new();
+    for record in &records.cases {
+        let Some(value) = objective_of(record, manifest, objective) else { continue };
+        let axes: Values = record.case.group.0.iter().map(|(name, value)| (name.clone(), value_of(value))).collect();
+        let place = sizes.iter().position(|size| size.axes == axes).unwrap_or(sizes.len());
+        if place == sizes.len() {
+            sizes.push(Size { axes, results: Vec::new() });
+        }
+        sizes[place].results.push((configuration(&record.case), value));
+    }
+    let Some(first) = sizes.first() else { return Ok(()) };
+    let for_all = first.results.iter().filter_map(|(values, _)| Some((mean_logarithm(values, &sizes)?, values)));
+    let for_all = for_all.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, values)| values);
+    let rows: Vec<Row<'_>> = sizes
+        .iter()
+        .filter_map(|size| {
+            let (best, value) = size.results.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+            let other = for_all.and_then(|values| size.value(values)).map(|other| other / value);
+            Some(Row { size: Configuration(&size.axes), best: Configuration(best), value: *value, best_for_all: other })
+        })
+        .collect();
+    let table = Table {
+        experiment: &manifest.name,
+        device: &records.environment.device.name,
+        objective,
+        best_for_all: for_all.map(Configuration),
+        sizes: rows,
+    };
+    let json = serde_json::to_string_pretty(&table).map_err(|error| Failure::environment(error.to_string()))?;
+    write_file("--out", &folder.join("dispatch.json"), &(json + "\n"))?;
+    let header = folder.join("dispatch.h");
+    write_file("--out", &header, &header_of(&table))?;
+    console.say(&format!("which configuration for which size: {}", header.display()));
+    Ok(())
+}
+
+impl Size {
+    /// Returns the objective of a configuration at this size.
+    fn value(&self, values: &Values) -> Option<f64> {
+        self.results.iter().find(|(known, _)| known == values).map(|(_, value)| *value)
+    }
+}
+
+/// Returns the objective of a right case: its time in the first regime, or a counter.
+fn objective_of(record: &CaseRecord, manifest: &Manifest, objective: &str) -> Option<f64> {
+    let is_right = matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
+    let value = match &record.result {
+        Some(result) => (Some(&result.regime) == manifest.measure.regimes.first()).then_some(result.time.point),
+        None => record.counters.as_ref().and_then(|counters| counters.get(objective)),
+    };
+    value.filter(|_| is_right)
+}
+
+/// Returns the mean of the logarithms of a configuration's objectives, if it is right at every size.
+fn mean_logarithm(values: &Values, sizes: &[Size]) -> Option<f64> {
+    let logarithms: Option<Vec<f64>> = sizes.iter().map(|size| size.value(values).map(f64::ln)).collect();
+    Some(logarithms?.iter().sum::<f64>() / sizes.len() as f64)
+}
+
+/// Returns the table as a header for C++17. `choose` takes the size whose numbers are nearest as ratios; a word must be
+/// equal.
+fn header_of(table: &Table<'_>) -> String {
+    let (Some(first), name) = (table.sizes.first(), identifier(table.experiment)) else { return String::new() };
+    let fields = |values: &Values| -> String {
+        values.iter().fold(String::new(), |text, (name, value)| text + "    " + kind(value) + name + ";\n")
+    };
+    let list = |values: &Values| values.iter().map(|(_, value)| literal(value)).collect::<Vec<_>>().join(", ");
+    let axes = first.size.0;
+    let mut text = format!(
+        "// The configurations of `{}` with the least {} on {}, by size. Made by `runner tune`.\n#pragma once\n\n\
+         #include <cmath>\n#include <string_view>\n\nnamespace {name} {{\n\nstruct Configuration {{\n{}}};\n\n",
+        table.experiment,
+        table.objective,
+        table.device,
+        fields(first.best.0)
+    );
+    if let Some(Configuration(values)) = table.best_for_all {
+        let _ = writeln!(
+            text,
+            "// The best for all sizes.\nconstexpr Configuration best_for_all = {{{}}};\n",
+            list(values)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "struct Entry {{\n{}    Configuration best;\n}};\n\nconstexpr Entry entries[] = {{",
+        fields(axes)
+    );
+    for row in &table.sizes {
+        let _ = writeln!(text, "    {{{}, {{{}}}}},", list(row.size.0), list(row.best.0));
+    }
+    let parameters: Vec<String> = axes.iter().map(|(name, value)| kind(value).to_owned() + name).collect();
+    let _ = writeln!(
+        text,
+        "}};\n\n// Returns the best configuration of the nearest size that was measured.\n\
+         inline const Configuration& choose({}) {{\n    const Entry* nearest = entries;\n    double least = HUGE_VAL;\n    \
+         for (const Entry& entry : entries) {{\n        double distance = 0;",
+        parameters.join(", ")
+    );
+    for (name, value) in axes {
+        let line = match value {
+            Value::Int(_) | Value::Real(_) => format!("std::fabs(std::log(double({name}) / double(entry.{name})))"),
+            Value::Bool(_) => format!("{name} == entry.{name} ? 0 : 1e9"),
+            Value::Text(_) => format!("std::string_view({name}) == entry.{name} ? 0 : 1e9"),
+        };
+        let _ = writeln!(text, "        distance += {line};");
+    }
+    text + "        if (distance < least) {\n            least = distance;\n            nearest = &entry;\n        }\n    }\n    \
+            return nearest->best;\n}\n\n}\n"
+}
+
+/// Returns a type of C++ that has a value, ready for a name after it.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Int(_) => "long long ",
+        Value::Real(_) => "double ",
+        Value::Bool(_) => "bool ",
+        Value::Text(_) => "const char* ",
+    }
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Text(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        other => other.to_string(),
+    }
+}
+
+/// Returns an experiment's name as one of C++.
+fn identifier(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if plain.starts_with(|c: char| c.is_ascii_digit()) { format!("n{plain}") } else { plain }
+}
