@@ -486,6 +486,10 @@ fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
 #[test]
 fn a_search_has_settings_with_faults_at_their_place() {
     let every = load(&folder(EVERY_KEY)).search;
+    let numbers = |axes: &[Axis], name: &str| axes.iter().find(|axis| axis.name == name).unwrap().values.len();
+    let searched = load(&folder(EVERY_KEY)).with_searched_axes();
+    assert_eq!([numbers(&searched.axes, "bx"), numbers(&searched.axes, "m")], [4, 3]);
+    assert_eq!(numbers(&load(&folder(EVERY_KEY)).axes, "bx"), 2);
     let expected = SearchSpec {
         strategy: Some("genetic".to_owned()),
         budget: Some("2.5%".to_owned()),
@@ -494,6 +498,7 @@ fn a_search_has_settings_with_faults_at_their_place() {
         finalists: Some(4),
         samples: Some(9),
         drop_above: Some(1.5),
+        axes: every.axes.clone(),
     };
     assert_eq!(every, expected);
     assert_eq!(load(&folder(SMALLEST)).search, SearchSpec::default());
@@ -508,6 +513,7 @@ fn a_search_has_settings_with_faults_at_their_place() {
         ("samples = 0", "`search.samples` must be at least 1"),
         ("drop_above = 0.9", "`search.drop_above` must be at least 1, found 0.9"),
         ("seeds = 1", "did you mean `seed`?"),
+        ("axes = { zz = [1] }", "there is no axis `zz`"),
     ] {
         let said = faults(&with(key));
         assert!(said.contains(wanted) && said.matches("error: ").count() == 1, "{wanted} is missing in\n{said}");

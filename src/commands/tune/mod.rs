@@ -37,7 +37,7 @@ pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
 /// Evaluates what the strategy proposes, and then measures the best configurations beside the baseline.
 fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Failure> {
     let options = RunOptions::of_tune(args, path)?;
-    let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?;
+    let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?.with_searched_axes();
     let settings = Settings::resolve(args, &manifest.search)?;
     strategy(&settings)?;
     let interrupt = interrupt()?;

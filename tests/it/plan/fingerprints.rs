@@ -23,6 +23,7 @@ const EXPERIMENTS: &[(&str, usize, &str)] = &[
     ("arithmetic", 6, "000968f7815a32c8337555ada285af5538ea077abc10c1559b0e19a7cc065f17"),
     ("block_shapes", 13, "37adf11594b365f790edcfcc1f9debd76fefe9243fde3ca95ca14c5338a5f170"),
     ("concurrency", 14, "7783e9b1998d3981de3094b04b725937ffe1bc1282fc28c5ced12a949e67d772"),
+    ("convolution", 20, "1e2b65865b1923c7da32223e443885750a329ab5a80da9269147f0d35f592efd"),
     ("cooperative_groups", 2, "2d2dea36a65443b5356f9ceb1c1516707df1eeb2f17708706459680c0fa5d26f"),
     ("copy", 28, "450dcae43ec34cac7c3e3cd399623afe10a11c3a4917f5528be5bb56305cb1ae"),
     ("divergence", 52, "bbc4ab6eebf0c0575c54466a8a8323ab6580c4f4df21f29134d953fca7f1c769"),

@@ -304,6 +304,9 @@ table! {
         /// by default.
         #[schemars(extend("minimum" = 1))]
         pub drop_above: Option<At<f64>>,
+        /// Values that are searched in place of those of the axis with the same name, of the same kind. `runner run` has
+        /// those of the axis.
+        pub axes: Option<Named<At<RawAxis>>>,
     }
 }
 

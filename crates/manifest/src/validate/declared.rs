@@ -11,6 +11,8 @@ use crate::model::{BackendKind, KernelCompiler, Value};
 pub struct Declared {
     pub axes: Vec<Axis>,
     pub on: BTreeMap<BackendKind, AxisOverride>,
+    /// The axes of `[search]`.
+    pub searched: Vec<Axis>,
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
     pub variants: Vec<DeclaredVariant>,
@@ -58,11 +60,12 @@ impl Declared {
         self.variants.iter().flat_map(|variant| &variant.expanded).map(String::as_str)
     }
 
-    /// Returns the axes that a template of `variant` may name, with their values on all backends.
+    /// Returns the axes that a template of `variant` may name, with their values on all backends and in a search.
     pub fn axes_of(&self, variant: Option<&DeclaredVariant>) -> Vec<Axis> {
         let mut axes = self.axes.clone();
         for axis in &mut axes {
-            for other in self.on.values().flat_map(|on| &on.axes).filter(|other| other.name == axis.name) {
+            let others = self.on.values().flat_map(|on| &on.axes).chain(&self.searched);
+            for other in others.filter(|other| other.name == axis.name) {
                 let new = other.values.iter().filter(|value| !axis.values.contains(value));
                 let new: Vec<Value> = new.cloned().collect();
                 axis.values.extend(new);

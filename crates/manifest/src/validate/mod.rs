@@ -69,7 +69,7 @@ pub fn validate(
     let printed = checks::shared_printed(&mut ctx, raw, &declared);
     let work = checks::shared_work(&mut ctx, raw, &declared);
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
-    let search = search::search(&mut ctx, raw.search.as_ref());
+    let search = search::search(&mut ctx, raw.search.as_ref(), &declared);
     memory::allocations_are_timed(&mut ctx, raw, &measure.regimes);
     let variants = bodies::variants(&mut ctx, raw, &declared);
     let shared = sampling::Shared { checks: &checks, printed: printed.as_ref() };

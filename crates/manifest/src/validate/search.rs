@@ -4,13 +4,14 @@ use search::Budget;
 use search::strategy::NAMES;
 
 use super::context::Context;
+use super::declared::Declared;
 use crate::experiment::SearchSpec;
 use crate::model::Diagnostic;
 use crate::raw::{RawBudget, RawSearch};
 use crate::read::At;
 
 /// Returns the settings of a search.
-pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>) -> SearchSpec {
+pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declared) -> SearchSpec {
     let Some(At { value: raw, .. }) = raw else { return SearchSpec::default() };
     if let Some(At { value: name, span }) = &raw.strategy
         && !NAMES.iter().any(|(known, _)| known == name)
@@ -34,6 +35,7 @@ pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>) -> SearchSpec {
         finalists: raw.finalists.as_ref().map(|at| at.value),
         samples: raw.samples.as_ref().map(|at| at.value),
         drop_above: raw.drop_above.as_ref().map(|at| at.value),
+        axes: declared.searched.clone(),
     }
 }
 

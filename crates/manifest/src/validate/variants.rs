@@ -9,7 +9,7 @@ use super::{axes, buffers, lets, named};
 use crate::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
 use crate::expr::template::Style;
 use crate::model::{BackendKind, DeviceInfo, Diagnostic, Span};
-use crate::raw::{RawManifest, RawOn, RawVariant};
+use crate::raw::{RawAxis, RawManifest, RawOn, RawVariant};
 use crate::read::{At, Named};
 
 pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
@@ -20,12 +20,15 @@ pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let axes = axes::axes(ctx, raw.axes.as_ref());
     let lets = lets::bindings(raw.r#let.as_ref());
     let on = overrides(ctx, raw.on.as_ref(), &axes, &lets);
+    let searched = raw.search.as_ref().and_then(|search| search.value.axes.as_ref());
+    let searched = other_values(ctx, searched, &axes);
     let mut buffers = buffers::buffers(ctx, raw.buffers.as_ref());
     buffers::link(ctx, &mut buffers, &[]);
     let (has_checks, shared) = (raw.check.is_some(), Names::default());
     let experiment = raw.experiment.0.as_ref().and_then(|experiment| experiment.value.compiler.as_ref());
     let compiler = experiment.map(|at| at.value).unwrap_or_default();
-    let mut declared = Declared { axes, on, lets, buffers, variants: Vec::new(), compiler, has_checks, shared };
+    let mut declared =
+        Declared { axes, on, searched, lets, buffers, variants: Vec::new(), compiler, has_checks, shared };
     declared.shared = names(None, &declared, &[], &[], &[]);
     for raw in raw.variant.0.iter().flatten() {
         let variant = variant(ctx, raw, &taken, &declared);
@@ -82,17 +85,22 @@ fn overrides(
 }
 
 fn replacement(ctx: &mut Context, raw: &RawOn, shared: &[Axis], lets: &[LetBinding]) -> AxisOverride {
-    for (name, _) in raw.axes.iter().flat_map(|named| &named.0) {
-        if !shared.iter().any(|axis| axis.name == name.value) {
-            ctx.unknown(name.span.clone(), "axis", &name.value, shared.iter().map(|axis| axis.name.as_str()));
-        }
-    }
     for (name, _) in raw.r#let.iter().flat_map(|named| &named.0) {
         if !lets.iter().any(|binding| *binding.name == *name.value) {
             ctx.unknown(name.span.clone(), "let", &name.value, lets.iter().map(|binding| &*binding.name));
         }
     }
-    let axes = axes::axes(ctx, raw.axes.as_ref());
+    AxisOverride { axes: other_values(ctx, raw.axes.as_ref(), shared), lets: lets::bindings(raw.r#let.as_ref()) }
+}
+
+/// Returns the axes that replace those of the same names.
+fn other_values(ctx: &mut Context, raw: Option<&Named<At<RawAxis>>>, shared: &[Axis]) -> Vec<Axis> {
+    for (name, _) in raw.iter().flat_map(|named| &named.0) {
+        if !shared.iter().any(|axis| axis.name == name.value) {
+            ctx.unknown(name.span.clone(), "axis", &name.value, shared.iter().map(|axis| axis.name.as_str()));
+        }
+    }
+    let axes = axes::axes(ctx, raw);
     for axis in &axes {
         let original = shared.iter().find(|other| other.name == axis.name).and_then(|other| other.values.first());
         if let (Some(theirs), Some(ours)) = (original, axis.values.first())
@@ -102,7 +110,7 @@ fn replacement(ctx: &mut Context, raw: &RawOn, shared: &[Axis], lets: &[LetBindi
             ctx.fault(Diagnostic::at(axis.span.clone(), message));
         }
     }
-    AxisOverride { axes, lets: lets::bindings(raw.r#let.as_ref()) }
+    axes
 }
 
 fn variant(ctx: &mut Context, raw: &At<RawVariant>, taken: &Taken, declared: &Declared) -> DeclaredVariant {

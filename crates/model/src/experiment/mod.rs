@@ -381,6 +381,16 @@ pub struct CompileSpec {
 }
 
 impl Manifest {
+    /// Returns the manifest with the values that a search has in place of those of its axes.
+    pub fn with_searched_axes(mut self) -> Self {
+        for axis in &mut self.axes {
+            if let Some(searched) = self.search.axes.iter().find(|searched| searched.name == axis.name) {
+                axis.clone_from(searched);
+            }
+        }
+        self
+    }
+
     /// Returns the shared axes as `backend` runs them.
     pub fn axes_on(&self, backend: BackendKind) -> Vec<Axis> {
         let replaced = self.on.get(&backend).map(|o| o.axes.as_slice()).unwrap_or_default();

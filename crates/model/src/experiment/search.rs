@@ -1,5 +1,7 @@
 //! What a manifest says about a search of its space.
 
+use super::Axis;
+
 /// The settings of `[search]`; `None` where the manifest leaves the choice to the program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SearchSpec {
@@ -17,4 +19,6 @@ pub struct SearchSpec {
     pub samples: Option<u32>,
     /// A configuration whose samples are all longer than the best time by this factor has no more of them.
     pub drop_above: Option<f64>,
+    /// The axes whose values are searched in place of the manifest's.
+    pub axes: Vec<Axis>,
 }
