@@ -17,6 +17,8 @@ use crate::{Instruction, Listing};
 /// Operations that stay where the PTX has them.
 const STAYS: [&str; 13] =
     ["BRA", "ST", "STG", "STS", "STL", "BAR", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SHFL", "REDUX"];
+/// How the names of functions begin that the compiler adds.
+const ADDED_FUNCTION: &str = "$__internal_";
 /// Operations that the compiler adds where it needs them, whatever line they name.
 const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S2R", "LDC", "ULDC", "CS2R", "PLOP3"];
 
@@ -33,7 +35,40 @@ impl Listing {
     /// Returns how many warps executed each instruction, given what was counted of each line of the PTX; `None` where the
     /// counts do not say. `count` returns `None` for lines that are no instructions.
     pub fn executed(&self, count: impl Fn(u32) -> Option<LineCount>) -> Vec<Option<u64>> {
-        let mut derivation = Derivation::new(self, &count);
+        Derivation::new(self, &count).finish()
+    }
+
+    /// Returns how many warps executed each instruction of a function that the compiler added, which is called so often.
+    /// Lines of the PTX say nothing of it.
+    pub fn executed_when_called(&self, calls: u64) -> Vec<Option<u64>> {
+        if calls == 0 {
+            return vec![Some(0); self.instructions.len()];
+        }
+        let mut derivation = Derivation::new(self, &|_| None);
+        derivation.balance.set(0, calls);
+        derivation.finish()
+    }
+
+    /// Whether the compiler added the function, for instance for a division.
+    pub fn is_added(&self) -> bool {
+        self.name.starts_with(ADDED_FUNCTION)
+    }
+
+    /// Returns the functions that the compiler added and this one calls, each with how many warps called it, given how many
+    /// executed each instruction.
+    pub fn calls_of_added(&self, executed: &[Option<u64>]) -> Vec<(&str, Option<u64>)> {
+        let calls = self.instructions.iter().zip(executed).filter(|(instruction, _)| instruction.operation() == "CALL");
+        let name = |instruction: &'_ Instruction| instruction.operands.find(ADDED_FUNCTION);
+        calls
+            .filter_map(|(call, count)| Some((call.operands[name(call)?..].trim_end_matches([')', '`']), *count)))
+            .collect()
+    }
+}
+
+impl Derivation<'_> {
+    /// Derives the counts of all instructions from what is known.
+    fn finish(mut self) -> Vec<Option<u64>> {
+        let derivation = &mut self;
         derivation.anchor();
         derivation.follow_witnesses(Witnesses::Several);
         derivation.follow_loops();
@@ -44,7 +79,7 @@ impl Listing {
         // Where nothing else decides, warps go alike through branches of the PTX, too.
         derivation.alike.append(&mut derivation.undiverged);
         derivation.follow_loops();
-        derivation.blocks.of.iter().map(|block| derivation.balance.get(*block)).collect()
+        self.blocks.of.iter().map(|block| self.balance.get(*block)).collect()
     }
 }
 
@@ -121,7 +156,8 @@ impl<'l> Derivation<'l> {
     /// Demands that blocks are entered and left as often as they are executed.
     fn equate_blocks_and_edges(&mut self) {
         for block in 0..self.blocks.members.len() {
-            if self.blocks.padding == Some(block) || self.blocks.apart.contains(&block) {
+            let is_apart = self.blocks.apart.contains(&block) || self.calls_for_rare_values(block);
+            if self.blocks.padding == Some(block) || is_apart {
                 self.balance.set(block, 0);
             }
             if self.blocks.padding == Some(block) {
@@ -160,6 +196,17 @@ impl<'l> Derivation<'l> {
         }
     }
 
+    /// Whether a block is the part of one PTX instruction, such as a division, that calls a function for values that are
+    /// rare.
+    fn calls_for_rare_values(&self, block: usize) -> bool {
+        let members = &self.instructions[self.blocks.members[block].clone()];
+        let is_call =
+            members.last().is_some_and(|last| last.operation() == "CALL" && last.operands.contains(ADDED_FUNCTION));
+        is_call
+            && self.blocks.into[block].len() == 1
+            && members.windows(2).all(|two| two[0].ptx_line == two[1].ptx_line)
+    }
+
     /// Whether a block is a loop, or only leads to one.
     fn begins_loop(&self, block: usize) -> bool {
         let only = if let [edge] = self.blocks.out[block][..] { Some(self.blocks.edges[edge].to) } else { None };
@@ -183,11 +230,11 @@ impl<'l> Derivation<'l> {
         is_branch && self.staying.get(&(line, "BRA")).is_some_and(|branches| branches.len() == 1)
     }
 
-    /// Returns what an instruction says of its block, if no other block has instructions of its line.
+    /// Returns what an instruction says of its block: no other block has instructions of its line, or none was executed.
     fn says(&self, at: usize) -> Option<u64> {
         let line = self.instructions[at].ptx_line?;
         let is_alone = self.places.get(&line).is_some_and(|blocks| blocks.len() == 1);
-        self.counted[at].filter(|_| is_alone).map(|line| line.warps)
+        self.counted[at].filter(|line| is_alone || line.warps == 0).map(|line| line.warps)
     }
 
     /// Finds the counts of blocks with instructions that stay where the PTX has them, and what follows from these.
@@ -201,7 +248,7 @@ impl<'l> Derivation<'l> {
                 let is_branch = instruction.operation() == "BRA";
                 let stays = if is_branch { line.diverged.is_some() } else { instruction.predicate.is_empty() };
                 let same = self.staying.get(&(instruction.ptx_line?, instruction.operation()))?;
-                (stays && same == &[at]).then_some(line.warps)
+                (stays && (same == &[at] || line.warps == 0)).then_some(line.warps)
             };
             if let Some((warps, _)) = most_frequent(self.blocks.members[block].clone().filter_map(says)) {
                 self.balance.set(block, warps);
@@ -503,6 +550,31 @@ mod tests {
         ]);
         let lines = [(1, 4, None), (2, 44, None), (3, 44, None), (4, 44, Some(0)), (5, 4, None), (6, 4, None)];
         assert_eq!(executed(&code, &lines), known(&[4, 4, 4, 8, 8, 8, 8, 8, 12, 12, 4, 4]));
+    }
+
+    #[test]
+    fn a_division_calls_its_function_for_no_value_and_what_is_not_executed_has_no_rounds() {
+        let code = listing(&[
+            ("", "BSSY", "B0, 0x50", 1),
+            ("@!P0", "BRA", "0x40", 1),
+            ("", "MOV", "R8, R7", 1),
+            ("", "CALL.REL.NOINC", "`($__internal_0_$__cuda_sm3x_div)", 1),
+            ("", "BSYNC", "B0", 1),
+            ("@P0", "BRA", "0x90", 2),
+            ("", "LDS", "R4, [R2]", 3),
+            ("", "LDS", "R4, [R2]", 3),
+            ("@P1", "BRA", "0x60", 4),
+            ("", "STG.E", "[R2], R4", 5),
+            ("", "EXIT", "", 5),
+        ]);
+        let lines = [(1, 8, None), (2, 8, Some(0)), (3, 0, None), (4, 0, Some(0)), (5, 8, None)];
+        let counts = executed(&code, &lines);
+        assert_eq!(counts, known(&[8, 8, 0, 0, 8, 8, 0, 0, 0, 8, 8]));
+        assert_eq!(code.calls_of_added(&counts), [("$__internal_0_$__cuda_sm3x_div", Some(0))]);
+        let function = Listing { name: "$__internal_0_$__cuda_sm3x_div".to_owned(), ..code };
+        assert!(function.is_added());
+        assert_eq!(function.executed_when_called(0), known(&[0; 11]));
+        assert_eq!(function.executed_when_called(3)[0], Some(3));
     }
 
     #[test]

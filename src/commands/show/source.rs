@@ -115,8 +115,21 @@ impl Unit<'_> {
             let diverged = is_branch(text).then(|| counted("divergent_branch"));
             is_instruction(text).then(|| LineCount { warps: counted("inst_executed"), diverged })
         };
-        for listing in listings {
-            let each = listing.executed(count);
+        let mut calls: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+        let (added, own): (Vec<&Listing>, Vec<&Listing>) = listings.iter().partition(|listing| listing.is_added());
+        for listing in own.into_iter().chain(added) {
+            let each = if listing.is_added() {
+                // A function that no other one calls is not executed.
+                let called = calls.get(&*listing.name).copied().unwrap_or(Some(0));
+                called
+                    .map_or_else(|| vec![None; listing.instructions.len()], |calls| listing.executed_when_called(calls))
+            } else {
+                listing.executed(count)
+            };
+            for (function, executed) in listing.calls_of_added(&each) {
+                let before = calls.entry(function).or_insert(Some(0));
+                *before = before.zip(executed).map(|(before, executed)| before + executed);
+            }
             for (instruction, executed) in listing.instructions.iter().zip(each) {
                 let source = self.author_line(view, listing, instruction);
                 view.machine.push(MachineLine {

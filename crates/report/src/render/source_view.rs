@@ -148,10 +148,12 @@ impl SourceView {
         let unplaced = self.machine.iter().filter(|one| one.source.is_none()).count();
         let known = self.machine.iter().filter_map(|one| one.executed);
         let (executed, unknown) = (known.clone().sum::<u64>(), all - known.count());
+        let without = format!("; {unknown} have no count, because the counts of the PTX do not say");
         (all > 0).then(|| {
             format!(
                 "{all} machine instructions, of which {unplaced} come from no line of the sources; warps executed \
-                 {executed} of them; {unknown} have no count, because the counts of the PTX do not say"
+                 {executed} of them{}",
+                if unknown > 0 { &without } else { "" }
             )
         })
     }
