@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod log;
+mod page;
 mod prior;
 mod problem;
 mod report;

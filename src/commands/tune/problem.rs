@@ -108,6 +108,11 @@ impl<'a> Problem<'a> {
         configuration(&self.case(point))
     }
 
+    /// Returns the experiment's name.
+    pub fn name(&self) -> &str {
+        &self.manifest.name
+    }
+
     /// Returns the text of the axes that all points share.
     pub fn size(&self) -> String {
         self.group.key.to_string()

@@ -9,6 +9,7 @@ use search::analysis::{Importance, convergence, importance, pairs};
 use search::format::t4::{self, Entry};
 
 use super::log::Log;
+use super::page;
 use super::problem::Problem;
 use super::search::Searched;
 use super::settings::Settings;
@@ -26,7 +27,7 @@ const REASONS: usize = 20;
 /// The file of the chart.
 const CHART: &str = "search.svg";
 
-/// Writes `search.json`, `search.csv`, `search.md` and `search.svg`.
+/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg`.
 pub fn write(
     folder: &Path,
     candidates: &Candidates,
@@ -41,12 +42,15 @@ pub fn write(
     atomic::write_pieces(&folder.join("search.csv"), &|file| write_table(file, problem, log)).map_err(written)?;
     let digest = Digest::read(log, candidates)?;
     let chart = chart(problem, searched)?;
-    let page = folder.join("search.md");
-    write_file("--out", &page, &page_of(problem, searched, &digest, settings, chart.is_some()))?;
+    let path = folder.join("search.md");
+    let text = page_of(problem, searched, &digest, settings, chart.is_some());
+    write_file("--out", &path, &text)?;
+    let title = format!("Search: {}", problem.name());
+    write_file("--out", &folder.join("search.html"), &page::render(&title, &text, chart.as_deref()))?;
     if let Some(chart) = &chart {
         write_file("--out", &folder.join(CHART), chart)?;
     }
-    console.say(&format!("search: {}", page.display()));
+    console.say(&format!("search: {}", path.display()));
     Ok(())
 }
 

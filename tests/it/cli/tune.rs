@@ -148,6 +148,7 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
         "{page}"
     );
     assert!(page.contains("| excluded: not today | 1 |"), "{page}");
+    assert!(read("search.html").contains("<svg ") && !read("search.html").contains("copy<1>"));
     // Five right configurations and the four lines of the legend.
     assert_eq!(read("search.svg").matches("<polyline").count(), 5 + 4);
     // The two right ones with the fewest rounds are the finalists, beside the baseline.
