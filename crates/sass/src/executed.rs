@@ -464,7 +464,7 @@ mod tests {
             source: Vec::new(),
         };
         let instructions = (0..).zip(lines).map(instruction).collect();
-        Listing { name: "k".to_owned(), section: 1, instructions, files: Vec::new() }
+        Listing { name: "k".to_owned(), section: 1, instructions, files: Vec::new(), ptx: "".into() }
     }
 
     /// Returns the counts of the instructions, given those of lines: the line, warps, and divergences of a branch.

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gimli::{DebugLine, DebugLineOffset, LineInstruction, LineRow, LittleEndian, Reader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
@@ -68,7 +69,7 @@ pub struct Tables {
     /// Lines of the PTX. Empty without `-lineinfo`.
     pub ptx: LineTable,
     /// The text of the PTX to which its lines refer. Empty without `-lineinfo`.
-    pub ptx_text: String,
+    pub ptx_text: Arc<str>,
 }
 
 impl LineTable {
@@ -110,7 +111,7 @@ impl Tables {
         Ok(Self {
             source: read_table(cubin, SOURCE_LINES)?,
             ptx: read_table(cubin, PTX_LINES)?,
-            ptx_text: lines.collect::<Vec<Cow<str>>>().join("\n").trim_end_matches('\n').to_owned(),
+            ptx_text: lines.collect::<Vec<Cow<str>>>().join("\n").trim_end_matches('\n').into(),
         })
     }
 }

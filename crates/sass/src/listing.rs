@@ -1,5 +1,7 @@
 //! Joins instruction words, their text and the lines they come from.
 
+use std::sync::Arc;
+
 use crate::disassembly::{Disassembly, InstructionText};
 use crate::{Control, Cubin, Function, INSTRUCTION_BYTES, Place, SassError, Tables};
 
@@ -35,6 +37,9 @@ pub struct Listing {
     pub instructions: Vec<Instruction>,
     /// The names of the source files, to which [`Place::file`] refers.
     pub files: Vec<String>,
+    /// The text of the PTX to which [`Instruction::ptx_line`] refers. It can be another file than that of a kernel compiled
+    /// alone.
+    pub ptx: Arc<str>,
 }
 
 impl Listing {
@@ -81,6 +86,7 @@ impl Listing {
             section: function.section,
             instructions: instructions.collect(),
             files: tables.source.files().to_vec(),
+            ptx: Arc::clone(&tables.ptx_text),
         })
     }
 }

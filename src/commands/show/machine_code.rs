@@ -84,7 +84,13 @@ mod tests {
             ..load.clone()
         };
         let files = vec!["/home/me/k.cu".to_owned(), "/home/me/sum.cuh".to_owned()];
-        let text = listings(&[Listing { name: "k".to_owned(), section: 1, instructions: vec![load, exit], files }]);
+        let text = listings(&[Listing {
+            name: "k".to_owned(),
+            section: 1,
+            instructions: vec![load, exit],
+            files,
+            ptx: "".into(),
+        }]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "k: 2 instructions");
         assert_eq!(

@@ -109,7 +109,9 @@ impl Unit<'_> {
             }
         }
         let lines: Vec<&str> = ptx.lines().collect();
+        let same_lines = listings.first().map_or_else(BTreeMap::new, |listing| match_lines(&listing.ptx, &lines));
         let count = |line: u32| {
+            let line = *same_lines.get(&line)?;
             let text = lines.get((line as usize).checked_sub(1)?)?;
             let counted = |name| by_ptx.get(&line).and_then(|(_, counters)| counters.get(name)).unwrap_or(0.0) as u64;
             let diverged = is_branch(text).then(|| counted("divergent_branch"));
@@ -140,7 +142,7 @@ impl Unit<'_> {
                     control: machine_code::control(instruction.control),
                     pipe: instruction.pipe().map(Pipe::name),
                     executed: executed.filter(|_| !counts.is_empty()),
-                    ptx_line: instruction.ptx_line,
+                    ptx_line: instruction.ptx_line.and_then(|line| same_lines.get(&line)).copied(),
                     source,
                     calls: machine_code::call_chain(listing, instruction),
                 });
@@ -210,6 +212,28 @@ fn find_own(unit: &CompileUnit, path: &str) -> Option<PathBuf> {
     })
 }
 
+/// Returns for lines of the PTX that a cubin was made of the same lines of the simulated PTX. A kernel may have been compiled
+/// alone for one and with its whole file for the other, so that only the lines of each function match.
+fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
+    let begins = |line: &&str| (line.contains(".entry ") || line.contains(".func ")) && !line.trim_end().ends_with(';');
+    let functions: BTreeMap<&str, u32> =
+        (0..).zip(simulated).filter(|(_, line)| begins(line)).map(|(at, line)| (line.trim(), at)).collect();
+    let mut same = BTreeMap::new();
+    let (mut first, mut there) = (0, Some(0));
+    for (at, line) in (0_u32..).zip(of_cubin.lines()) {
+        if begins(&line) {
+            (first, there) = (at, functions.get(line.trim()).copied());
+        }
+        let other = there.map(|there| there + at - first);
+        if let Some(other) =
+            other.filter(|other| simulated.get(*other as usize).is_some_and(|o| o.trim() == line.trim()))
+        {
+            same.insert(at + 1, other + 1);
+        }
+    }
+    same
+}
+
 /// Whether a line of PTX holds an instruction.
 fn is_instruction(line: &str) -> bool {
     let text = line.trim_start();
@@ -235,6 +259,15 @@ fn add(into: &mut Counters, more: &Counters) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_kernel_match_those_of_the_same_kernel_in_its_whole_file() {
+        let whole =
+            ["", ".visible .entry a(", ")", "{", "ret;", "}", ".visible .entry b(", ")", "{", "add;", "ret;", "}"];
+        let alone = ".version 9.0\n.visible .entry b(\n)\n{\nadd;\nret;\n}\n.visible .entry c(\n)\n{\nret;\n}";
+        let same = match_lines(alone, &whole);
+        assert_eq!(same.into_iter().collect::<Vec<_>>(), [(2, 7), (3, 8), (4, 9), (5, 10), (6, 11), (7, 12)]);
+    }
 
     #[test]
     fn branches_of_ptx_are_told_from_other_instructions() {
