@@ -382,6 +382,7 @@ pub struct CompileSpec {
 
 impl Manifest {
     /// Returns the manifest with the values that a search has in place of those of its axes.
+    #[must_use]
     pub fn with_searched_axes(mut self) -> Self {
         for axis in &mut self.axes {
             if let Some(searched) = self.search.axes.iter().find(|searched| searched.name == axis.name) {
