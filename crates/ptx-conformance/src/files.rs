@@ -28,6 +28,8 @@ pub struct OpFile {
     pub refused: Option<String>,
     /// The target of a file that an H100 cannot run.
     pub needs: Option<String>,
+    /// The driver whose compiler crashes on the file.
+    pub crashes: Option<String>,
 }
 
 /// Returns the folder with `ops` and `vectors`: this package, or `RUNNER_PTX` if the package was moved.
@@ -53,7 +55,8 @@ fn number(text: &str) -> u64 {
 impl OpFile {
     fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
-        let (mut width, mut lanes, mut fails, mut refused, mut needs) = (4, BTreeMap::new(), None, None, None);
+        let (mut width, mut lanes, mut fails, mut refused, mut needs, mut crashes) =
+            (4, BTreeMap::new(), None, None, None, None);
         for line in text.lines().filter_map(|l| l.strip_prefix("// ")) {
             if let Some(value) = line.strip_prefix("width: ") {
                 width = value.parse().unwrap();
@@ -63,6 +66,8 @@ impl OpFile {
                 refused = Some(words.to_owned());
             } else if let Some(target) = line.strip_prefix("needs: ") {
                 needs = Some(target.to_owned());
+            } else if let Some(compiler) = line.strip_prefix("crashes: ") {
+                crashes = Some(compiler.to_owned());
             } else if let Some(value) = line.strip_prefix("all: ") {
                 lanes.extend((0..32).map(|k| (k, number(value))));
             } else if let Some((lane, value)) = line.strip_prefix("lane ").and_then(|l| l.split_once(": ")) {
@@ -72,7 +77,7 @@ impl OpFile {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let target = needs.as_deref().unwrap_or(TARGET);
         let ptx = format!(".version 9.0\n.target {target}\n.address_size 64\n{text}");
-        Self { name, ptx, width, lanes, fails, refused, needs }
+        Self { name, ptx, width, lanes, fails, refused, needs, crashes }
     }
 
     /// Compares the results of 32 lanes with the expected ones.
