@@ -31,13 +31,18 @@ pub struct Bar {
 const STEP: f64 = 24.0;
 const WIDTH: f64 = 440.0;
 
+/// Names that are wider lose what all bars have in common.
+const WIDEST_NAME: f64 = 380.0;
+/// The space for names at most, of which a longer one loses its beginning.
+const WIDEST_SHORT_NAME: f64 = 800.0;
+
 /// An interval smaller than this cannot be seen.
 const VISIBLE: f64 = 3.0;
 
 impl BarChart {
     pub(super) fn draw(&self) -> Drawing {
-        let names: Vec<String> = self.bars.iter().map(|bar| marked(&bar.name, bar.is_baseline)).collect();
-        let left = widest(names.iter().map(String::as_str)).clamp(60.0, 380.0) + 20.0;
+        let names = self.names();
+        let left = widest(names.iter().map(String::as_str)).clamp(60.0, WIDEST_SHORT_NAME) + 20.0;
         let right = widest(self.bars.iter().map(|b| b.shown.as_str())) + 28.0;
         let height = STEP * self.bars.len() as f64;
         let least = self.bars.iter().map(|b| b.low).chain(self.reference).fold(f64::INFINITY, f64::min);
@@ -73,6 +78,20 @@ impl BarChart {
         drawing
     }
 
+    /// Returns the names of the bars as they are drawn.
+    fn names(&self) -> Vec<String> {
+        let drawn = |bar: &Bar, name: &str| marked(name, bar.is_baseline);
+        let whole: Vec<String> = self.bars.iter().map(|bar| drawn(bar, &bar.name)).collect();
+        if widest(whole.iter().map(String::as_str)) <= WIDEST_NAME {
+            return whole;
+        }
+        let parts: Vec<Vec<&str>> = self.bars.iter().map(|bar| parts(&bar.name)).collect();
+        let is_common = |part: &&str| parts.iter().all(|others| others.contains(part));
+        let own =
+            |parts: &Vec<&str>| parts.iter().filter(|part| !is_common(part)).copied().collect::<Vec<_>>().join(", ");
+        self.bars.iter().zip(&parts).map(|(bar, parts)| drawn(bar, &own(parts))).collect()
+    }
+
     fn description(&self, x: Scale) -> String {
         let kind = if x.is_logarithmic() { "markers" } else { "bars" };
         let mut said = vec![format!(
@@ -91,6 +110,14 @@ impl BarChart {
             said.push(format!("Baseline: {}, {}, the dashed line.", bar.name, bar.shown));
         }
         said.join(" ")
+    }
+}
+
+/// Returns the variant and each `axis=value` of a name such as `plain[n=4, k=1]`.
+fn parts(name: &str) -> Vec<&str> {
+    match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+        Some((variant, values)) => std::iter::once(variant).chain(values.split(", ")).collect(),
+        None => vec![name],
     }
 }
 
@@ -116,5 +143,39 @@ fn draw_bar(drawing: &mut Drawing, bar: &Bar, x: Scale, (left, middle): (f64, f6
     if high - low > VISIBLE {
         drawing.rules.push(rule((low, middle), (high, middle), "interval"));
         drawing.rules.extend([low, high].map(|at| rule((at, middle - 4.0), (at, middle + 4.0), "interval")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(names: &[&str]) -> BarChart {
+        let bar = |name: &&str| Bar {
+            name: (*name).to_owned(),
+            is_baseline: false,
+            is_best: false,
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            shown: "1".to_owned(),
+        };
+        let bars = names.iter().map(bar).collect();
+        BarChart { title: String::new(), x_label: String::new(), bars, reference: None }
+    }
+
+    #[test]
+    fn long_names_lose_what_all_bars_have() {
+        let long = |x, y| {
+            format!("convolve[block_size_x={x}, tile_size_x=1, tile_size_y={y}, read_only=0, use_shared_memory=1]")
+        };
+        let (one, other) = (long(16, 4), long(32, 4));
+        assert_eq!(chart(&[&one, &other]).names(), ["block_size_x=16", "block_size_x=32"]);
+        let other = long(32, 1);
+        assert_eq!(
+            chart(&[&one, &other]).names(),
+            ["block_size_x=16, tile_size_y=4", "block_size_x=32, tile_size_y=1"]
+        );
+        assert_eq!(chart(&["plain[n=4]", "plain[n=8]"]).names(), ["plain[n=4]", "plain[n=8]"]);
     }
 }
