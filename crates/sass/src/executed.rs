@@ -22,7 +22,7 @@ const ADDED_FUNCTION: &str = "$__internal_";
 /// Operations that the compiler adds where it needs them, whatever line they name.
 const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S2R", "LDC", "ULDC", "CS2R", "PLOP3"];
 
-/// What was counted of a line of the PTX.
+/// How often the simulator executed a line of the PTX, and how often lanes diverged there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineCount {
     /// How many warps executed it.

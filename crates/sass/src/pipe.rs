@@ -24,7 +24,7 @@ pub enum Pipe {
     Tex,
     /// Copies of the tensor memory accelerator.
     Tma,
-    /// What all lanes of a warp compute alike.
+    /// Instructions whose result is the same for all lanes of a warp.
     Uniform,
     /// Branches and convergence of the lanes of a warp.
     Cbu,

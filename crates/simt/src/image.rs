@@ -126,7 +126,7 @@ impl Channel {
     }
 }
 
-/// What a texture gives for a coordinate outside of it.
+/// The rule by which a texture reads a coordinate outside of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressMode {
     /// The nearest texel.

@@ -24,7 +24,7 @@ const FEWEST: u32 = 3;
 pub struct Problem<'a> {
     /// The configurations.
     pub space: Space,
-    /// What is minimised.
+    /// The time or counter that the search minimises.
     pub objective: String,
     settings: &'a Settings,
     manifest: &'a Manifest,

@@ -265,7 +265,7 @@ impl Pool {
     fn replace_worker(&mut self, processes: u32, interrupt: &Interrupt) -> Result<(), StartError> {
         let processes = processes as usize;
         if let Some(worker) = self.worker.take() {
-            if processes <= self.most_resting + 1 {
+            if processes.saturating_sub(1) <= self.most_resting {
                 self.resting.push_back(worker);
             } else {
                 worker.shut_down();

@@ -1,4 +1,4 @@
-//! What a manifest says about a search of its space.
+//! The table `[search]` of a manifest, which says how `runner tune` searches its space.
 
 use super::Axis;
 
@@ -11,7 +11,7 @@ pub struct SearchSpec {
     pub budget: Option<String>,
     /// The seed of the strategy.
     pub seed: Option<u64>,
-    /// What is minimised.
+    /// The time or counter that the search minimises.
     pub objective: Option<String>,
     /// How many of the best configurations are measured at the end.
     pub finalists: Option<u32>,

@@ -19,7 +19,7 @@ struct Visits {
     threads: i64,
 }
 
-/// What else happened at an instruction.
+/// The counts by which executions of an instruction differ from visits of it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Special {
     /// Warps that executed the instruction although it does not count.
@@ -35,7 +35,7 @@ struct Special {
 pub struct InstructionCounts {
     visits: Vec<Visits>,
     special: Vec<Special>,
-    /// What accesses counted.
+    /// The counters that accesses to memory added, for each instruction.
     accesses: Vec<Counters>,
     /// The counters when an access was noted last.
     seen: Counters,

@@ -15,7 +15,7 @@ use crate::program::row::{LANES, Row, each};
 /// The texels that an instruction accesses, one per lane.
 type Texels = [[u8; 16]; LANES];
 
-/// What a handler returns where the launch ends.
+/// The instruction that a handler returns when the launch ends there.
 type Stopped = *const Ins;
 
 /// Calls `run` for the active lanes, once for each object that they name in `slot`, with its lanes active.
