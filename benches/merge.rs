@@ -63,6 +63,7 @@ fn shard(records: &Records, shard: Shard) -> Vec<Event> {
             case: case.clone(),
             counters,
             each: each_counters,
+            lines: Vec::new(),
         }));
         events.push(Event::CaseSettled { case, fingerprint, outcome, work });
     }

@@ -37,6 +37,7 @@ impl RunOptions {
             (self.passes.energy, "--energy"),
             // A GPU always checks two sets of inputs.
             (self.passes.thorough && backend == BackendKind::Sim, "--thorough"),
+            (self.passes.lines, "--lines"),
         ];
         options.extend(self.against.against.iter().map(|base| format!("--against {}", word(base))));
         options.extend(self.passes.processes.map(|count| format!("--processes {count}")));

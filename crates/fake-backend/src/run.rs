@@ -76,6 +76,7 @@ pub fn case_job(case: Case, body: BodyPlan, measure: MeasurePlan) -> CaseJob {
         outputs: None,
         unsanitized: None,
         sampled: false,
+        lines: false,
         thorough: false,
         checks: Vec::new(),
         printed: None,

@@ -13,3 +13,4 @@ pub mod project;
 pub mod ptx;
 pub mod regular;
 pub mod safetensors;
+pub mod source_lines;

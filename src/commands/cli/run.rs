@@ -190,6 +190,10 @@ pub struct PassArgs {
     /// On the simulator, check every case on a second set of inputs at any cost, as a GPU does.
     #[arg(long)]
     pub thorough: bool,
+    /// Keep counts by the lines of the sources, too, of the simulator or, with --counters, of a GPU: comparisons then name
+    /// the lines where counts changed.
+    #[arg(long)]
+    pub lines: bool,
     /// Spread the samples of each group over N processes [default: as many as the precision takes, at most 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub processes: Option<u32>,

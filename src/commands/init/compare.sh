@@ -29,6 +29,9 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
     note "$code" 'committed reports, compared'
   fi
 fi
+# The simulator also counts by lines, so that the comment names those where counts changed.
+lines=
+if [ "$BACKEND" = sim ]; then lines=--lines; fi
 for manifest in experiments/*.toml; do
   # The name of a file may have line ends, quotes and marks of Markdown. What is shown has none, so it may be that of
   # another file, too: pages are named by number.
@@ -37,7 +40,7 @@ for manifest in experiments/*.toml; do
   name=${name%.toml}
   name=${name//[!A-Za-z0-9._ -]/_}
   code=0
-  runner run "$manifest" --backend "$BACKEND" --against "$BASE" --gate --thorough \
+  runner run "$manifest" --backend "$BACKEND" --against "$BASE" --gate --thorough $lines \
     --progress lines --markdown-limit 12000 --markdown "target/ci/pages/$count.md" || code=$?
   note "$code" "${name:0:80}"
 done

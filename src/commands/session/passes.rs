@@ -31,6 +31,11 @@ impl Passes {
         console: &mut Console,
     ) -> Result<Self, Failure> {
         let counts = options.passes.counters && worker.backend() == BackendKind::Cuda;
+        if options.passes.lines && worker.backend() == BackendKind::Cuda && !counts {
+            return Err(Failure::usage(
+                "--lines needs something that counts: on a GPU add --counters, or run on the simulator (--backend sim)",
+            ));
+        }
         let counting = counts.then(|| ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics));
         Ok(Self { memcheck: memory_check(options, worker, console)?, counting })
     }

@@ -114,6 +114,9 @@ pub fn get_ready(
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
     let beside = base.map(|base| base.join(&mut planned.groups, &mut recorder));
+    for case in planned.groups.iter_mut().flat_map(|group| &mut group.job.cases) {
+        case.lines = options.passes.lines;
+    }
     let mut begun = planned.start((options, task.command), manifest, &environment, worker.ready.uuid.clone());
     if let Some(beside) = &beside {
         beside.announce(&mut begun);

@@ -1,7 +1,7 @@
 //! The sources of a case with what the simulator executed on each line, beside the PTX and the machine code.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sass::{Instruction, LineCount, Listing, Pipe};
 
@@ -176,7 +176,7 @@ impl Unit<'_> {
         if let Some(known) = self.files.0.get(path) {
             return *known;
         }
-        let found = find_own(self.unit, path).and_then(|own| {
+        let found = self.unit.find_own(path).and_then(|own| {
             let text = std::fs::read(&own).ok()?;
             let path = own.display().to_string();
             let known = view.files.iter().position(|file| file.path == path);
@@ -194,22 +194,6 @@ impl Unit<'_> {
         self.files.0.insert(path.to_owned(), found);
         found
     }
-}
-
-/// Returns the file of the author that the compiler knew by a path. The code may come from the cache and have been
-/// compiled elsewhere, so the end of the path is looked for beside the source and in the folders of its includes.
-fn find_own(unit: &CompileUnit, path: &str) -> Option<PathBuf> {
-    let parts: Vec<_> = Path::new(path).components().collect();
-    let folders = unit.source.parent().into_iter().chain(unit.include_paths.iter().map(PathBuf::as_path));
-    let folders: Vec<&Path> = folders.collect();
-    if path == unit.source.to_str()? {
-        return Some(unit.source.clone());
-    }
-    let plain = |end: &Path| end.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    (0..parts.len()).find_map(|from| {
-        let end: PathBuf = parts[from..].iter().collect();
-        folders.iter().filter(|_| plain(&end)).map(|folder| folder.join(&end)).find(|file| file.is_file())
-    })
 }
 
 /// Returns for lines of the PTX that a cubin was made of the same lines of the simulated PTX. A kernel may have been compiled

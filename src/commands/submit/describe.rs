@@ -140,6 +140,7 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
         (args.passes.memcheck, "--memcheck"),
         (args.passes.energy, "--energy"),
         (args.passes.thorough, "--thorough"),
+        (args.passes.lines, "--lines"),
     ];
     options.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_owned()));
     options

@@ -181,6 +181,38 @@ fn one_more_load_per_thread_is_found_and_explained() {
 }
 
 #[test]
+fn counts_by_lines_say_at_which_line_of_the_source_sectors_rose() {
+    let repository = Repository::new();
+    let store = "if (i < n) output[i] = 2.0f * load(input + i);";
+    let apart = "if (i < n) output[i * 33 % n] = 2.0f * load(input + i * 33 % n);";
+    repository.write("kernels/scale.cu", &KERNEL.replace(store, apart));
+    // 1024 floats are 128 sectors; 33 floats apart, each is in a sector of its own.
+    let words = [
+        "gld_sectors 128 → 1024 (all at load.cuh:1)",
+        "gst_sectors 128 → 1024 (all at scale.cu:8)",
+        "scale.cu:8 is \"",
+    ];
+    repository.run(&["--against", "HEAD", "--lines", "--out", "made"]).expect(4, &words);
+    let lines = fs::read_to_string(repository.path("made/lines.csv")).unwrap();
+    assert_eq!(lines.lines().filter(|line| line.contains("output[i * 33 % n]")).count(), 2, "{lines}");
+    // The table is made from the records, and a report without lines has none.
+    let check = |code| {
+        let checked = Command::new(env!("CARGO_BIN_EXE_runner"))
+            .current_dir(repository.folder())
+            .args(["report", "--check", "made"])
+            .output()
+            .unwrap();
+        assert_eq!(checked.status.code(), Some(code), "{}", String::from_utf8_lossy(&checked.stdout));
+    };
+    check(0);
+    fs::write(repository.path("made/lines.csv"), lines.replace(",128,", ",127,")).unwrap();
+    check(1);
+    let ran = repository.run(&["--against", "HEAD", "--out", "made"]);
+    assert!(!ran.said.contains("all at"), "{}", ran.said);
+    assert!(!repository.is_there("made/lines.csv"));
+}
+
+#[test]
 fn without_a_change_everything_is_the_same() {
     Repository::new().run(&["--against", "HEAD"]).expect(0, &["✓ No regression (", "\n2 cases: 2 same."]);
 }

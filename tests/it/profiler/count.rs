@@ -51,7 +51,7 @@ fn each_case_has_the_counters_of_its_launches() {
 fn a_sequence_has_sums_and_ratios_of_sums_and_every_launch() {
     let world = World::new();
     let pass = world.count(&mut world.session(&["lts__t_sectors_op_read"]), vec![group(0, &["aab"])]);
-    let BodyCounters { whole, each } = pass.counters("aab");
+    let BodyCounters { whole, each, .. } = pass.counters("aab");
     assert_eq!(whole.get("inst_executed"), Some(12.0));
     // 3 + 3 + 30 warps.
     assert_eq!(whole.get("inst_per_warp"), Some(12.0 / 36.0));

@@ -48,7 +48,7 @@ fn measure(run: &mut Run, variant: &str, n: i64, samples: &[f64]) {
     let measurement = Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds);
     run.events.push(Event::CaseMeasured { case: case.clone(), measurement });
     let counters = Counters([("gld_sectors".into(), n as f64)].into());
-    run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });
+    run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new(), lines: Vec::new() });
     run.settled(&case, Outcome::Measured, Some(1000));
 }
 

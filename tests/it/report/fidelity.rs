@@ -31,7 +31,7 @@ fn records(backend: BackendKind, sizes: &[i64], counts: Counts<'_>) -> Records {
             run.checked(&case, vec![launch(variant, Dim3::new(4, 1, 1), Dim3::new(256, 1, 1), 16)]);
             let counters =
                 Counters(counts(variant, *n).into_iter().map(|(name, c)| (name.to_owned().into(), c)).collect());
-            run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });
+            run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new(), lines: Vec::new() });
             run.settled(&case, Outcome::Measured, None);
         }
     }

@@ -463,7 +463,7 @@ pub fn simulated() -> Run {
             ("global_store_sectors".into(), stores),
             ("branch_efficiency".into(), 68.75),
         ]));
-        run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new() });
+        run.events.push(Event::CaseCounted { case: case.clone(), counters, each: Vec::new(), lines: Vec::new() });
         run.settled(&case, Outcome::Measured, Some(65_536));
     }
     run.finish(true);

@@ -6,7 +6,7 @@ use std::path::Path;
 use runner::journal::{
     self, Contents, Held, History, JOURNAL_FILE, Journal, JournalError, PREVIOUS_JOURNAL_FILE, Torn,
 };
-use runner::model::{Activity, Counters, Event, Fingerprint, Outcome, Records, Value};
+use runner::model::{Activity, CountedLine, Counters, Event, Fingerprint, Outcome, Records, Value};
 
 use super::fixture::{self, Run};
 
@@ -335,7 +335,12 @@ fn counters_that_a_profiler_took_after_the_end_are_known_on_resumption() {
     let lacks = |run: &Run| History::fold(run.events.clone()).held().lacks_counters(&case.key);
     assert!(lacks(&run));
     let counters = Counters([("inst_executed".into(), 5.0)].into());
-    run.events.push(Event::CaseCounted { case: case.clone(), counters: counters.clone(), each: Vec::new() });
+    run.events.push(Event::CaseCounted {
+        case: case.clone(),
+        counters: counters.clone(),
+        each: Vec::new(),
+        lines: Vec::new(),
+    });
     assert!(!lacks(&run));
     let records = runner::analyse::records(&run.events).unwrap();
     let record = records.cases.iter().find(|record| record.case.key == case.key).unwrap();
@@ -372,6 +377,18 @@ fn records_are_read_back_as_they_were_less_what_changes_from_run_to_run() {
         // Not every case has one.
         for hashes in records.cases.iter_mut().step_by(2).filter_map(|record| record.hashes.as_mut()) {
             hashes.code = Some("c0dec0dec0de".to_owned());
+        }
+        for (record, line) in records.cases.iter_mut().step_by(3).zip(5..) {
+            let counters = |counts: [(&'static str, f64); 2]| {
+                Counters(counts.into_iter().map(|(name, count)| (name.into(), count)).collect())
+            };
+            let (file, text) = ("reduce.cu".to_owned(), "a = \"b\";".to_owned());
+            let counters =
+                [[("branch", 4.0), ("gld_sectors", 7.5)], [("branch", 2.0), ("barriers", 1.0)]].map(counters);
+            let lines = counters.into_iter().zip(line..);
+            let lines =
+                lines.map(|(counters, line)| CountedLine { file: file.clone(), line, text: text.clone(), counters });
+            record.lines = lines.collect();
         }
         let text = journal::records_text(&records).unwrap();
         fs::write(&path, &text).unwrap();

@@ -146,7 +146,7 @@ fn counters(launches: &[simt::Counters]) -> BodyCounters {
         whole.add(launch);
     }
     let each = if launches.len() > 1 { launches.iter().map(named).collect() } else { Vec::new() };
-    BodyCounters { whole: named(&whole), each }
+    BodyCounters { whole: named(&whole), each, lines: Vec::new() }
 }
 
 /// Returns the counts of lines by the names of the vocabulary, each line once, in the order of the PTX.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Counted, ProfilerError, ProfilerSession, Tally};
 use crate::dispatch::{Interrupt, Pool, RunEnd};
-use crate::model::{CaseKey, Event, GroupJob, Note, Outcome};
+use crate::model::{BodyCounters, CaseKey, Event, GroupJob, Note, Outcome};
 
 /// The function that receives events.
 pub type Emit<'a> = &'a mut dyn FnMut(Event);
@@ -96,7 +96,9 @@ pub fn conclude(tally: Tally, session: &ProfilerSession, emit: Emit<'_>) {
     };
     for (case, counted) in counted {
         emit(match counted {
-            Counted::Counters(counters) => Event::CaseCounted { case, counters: counters.whole, each: counters.each },
+            Counted::Counters(BodyCounters { whole, each, lines }) => {
+                Event::CaseCounted { case, counters: whole, each, lines }
+            }
             Counted::Missing(why) => Event::CaseNote { case, note: Note::NoCounters { why } },
         });
     }

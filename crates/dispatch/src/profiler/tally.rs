@@ -104,5 +104,5 @@ fn counted(
     }
     let whole = metrics::of_body(&each);
     let each = if each.len() > 1 && !whole_only { each } else { Vec::new() };
-    Counted::Counters(BodyCounters { whole, each })
+    Counted::Counters(BodyCounters { whole, each, lines: Vec::new() })
 }

@@ -20,7 +20,11 @@ use super::unfounded::find_unfounded;
 use super::values::{begin_functions, keep_for_others};
 use super::variables::preparation;
 use crate::backend::{Batch, CountReport};
-use crate::model::{Activity, BodyCounters, BodyPlan, CaseJob, Event, ExpectPlan, Note, Outcome, Phase, Verdict};
+use crate::model::{
+    Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Event, ExpectPlan, LineCounts, Note, Outcome,
+    Phase, Verdict,
+};
+use crate::source_lines::gather_lines;
 
 /// Cases of which each has run, and passed its check or has none. Only they have memory.
 pub struct Checked<'b, 'a> {
@@ -173,7 +177,7 @@ fn check_one<'a>(
     bench.announce(job, Activity::Checking, job.measure.timeout);
     bench.device.set_unsanitized(job.unsanitized.as_ref());
     bench.device.set_sampling(job.sampled);
-    bench.device.count_lines(job.outputs.is_some());
+    bench.device.count_lines(job.lines || job.outputs.is_some());
     if let Some(unsanitized) = job.unsanitized.as_ref().filter(|_| bench.device.counter().is_some()) {
         let classes: Vec<&str> = unsanitized.classes.iter().map(|class| class.name()).collect();
         let off = if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) };
@@ -266,14 +270,27 @@ fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
 }
 
 /// Returns what the device reported of the first launch, as events.
-fn reported(job: &CaseJob, CountReport { run, counters, .. }: CountReport) -> Vec<Event> {
+fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport) -> Vec<Event> {
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
     events.extend(run.notes.into_iter().map(|note| Event::CaseNote { case: case(), note }));
     // The report has one line for each entry of the manifest, and an entry may run many times.
     let each = |each| if job.steps.is_some() { Vec::new() } else { each };
-    let counted =
-        |counted: BodyCounters| Event::CaseCounted { case: case(), counters: counted.whole, each: each(counted.each) };
+    let lines = if job.lines { counted_lines(job, &lines) } else { Vec::new() };
+    let counted = |BodyCounters { whole, each: of_launches, .. }: BodyCounters| Event::CaseCounted {
+        case: case(),
+        counters: whole,
+        each: each(of_launches),
+        lines,
+    };
     events.extend(counters.map(counted));
     events
+}
+
+/// Returns the counts by the lines of the sources of a case.
+fn counted_lines(job: &CaseJob, lines: &[LineCounts]) -> Vec<CountedLine> {
+    let BodyPlan::Launches(launches) = &job.body else { return Vec::new() };
+    let units: Vec<&CompileUnit> = launches.iter().map(|launch| &launch.unit).collect();
+    let placed = lines.iter().filter_map(|line| Some((line.file.as_deref()?, line.line?, &line.counters)));
+    gather_lines(&units, placed)
 }

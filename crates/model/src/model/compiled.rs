@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,22 @@ impl CompileUnit {
             linked: Vec::new(),
             plugin: None,
         }
+    }
+
+    /// Returns the file of the author that the compiler knew by a path; `None` for a file of others. The code may come from
+    /// the cache and have been compiled elsewhere, so the end of the path is looked for beside the source and in the folders
+    /// of its includes.
+    pub fn find_own(&self, path: &str) -> Option<PathBuf> {
+        if path == self.source.to_str()? {
+            return Some(self.source.clone());
+        }
+        let parts: Vec<_> = Path::new(path).components().collect();
+        let folders = || self.source.parent().into_iter().chain(self.include_paths.iter().map(PathBuf::as_path));
+        let plain = |end: &Path| end.components().all(|part| matches!(part, Component::Normal(_)));
+        (0..parts.len()).find_map(|from| {
+            let end: PathBuf = parts[from..].iter().collect();
+            folders().filter(|_| plain(&end)).map(|folder| folder.join(&end)).find(|file| file.is_file())
+        })
     }
 
     /// Returns what the source is.

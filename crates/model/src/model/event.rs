@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, CaseHashes, Counters, Dim3, Energy, Environment, Fingerprint, FormedRatios, GroupKey, LaunchRecord,
-    Measurement, Note, Outcome, ResultError, RunContext, RunHeader, Verdict,
+    Case, CaseHashes, CountedLine, Counters, Dim3, Energy, Environment, Fingerprint, FormedRatios, GroupKey,
+    LaunchRecord, Measurement, Note, Outcome, ResultError, RunContext, RunHeader, Verdict,
 };
 
 /// The step of a case that a worker is in.
@@ -161,6 +161,9 @@ pub enum Event {
         /// The counters of each launch of a sequence; empty for a body of one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         each: Vec<Counters>,
+        /// The counts by the lines of the sources; empty where lines were not counted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lines: Vec<CountedLine>,
     },
     /// The process is about to make these launches between marks for a profiler outside of it. Not kept in the journal,
     /// unlike the profiler's counts, which follow as `CaseCounted`.

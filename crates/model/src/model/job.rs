@@ -91,6 +91,9 @@ pub struct CaseJob {
     /// Whether the simulator runs a sample of the blocks of its launch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,
+    /// Whether counts are also kept by the lines of the sources.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lines: bool,
     /// Whether the simulator checks a second set of inputs at any cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thorough: bool,

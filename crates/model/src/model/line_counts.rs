@@ -25,3 +25,17 @@ impl LineCounts {
     /// The file with the counts of all lines, in the folder of what a case left.
     pub const FILE: &str = "lines.json";
 }
+
+/// What was executed on one line of a source, as records have it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CountedLine {
+    /// The path of the file from the folder of the kernel's source, or its name where it is not below.
+    pub file: String,
+    /// The line, which counts from one.
+    pub line: u32,
+    /// The text of the line without what is around it; the beginning of a long one. Lines of two revisions are matched by
+    /// it.
+    pub text: String,
+    /// The counts of work that are not zero.
+    pub counters: Counters,
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-use super::{Counters, DeviceState, Joules, Watts};
+use super::{CountedLine, Counters, DeviceState, Joules, Watts};
 
 /// The state of the caches in which a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -239,4 +239,7 @@ pub struct BodyCounters {
     /// The counters of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Counters>,
+    /// The counts by the lines of the sources; empty where lines were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<CountedLine>,
 }

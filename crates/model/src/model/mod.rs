@@ -69,7 +69,7 @@ pub use job::{
     FunctionPlan, GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan,
     Tolerance, WorkAmount,
 };
-pub use line_counts::LineCounts;
+pub use line_counts::{CountedLine, LineCounts};
 pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
     SurveyRequest, ThrottleReason,

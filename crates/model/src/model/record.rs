@@ -6,8 +6,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    BackendKind, Case, CaseHashes, Claim, ComparisonRules, Counters, Dim3, Energy, Environment, Estimate, Fingerprint,
-    KernelResources, Note, Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
+    BackendKind, Case, CaseHashes, Claim, ComparisonRules, CountedLine, Counters, Dim3, Energy, Environment, Estimate,
+    Fingerprint, KernelResources, Note, Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
 };
 
 /// Everything that a report is made of.
@@ -171,6 +171,9 @@ pub struct CaseRecord {
     /// The counters of each launch of a sequence; empty for a body of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_counters: Vec<Counters>,
+    /// The counts by the lines of the sources; empty where lines were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<CountedLine>,
     /// The differences from the reference; `None` if the manifest does not ask for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ResultError>,

@@ -186,6 +186,7 @@ impl CaseWork<'_> {
             outputs: None,
             unsanitized: recipe.unsanitized.clone(),
             sampled: recipe.sampled,
+            lines: false,
             thorough: false,
             checks,
             printed,

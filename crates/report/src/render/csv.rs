@@ -79,11 +79,11 @@ fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Resu
     finished(writer)
 }
 
-fn writer() -> ::csv::Writer<Vec<u8>> {
+pub(super) fn writer() -> ::csv::Writer<Vec<u8>> {
     ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new())
 }
 
-fn finished(writer: ::csv::Writer<Vec<u8>>) -> Result<String, RenderError> {
+pub(super) fn finished(writer: ::csv::Writer<Vec<u8>>) -> Result<String, RenderError> {
     let bytes = writer.into_inner().map_err(|e| RenderError::Csv(e.into_error().into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use super::{RenderError, Templates, csv, page};
+use super::{RenderError, Templates, csv, lines, page};
 use crate::atomic::{self, WriteError};
 use crate::journal::{
     self, ENVIRONMENT_FILE, FolderLock, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE,
@@ -18,6 +18,9 @@ pub const REPORT_FILE: &str = "report.md";
 
 /// The table for programs.
 pub const RESULTS_FILE: &str = "results.csv";
+
+/// The table of the lines of the sources, which is there if a run counted by them.
+pub const LINES_FILE: &str = "lines.csv";
 
 /// The folder of the charts.
 pub const PLOTS_DIR: &str = "plots";
@@ -46,6 +49,9 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
         (PathBuf::from(ENVIRONMENT_FILE), journal::environment_text(&records.environment)?),
         (PathBuf::from(RESULTS_FILE), results),
     ];
+    if lines::are_counted(records) {
+        files.push((PathBuf::from(LINES_FILE), lines::csv(records)?));
+    }
     for plot in &view.plots {
         files.push((Path::new(PLOTS_DIR).join(&plot.file), templates.chart(&plot.chart.draw())?));
     }
@@ -179,6 +185,10 @@ pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<()
         atomic::write(&dir.join(path), text.as_bytes())?;
     }
     remove_charts(dir, &charts_of(&before), &files);
+    if !lines::are_counted(records) {
+        // The lines of the report before, if it had any.
+        let _ = fs::remove_file(dir.join(LINES_FILE));
+    }
     Ok(())
 }
 

@@ -24,6 +24,7 @@ pub mod history;
 pub mod html;
 mod ladder;
 mod limits;
+mod lines;
 mod markdown;
 mod method;
 mod number;

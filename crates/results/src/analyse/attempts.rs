@@ -88,8 +88,8 @@ impl Settled {
                 attempt.measurements.retain(|m| m.regime != measurement.regime);
                 attempt.measurements.push(measurement);
             }
-            Event::CaseCounted { counters, each, .. } => {
-                attempt.counters = Some(BodyCounters { whole: counters, each });
+            Event::CaseCounted { counters, each, lines, .. } => {
+                attempt.counters = Some(BodyCounters { whole: counters, each, lines });
             }
             Event::CaseMetered { energy, .. } => attempt.energy = Some(energy),
             Event::CaseErred { error, .. } => attempt.error = Some(error),

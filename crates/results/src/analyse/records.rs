@@ -237,9 +237,9 @@ fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool
     if measured && !has_times && attempt.counters.is_none() && has_clock {
         notes.push(Note::NoSamples);
     }
-    let (counters, each_counters) = match attempt.counters {
-        Some(BodyCounters { whole, each }) => (Some(whole), each),
-        None => (None, Vec::new()),
+    let (counters, each_counters, lines) = match attempt.counters {
+        Some(BodyCounters { whole, each, lines }) => (Some(whole), each, lines),
+        None => (None, Vec::new(), Vec::new()),
     };
     let mut results = results.into_iter();
     let first = CaseRecord {
@@ -252,6 +252,7 @@ fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool
         result: results.next().flatten(),
         counters,
         each_counters,
+        lines,
         error: attempt.error,
         energy: attempt.energy.filter(|_| has_times),
         notes,
@@ -262,6 +263,7 @@ fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool
         result,
         counters: None,
         each_counters: Vec::new(),
+        lines: Vec::new(),
         error: None,
         energy: None,
         notes: Vec::new(),

@@ -66,6 +66,9 @@ pub(super) struct CaseLine {
     counters: Option<Vec<Option<Number>>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     each_counters: Vec<Vec<Option<Number>>>,
+    /// The number of each counted line in the header's list, and its counts; 0 where it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lines: Vec<(usize, Vec<Number>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<[Number; 4]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,6 +121,7 @@ impl CaseLine {
             against_previous: previous.map(|ratio| RatioLine::new(ratio, noise, numbers)),
             counters: record.counters.as_ref().map(counts),
             each_counters: record.each_counters.iter().map(counts).collect(),
+            lines: record.lines.iter().filter_map(|line| numbers.line(line)).collect(),
             error: record.error.map(error),
             energy: record.energy,
             notes: record.notes.clone(),
@@ -179,6 +183,7 @@ impl CaseLine {
             result: self.result.map(result),
             counters: self.counters.map(counters),
             each_counters: self.each_counters.into_iter().map(counters).collect(),
+            lines: self.lines.into_iter().map(|line| columns.line(line)).collect::<Result<_, _>>()?,
             error: self.error.map(error),
             energy: self.energy,
             notes: self.notes,

@@ -8,7 +8,8 @@ use serde_json::{from_slice, from_str};
 use super::format::JOURNAL_VERSION;
 use super::seal;
 use crate::model::{
-    Case, CaseHashes, Counters, Event, Fingerprint, LaunchRecord, Measurement, Outcome, Verdict, WorkAmount,
+    Case, CaseHashes, CountedLine, Counters, Event, Fingerprint, LaunchRecord, Measurement, Outcome, Verdict,
+    WorkAmount,
 };
 
 /// What one line of a journal holds.
@@ -110,6 +111,8 @@ struct CaseCounted {
     counters: Counters,
     #[serde(default)]
     each: Vec<Counters>,
+    #[serde(default)]
+    lines: Vec<CountedLine>,
 }
 
 #[derive(Deserialize)]
@@ -139,8 +142,8 @@ fn of_name(name: &str, line: &str) -> serde_json::Result<Event> {
             Event::CaseMeasured { case, measurement }
         }
         "case_counted" => {
-            let CaseCounted { case, counters, each } = from_str(line)?;
-            Event::CaseCounted { case, counters, each }
+            let CaseCounted { case, counters, each, lines } = from_str(line)?;
+            Event::CaseCounted { case, counters, each, lines }
         }
         "case_settled" => {
             let CaseSettled { case, fingerprint, outcome, work } = from_str(line)?;
@@ -222,7 +225,12 @@ mod tests {
                 case: case.clone(),
                 measurement: Measurement::from_rounds(Regime::Warm, Unit::DeviceNanoseconds, rounds),
             },
-            Event::CaseCounted { case: case.clone(), counters: counters.clone(), each: vec![counters] },
+            Event::CaseCounted {
+                case: case.clone(),
+                counters: counters.clone(),
+                each: vec![counters],
+                lines: Vec::new(),
+            },
             Event::CaseSettled {
                 case: case.clone(),
                 fingerprint: None,

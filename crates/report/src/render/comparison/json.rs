@@ -8,7 +8,7 @@ use super::Compared;
 use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
     CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind,
-    Newcomer, ReportComparison, TimeChange,
+    LineChange, Newcomer, ReportComparison, TimeChange,
 };
 use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
@@ -93,6 +93,8 @@ struct Row<'a> {
     counted_by: Option<CountedBy>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     counters: &'a [CounterChange],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    lines: &'a [LineChange],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Difference<'a, DifferenceKind>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -211,6 +213,7 @@ fn row(change: &Change) -> Row<'_> {
         time: change.time.as_ref().map(time),
         counted_by: change.counted_by,
         counters: &change.counters,
+        lines: &change.lines,
         differences: sides(&change.differences),
         causes: sides(&change.causes),
         informs: change.informs,

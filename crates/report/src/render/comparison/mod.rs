@@ -5,6 +5,7 @@ pub(super) mod csv;
 mod html;
 mod json;
 mod junit;
+mod lines;
 mod markdown;
 mod rollup;
 mod summary;

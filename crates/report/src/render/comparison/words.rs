@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Compared;
+use super::{Compared, lines};
 use crate::analyse::compare::{
     CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
     Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange,
@@ -284,6 +284,7 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     if !change.counters.is_empty() {
         parts.push(counters(change));
     }
+    parts.extend(lines::texts(change));
     let is_of_machine = |cause: &Differs<CauseKind>| matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
     let is_same_code = matches!(change.code, Some(Code::Same | Code::SameOfOtherSource));
     if has_changed(change.kind) && is_same_code && change.causes.iter().all(is_of_machine) {
@@ -402,7 +403,11 @@ fn counters(change: &Change) -> String {
     if shown.is_empty() {
         shown.extend(agreeing.iter().take(MOST_OF_THEME));
     }
-    let named: Vec<String> = shown.iter().map(|counter| counter_change(counter)).collect();
+    let placed = |counter: &&CounterChange| {
+        let place = lines::place(change, counter).map(|place| format!(" ({place})"));
+        counter_change(counter) + &place.unwrap_or_default()
+    };
+    let named: Vec<String> = shown.iter().map(placed).collect();
     let more = agreeing.len() - shown.len();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let by = match change.counted_by {

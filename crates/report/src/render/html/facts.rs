@@ -10,7 +10,7 @@ use super::table::six_digits;
 use super::{Companions, SourceFile};
 use crate::format;
 use crate::model::{CaseRecord, LaunchRecord, Records, RegimeResult, Round};
-use crate::render::{number, units, wording};
+use crate::render::{lines, number, units, wording};
 
 pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "launch",
@@ -25,6 +25,9 @@ pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "limited by",
 ];
 
+/// The most rows of lines of sources on a page: `lines.csv` has all.
+const MOST_LINE_ROWS: usize = 1500;
+
 /// The facts of one case: places in the tables that all cases share.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
@@ -33,6 +36,9 @@ pub(super) struct Facts {
     launches: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<Option<String>>>,
+    /// The titles and the rows of a table of the lines of the sources with the largest counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<(Vec<&'static str>, Vec<Vec<String>>)>,
     /// Nanoseconds, in the order of rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<Vec<f64>>,
@@ -56,6 +62,7 @@ pub(super) struct Tables<'a> {
     pub counters: Vec<String>,
     pub sources: Vec<Vec<SourceFile>>,
     source_places: HashMap<&'a str, usize>,
+    line_rows_left: usize,
 }
 
 impl<'a> Tables<'a> {
@@ -71,6 +78,7 @@ impl<'a> Tables<'a> {
             counters: counters.into_iter().map(str::to_owned).collect(),
             sources: beside.sources.values().cloned().collect(),
             source_places: beside.sources.keys().enumerate().map(|(i, hash)| (hash.as_str(), i)).collect(),
+            line_rows_left: MOST_LINE_ROWS,
         }
     }
 
@@ -90,11 +98,19 @@ impl<'a> Tables<'a> {
             pairs,
             launches,
             counters: record.counters.is_some().then(|| self.counters.iter().map(count).collect()),
+            lines: self.lines(record),
             samples: rounds.map(times),
             rounds: rounds.map(|rounds| rounds.iter().map(|round| round.round).collect()),
             interval: rounds.and(result).map(|r| [r.time.point, r.time.low, r.time.high].map(six_digits)),
             source: hash.and_then(|hash| self.source_places.get(hash).copied()),
         }
+    }
+
+    /// Returns the lines of a case, as long as the page has room for more.
+    fn lines(&mut self, record: &CaseRecord) -> Option<(Vec<&'static str>, Vec<Vec<String>>)> {
+        let found = lines::details(record).filter(|(_, rows)| rows.len() <= self.line_rows_left)?;
+        self.line_rows_left -= found.1.len();
+        Some(found)
     }
 
     fn pairs(&self, record: &CaseRecord) -> Vec<(&'static str, String)> {

@@ -181,6 +181,7 @@
       const content = [make("summary", counted.length + " counters"), grid(["counter", "count"], counted)];
       parts.push(make("details", content));
     }
+    if (facts.lines) parts.push(make("h4", "Lines with the largest counts"), grid(...facts.lines));
     if (facts.samples) parts.push(make("h4", facts.samples.length + " samples, in the order of rounds"), times.strip(report.unit, facts));
     else if (report.noSamples) parts.push(make("p", report.noSamples, "dim"));
     const source = facts.source === undefined ? null : report.sources[facts.source];

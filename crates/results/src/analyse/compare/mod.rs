@@ -11,6 +11,7 @@ mod counts;
 mod differences;
 mod evidence;
 mod fit;
+mod lines;
 mod matching;
 mod newcomers;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use claims::{ClaimChange, ClaimKind};
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
 pub use evidence::Interval;
+pub use lines::LineChange;
 pub use newcomers::Newcomer;
 pub use time::{BETWEEN_GPUS, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
@@ -182,6 +184,8 @@ pub struct Change {
     pub counters: Vec<CounterChange>,
     /// What counted; `None` where counters are not compared.
     pub counted_by: Option<CountedBy>,
+    /// The lines of the sources that differ in text or counts; none where lines were not counted on both sides.
+    pub lines: Vec<LineChange>,
     /// What may have changed the time or the counts of this case.
     pub causes: Vec<Differs<CauseKind>>,
     /// Whether its time and counts fail no gate, as the caller wants it for what differs.
@@ -382,6 +386,7 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
         time: None,
         counters: Vec::new(),
         counted_by: None,
+        lines: Vec::new(),
         causes: match (matched.base, matched.new) {
             (Some(base), Some(new)) => causes::find_causes(base, new),
             _ => Vec::new(),
@@ -420,6 +425,7 @@ fn judge(
     let counts = counts::compare_counts(pair, sides, options);
     change.counted_by = counts.by;
     change.counters = counts.changes;
+    change.lines = lines::compare_lines(sides);
     if let Some(counted) = counts.kind {
         change.kind = counted;
     }

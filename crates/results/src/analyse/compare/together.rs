@@ -97,6 +97,7 @@ fn gone(case: &Case) -> Change {
         time: None,
         counters: Vec::new(),
         counted_by: None,
+        lines: Vec::new(),
         causes: Vec::new(),
         informs: false,
         accepted: None,

@@ -1,10 +1,11 @@
 //! What the header's line says of the lines after it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{CaseHashes, Records};
+use super::number::Number;
+use crate::model::{CaseHashes, CountedLine, Counters, Records, counter_name};
 
 /// Texts that many lines have, and the order of the values that have no names in the lines.
 #[derive(Debug, Serialize, Deserialize)]
@@ -15,6 +16,12 @@ pub(in crate::journal) struct Columns {
     pub against: Vec<String>,
     /// The name of every hash that any case has.
     pub digests: Vec<String>,
+    /// The file, number and text of every line of a source that any case has counts of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<(String, u32, String)>,
+    /// The counters that lines have, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub line_counters: Vec<String>,
     /// The names of values, for people: the program knows these.
     #[serde(default, skip_deserializing)]
     names: Names,
@@ -67,7 +74,12 @@ impl Columns {
         let results = || records.cases.iter().filter_map(|case| case.result.as_ref());
         let ratios = results().flat_map(|result| result.against_baseline.iter().chain(&result.against_previous));
         let hashes = records.cases.iter().filter_map(|case| case.hashes.as_ref());
+        let lines = || records.cases.iter().flat_map(|case| &case.lines);
+        let line_counters: BTreeSet<&str> =
+            lines().flat_map(|line| line.counters.0.keys()).map(|name| &**name).collect();
         Self {
+            lines: lines().map(identity).collect::<BTreeSet<_>>().into_iter().collect(),
+            line_counters: line_counters.into_iter().map(str::to_owned).collect(),
             counters: records.counter_names().into_iter().map(str::to_owned).collect(),
             against: distinct(ratios.map(|ratio| &ratio.against)),
             digests: distinct(hashes.flat_map(|CaseHashes { source, options, inputs, check, code }| {
@@ -76,6 +88,28 @@ impl Columns {
             names: Names::default(),
         }
     }
+
+    /// Fails if the header's lists are too short.
+    pub(super) fn line(&self, (number, counts): (usize, Vec<Number>)) -> Result<CountedLine, String> {
+        let (file, line, text) = self.lines.get(number).cloned().ok_or_else(|| {
+            format!("the header has {} lines of sources, and the line names number {number}", self.lines.len())
+        })?;
+        if counts.len() > self.line_counters.len() {
+            return Err(format!(
+                "a line has {} counts, and the header names {}",
+                counts.len(),
+                self.line_counters.len()
+            ));
+        }
+        let counted = self.line_counters.iter().zip(counts).filter(|(_, count)| count.0 != 0.0);
+        let counters = Counters(counted.map(|(name, count)| (counter_name(name), count.0)).collect());
+        Ok(CountedLine { file, line, text, counters })
+    }
+}
+
+/// Returns what a line has in the header's list.
+fn identity(line: &CountedLine) -> (String, u32, String) {
+    (line.file.clone(), line.line, line.text.clone())
 }
 
 /// Returns each text once, in the order in which they occur: a case that is added at the end changes no number.
@@ -93,6 +127,13 @@ pub(in crate::journal) struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
+    /// Returns a counted line by its number in the header's list.
+    pub(super) fn line(&self, line: &CountedLine) -> Option<(usize, Vec<Number>)> {
+        let number = self.columns.lines.binary_search(&identity(line)).ok()?;
+        let count = |name: &String| Number(line.counters.get(name).unwrap_or(0.0));
+        Some((number, self.columns.line_counters.iter().map(count).collect()))
+    }
+
     pub fn new(columns: &'a Columns) -> Self {
         let numbered =
             |texts: &'a [String]| texts.iter().enumerate().map(|(number, text)| (text.as_str(), number)).collect();

@@ -87,6 +87,7 @@ pub fn case(n: i64) -> CaseRecord {
         result: None,
         counters: None,
         each_counters: Vec::new(),
+        lines: Vec::new(),
         error: None,
         energy: None,
         notes: Vec::new(),

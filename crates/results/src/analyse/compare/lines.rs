@@ -1,0 +1,138 @@
+//! Where counts changed: matches the lines of the sources that were counted in base and new.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::model::{CaseRecord, CountedLine};
+
+/// A line of a source that differs: its text, its counts, or both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LineChange {
+    /// The line in the base; `None` if nothing there matches.
+    pub base: Option<CountedLine>,
+    /// The line in the new report; `None` if nothing there matches.
+    pub new: Option<CountedLine>,
+}
+
+impl LineChange {
+    /// Returns the count in base and new; 0 where the line is not there or has none.
+    pub fn counts(&self, counter: &str) -> [f64; 2] {
+        let count = |line: &Option<CountedLine>| line.as_ref().and_then(|line| line.counters.get(counter));
+        [count(&self.base).unwrap_or(0.0), count(&self.new).unwrap_or(0.0)]
+    }
+
+    /// Whether its text is not the same on both sides.
+    pub fn is_other_text(&self) -> bool {
+        self.base.as_ref().map(|line| &line.text) != self.new.as_ref().map(|line| &line.text)
+    }
+
+    fn differs(&self) -> bool {
+        let counters = |line: &Option<CountedLine>| line.as_ref().map(|line| line.counters.clone());
+        self.is_other_text() || counters(&self.base) != counters(&self.new)
+    }
+}
+
+/// Returns the lines that differ, in the order of the files; none where one side has no counts of lines.
+pub(super) fn compare_lines([base, new]: [&CaseRecord; 2]) -> Vec<LineChange> {
+    if base.lines.is_empty() || new.lines.is_empty() {
+        return Vec::new();
+    }
+    let files: BTreeSet<&str> = base.lines.iter().chain(&new.lines).map(|line| &*line.file).collect();
+    let mut changes = Vec::new();
+    for file in files {
+        let of_file = |record: &CaseRecord| record.lines.iter().filter(|line| line.file == file).cloned().collect();
+        changes.extend(match_lines(of_file(base), of_file(new)));
+    }
+    changes.retain(LineChange::differs);
+    changes
+}
+
+/// Matches lines of one file: the longest sequence of lines with the same text stays, and what is between two of these is
+/// matched in order.
+fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange> {
+    let (mut changes, mut from) = (Vec::new(), [0, 0]);
+    let (mut base, mut new): (Vec<_>, Vec<_>) =
+        (base.into_iter().map(Some).collect(), new.into_iter().map(Some).collect());
+    let ends = [base.len(), new.len()];
+    for [b, n] in same_lines(&base, &new).into_iter().chain([ends]) {
+        for step in 0..(b - from[0]).max(n - from[1]) {
+            let take = |lines: &mut [Option<CountedLine>], at: usize, end: usize| {
+                lines.get_mut(at).filter(|_| at < end).and_then(Option::take)
+            };
+            let (base, new) = (take(&mut base, from[0] + step, b), take(&mut new, from[1] + step, n));
+            changes.push(LineChange { base, new });
+        }
+        if [b, n] != ends {
+            changes.push(LineChange { base: base[b].take(), new: new[n].take() });
+        }
+        from = [b + 1, n + 1];
+    }
+    changes
+}
+
+/// Returns the places of a longest common sequence of texts.
+fn same_lines(base: &[Option<CountedLine>], new: &[Option<CountedLine>]) -> Vec<[usize; 2]> {
+    let is_same =
+        |b: usize, n: usize| base[b].as_ref().map(|line| &line.text) == new[n].as_ref().map(|line| &line.text);
+    // The length of the longest sequence of what follows each pair of places.
+    let mut lengths = vec![vec![0_usize; new.len() + 1]; base.len() + 1];
+    for b in (0..base.len()).rev() {
+        for n in (0..new.len()).rev() {
+            lengths[b][n] =
+                if is_same(b, n) { lengths[b + 1][n + 1] + 1 } else { lengths[b + 1][n].max(lengths[b][n + 1]) };
+        }
+    }
+    let (mut places, mut b, mut n) = (Vec::new(), 0, 0);
+    while b < base.len() && n < new.len() {
+        if is_same(b, n) {
+            places.push([b, n]);
+            (b, n) = (b + 1, n + 1);
+        } else if lengths[b + 1][n] >= lengths[b][n + 1] {
+            b += 1;
+        } else {
+            n += 1;
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Counters;
+
+    fn lines(of: &[(u32, &str, f64)]) -> Vec<CountedLine> {
+        let line = |&(line, text, count): &(u32, &str, f64)| CountedLine {
+            file: "k.cu".to_owned(),
+            line,
+            text: text.to_owned(),
+            counters: Counters([("gld_sectors".into(), count)].into()),
+        };
+        of.iter().map(line).collect()
+    }
+
+    /// The lines that match, and the counts of sectors.
+    fn matched(base: &[(u32, &str, f64)], new: &[(u32, &str, f64)]) -> Vec<([Option<u32>; 2], [f64; 2])> {
+        let changes = match_lines(lines(base), lines(new)).into_iter().filter(LineChange::differs);
+        let number = |line: &Option<CountedLine>| line.as_ref().map(|line| line.line);
+        changes.map(|change| ([number(&change.base), number(&change.new)], change.counts("gld_sectors"))).collect()
+    }
+
+    #[test]
+    fn lines_that_moved_match_by_their_text_and_those_between_in_order() {
+        let base = [(3, "a", 1.0), (5, "x = p[i];", 8.0), (6, "b", 2.0), (7, "c", 4.0)];
+        let new = [(4, "a", 1.0), (6, "x = p[2 * i];", 16.0), (7, "b", 2.0), (9, "c", 5.0)];
+        assert_eq!(matched(&base, &new), [([Some(5), Some(6)], [8.0, 16.0]), ([Some(7), Some(9)], [4.0, 5.0])]);
+        assert_eq!(matched(&base, &base), []);
+    }
+
+    #[test]
+    fn lines_of_one_side_alone_have_no_count_on_the_other() {
+        let base = [(3, "a", 1.0), (6, "b", 2.0)];
+        let new = [(3, "a", 1.0), (4, "new", 3.0), (7, "b", 2.0), (8, "end", 1.0)];
+        assert_eq!(matched(&base, &new), [([None, Some(4)], [0.0, 3.0]), ([None, Some(8)], [0.0, 1.0])]);
+        assert_eq!(matched(&new, &base), [([Some(4), None], [3.0, 0.0]), ([Some(8), None], [1.0, 0.0])]);
+        assert_eq!(matched(&base, &[]), [([Some(3), None], [1.0, 0.0]), ([Some(6), None], [2.0, 0.0])]);
+    }
+}
