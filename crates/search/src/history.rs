@@ -68,6 +68,22 @@ impl History {
         }
     }
 
+    /// Notes that a point is not evaluated after all.
+    pub fn give_up(&mut self, point: u64) {
+        self.pending.remove(&point);
+    }
+
+    /// Gives each evaluation another outcome, in the order in which they ended: the objective is another one from now on.
+    pub fn replace(&mut self, outcomes: &[Outcome]) {
+        self.ranking = Ranking::default();
+        for ((evaluation, &outcome), place) in self.evaluations.iter_mut().zip(outcomes).zip(0..) {
+            evaluation.outcome = outcome;
+            if let Some(value) = outcome.value() {
+                self.ranking.insert(value, place);
+            }
+        }
+    }
+
     /// Returns all evaluations in the order in which they ended.
     #[must_use]
     pub fn evaluations(&self) -> &[Evaluation] {

@@ -37,6 +37,7 @@ mod budget;
 pub mod format;
 pub mod history;
 pub mod made;
+pub mod pareto;
 pub mod random;
 mod ranking;
 pub mod replay;

@@ -51,6 +51,9 @@ pub struct Entry {
     /// Why there is no valid measurement, in words. The format does not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The place of the device that evaluated it, if several did. The format does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u32>,
     /// How many seconds of searching there were when the evaluation ended. The format does not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<f64>,
@@ -60,9 +63,15 @@ impl Entry {
     /// Returns the outcome in terms of a measurement.
     #[must_use]
     pub fn outcome(&self, objective: &str) -> Outcome {
+        Outcome::of_measured(self.value(objective))
+    }
+
+    /// Returns a measurement of a configuration that is right, if it is a number.
+    #[must_use]
+    pub fn value(&self, objective: &str) -> Option<f64> {
         let measurements = self.measurements.iter().filter(|_| self.invalidity == "correct");
         let mut named = measurements.filter(|measurement| measurement.name == objective);
-        Outcome::of_measured(named.next().and_then(|measurement| measurement.value.get().parse().ok()))
+        named.next().and_then(|measurement| measurement.value.get().parse().ok())
     }
 }
 
@@ -120,7 +129,7 @@ pub fn write(target: &mut dyn Write, entries: impl Iterator<Item = io::Result<En
     write!(target, "{{\"results\": [")?;
     let mut separator = "\n";
     for entry in entries {
-        let entry = Entry { reason: None, elapsed: None, ..entry? };
+        let entry = Entry { reason: None, device: None, elapsed: None, ..entry? };
         write!(target, "{separator}{}", serde_json::to_string(&entry)?)?;
         separator = ",\n";
     }
@@ -180,6 +189,13 @@ impl Results {
             .or_else(|| first.objectives.first().map(String::as_str))
             .ok_or_else(|| FormatError::Meaning("the results name no objective; name a measurement".to_owned()))?;
         let names: Vec<String> = first.configuration.0.iter().map(|(name, _)| name.clone()).collect();
+        // A count can be 0, which has no logarithm: half of the least other one takes its place.
+        let values = self.results.iter().filter_map(|entry| entry.value(objective));
+        let least = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        let outcome = |entry: &Entry| match entry.value(objective) {
+            Some(0.0) if least.is_finite() => Outcome::Value(least / 2.0),
+            value => Outcome::of_measured(value),
+        };
         let mut rows = Vec::with_capacity(self.results.len());
         for (place, entry) in self.results.iter().enumerate() {
             let configuration = &entry.configuration.0;
@@ -195,7 +211,7 @@ impl Results {
             let known = parts.iter().flatten().count() > 0;
             rows.push(Row {
                 values: configuration.iter().map(|(_, value)| value.clone()).collect(),
-                outcome: entry.outcome(objective),
+                outcome: outcome(entry),
                 seconds: known.then(|| parts.iter().flatten().sum::<f64>() / 1e3),
             });
         }

@@ -1,0 +1,237 @@
+//! Several objectives at once: the points that no other point beats, and the one objective that a strategy sees in the
+//! place of all.
+//!
+//! The objectives are joined as in `ParEGO` (Knowles, 2006): weights are drawn from a lattice, and the augmented Chebyshev
+//! function of the weighted objectives is minimised until other weights are drawn. Any point that no other point beats is
+//! the least for some weights, also where the front is not convex. An objective counts by its logarithm, so that 0 is
+//! the best that is known and 1 the median: the slowest points say nothing about the good ones.
+
+use crate::history::Outcome;
+use crate::random::Random;
+
+/// The objectives of an evaluated point, all positive; `None` if it failed.
+pub type Objectives = Option<Box<[f64]>>;
+
+/// Weights are multiples of one part in so many.
+const PARTS: u64 = 10;
+/// How much the sum of the weighted objectives counts beside the greatest of them. Without it, a point could win that
+/// another one beats in all objectives but the greatest.
+const SUM: f64 = 0.05;
+/// No joined objective is greater, so that its exponential is finite.
+const GREATEST: f64 = 600.0;
+
+/// Says whether a point is nowhere worse than another one and somewhere better.
+#[must_use]
+pub fn dominates(one: &[f64], other: &[f64]) -> bool {
+    one.iter().zip(other).all(|(a, b)| a <= b) && one.iter().zip(other).any(|(a, b)| a < b)
+}
+
+/// The evaluations that no other one beats, while evaluations are added one by one.
+#[derive(Debug, Clone, Default)]
+pub struct Front {
+    places: Vec<usize>,
+}
+
+impl Front {
+    /// Adds the last of some evaluations.
+    pub fn add_last(&mut self, all: &[Objectives]) {
+        let Some((place, Some(new))) = (0..).zip(all).last() else { return };
+        let values = |&place: &usize| all[place].as_deref().unwrap_or_default();
+        if self.places.iter().any(|known| dominates(values(known), new)) {
+            return;
+        }
+        self.places.retain(|known| !dominates(new, values(known)));
+        self.places.push(place);
+    }
+
+    /// Returns the places of the evaluations, in increasing order.
+    #[must_use]
+    pub fn places(&self) -> &[usize] {
+        &self.places
+    }
+
+    /// Chooses members that are far from each other: the best in each objective, and then always the one that is farthest
+    /// from all that are chosen (Gonzalez, 1985), by the logarithms of the objectives as shares of their range.
+    #[must_use]
+    pub fn spread(&self, all: &[Objectives], count: usize) -> Vec<usize> {
+        let rows: Vec<(usize, Vec<f64>)> = self
+            .places
+            .iter()
+            .filter_map(|&place| Some((place, all[place].as_ref()?.iter().map(|value| value.ln()).collect())))
+            .collect();
+        let Some(dimensions) = rows.first().map(|(_, row)| row.len()) else { return Vec::new() };
+        let ends: Vec<[f64; 2]> = (0..dimensions)
+            .map(|place| {
+                let column = rows.iter().map(|(_, row)| row[place]);
+                [column.clone().fold(f64::INFINITY, f64::min), column.fold(f64::NEG_INFINITY, f64::max)]
+            })
+            .collect();
+        let distance = |one: &[f64], other: &[f64]| -> f64 {
+            let parts = one.iter().zip(other).zip(&ends);
+            parts.map(|((a, b), [low, high])| ((a - b) / (high - low).max(f64::MIN_POSITIVE)).powi(2)).sum()
+        };
+        let mut chosen: Vec<usize> = Vec::new();
+        for objective in 0..dimensions {
+            let best = (0..rows.len()).min_by(|&a, &b| rows[a].1[objective].total_cmp(&rows[b].1[objective]));
+            chosen.extend(best.filter(|best| !chosen.contains(best)));
+        }
+        chosen.truncate(count);
+        while chosen.len() < count.min(rows.len()) {
+            let apart = |place: usize| {
+                chosen.iter().map(|&known| distance(&rows[place].1, &rows[known].1)).fold(f64::INFINITY, f64::min)
+            };
+            let free = (0..rows.len()).filter(|place| !chosen.contains(place));
+            chosen.extend(free.max_by(|&a, &b| apart(a).total_cmp(&apart(b))));
+        }
+        chosen.into_iter().map(|chosen| rows[chosen].0).collect()
+    }
+}
+
+/// Draws weights, of which each lattice point is as likely as any other. Their sum is 1.
+#[must_use]
+pub fn draw_weights(count: usize, random: &mut Random) -> Vec<f64> {
+    // Places of bars among the parts: what lies between two bars is a weight.
+    let mut bars: Vec<u64> = Vec::new();
+    while bars.len() + 1 < count {
+        let bar = random.below(PARTS + count as u64 - 1);
+        if !bars.contains(&bar) {
+            bars.push(bar);
+        }
+    }
+    bars.sort_unstable();
+    bars.push(PARTS + count as u64 - 1);
+    let mut from = 0;
+    bars.iter()
+        .map(|&bar| {
+            let parts = bar - from;
+            from = bar + 1;
+            parts as f64 / PARTS as f64
+        })
+        .collect()
+}
+
+/// The one objective in the place of several, for some weights.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    weights: Vec<f64>,
+    /// The least logarithm of each objective, and how much greater the median is.
+    scales: Vec<(f64, f64)>,
+}
+
+impl Joined {
+    /// Joins objectives whose scales are those of some evaluations.
+    #[must_use]
+    pub fn new(all: &[Objectives], weights: Vec<f64>) -> Self {
+        let scale = |place: usize| {
+            let mut column: Vec<f64> = all.iter().flatten().map(|row| row[place].ln()).collect();
+            column.sort_by(f64::total_cmp);
+            let (Some(&least), Some(&most)) = (column.first(), column.last()) else { return (0.0, 1.0) };
+            let middle = column[column.len() / 2];
+            let range = if middle > least { middle - least } else { most - least };
+            (least, if range > 0.0 { range } else { 1.0 })
+        };
+        let scales = (0..weights.len()).map(scale).collect();
+        Self { weights, scales }
+    }
+
+    /// Returns the joined objective of an evaluation.
+    #[must_use]
+    pub fn outcome(&self, row: &Objectives) -> Outcome {
+        let Some(row) = row else { return Outcome::Failed };
+        let each = row.iter().zip(&self.weights).zip(&self.scales);
+        let weighted: Vec<f64> =
+            each.map(|((value, weight), (low, range))| weight * (value.ln() - low) / range).collect();
+        let greatest = weighted.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Outcome::Value((greatest + SUM * weighted.iter().sum::<f64>()).clamp(-GREATEST, GREATEST).exp())
+    }
+}
+
+/// Returns for each evaluation its objective that is worst beside the best of all, as a multiple of that: what is small is
+/// good by all objectives.
+#[must_use]
+pub fn largest_multiples(all: &[Objectives]) -> Vec<Outcome> {
+    let count = all.iter().flatten().next().map_or(0, |row| row.len());
+    let least: Vec<f64> =
+        (0..count).map(|place| all.iter().flatten().map(|row| row[place]).fold(f64::INFINITY, f64::min)).collect();
+    let largest = |row: &[f64]| row.iter().zip(&least).map(|(value, least)| value / least).fold(1.0, f64::max);
+    all.iter().map(|row| row.as_deref().map_or(Outcome::Failed, |row| Outcome::Value(largest(row)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(values: &[[f64; 2]]) -> Vec<Objectives> {
+        values.iter().map(|row| Some(Box::from(row.as_slice()))).collect()
+    }
+
+    fn front_of(all: &[Objectives]) -> Front {
+        let mut front = Front::default();
+        (1..=all.len()).for_each(|count| front.add_last(&all[..count]));
+        front
+    }
+
+    #[test]
+    fn the_front_has_what_no_other_point_beats() {
+        // (2, 5) is beaten by (2, 4), which comes later; (3, 4) by (2, 4); equal points do not beat each other.
+        let mut all = rows(&[[2.0, 5.0], [1.0, 9.0], [3.0, 4.0], [2.0, 4.0], [8.0, 1.0], [2.0, 4.0], [8.0, 2.0]]);
+        assert_eq!(front_of(&all).places(), [1, 3, 4, 5]);
+        // A failed point is not on it, and does not keep others from it.
+        all.push(None);
+        assert_eq!(front_of(&all).places(), [1, 3, 4, 5]);
+        assert!(dominates(&[1.0, 2.0], &[1.0, 3.0]) && !dominates(&[1.0, 2.0], &[1.0, 2.0]));
+        assert!(!dominates(&[1.0, 2.0], &[0.5, 3.0]));
+    }
+
+    #[test]
+    fn chosen_members_are_the_ends_and_what_is_far_from_them() {
+        // By logarithms to the base 2 and in shares of 4: (0, 4), (0.1, 3.9), (2, 2), (3.9, 0.1), (4, 0).
+        let place = |a: f64, b: f64| [a.exp2(), b.exp2()];
+        let all = rows(&[place(0.1, 3.9), place(0.0, 4.0), place(3.9, 0.1), place(4.0, 0.0), place(2.0, 2.0)]);
+        let front = front_of(&all);
+        assert_eq!(front.places().len(), 5);
+        assert_eq!(front.spread(&all, 3), [1, 3, 4]);
+        assert_eq!(front.spread(&all, 1), [1]);
+        assert_eq!(front.spread(&all, 9).len(), 5);
+    }
+
+    #[test]
+    fn objectives_are_joined_by_the_greatest_weighted_one_and_a_twentieth_of_the_sum() {
+        // In logarithms: the first has (0, 2), the second (1, 1), the third (2, 0); the medians are 1.
+        let e = 1.0_f64.exp();
+        let mut all = rows(&[[1.0, e * e], [e, e], [e * e, 1.0]]);
+        all.push(None);
+        let joined = Joined::new(&all, vec![0.25, 0.75]);
+        let joined: Vec<Option<f64>> = all.iter().map(|row| joined.outcome(row).value().map(f64::ln)).collect();
+        // 0.75 * 2 and 0.05 * 1.5; 0.75 and 0.05; 0.25 * 2 and 0.05 * 0.5.
+        for (found, expected) in joined.iter().zip([Some(1.575), Some(0.8), Some(0.525), None]) {
+            assert!(
+                found.zip(expected).map_or(found.is_none() && expected.is_none(), |(a, b)| (a - b).abs() < 1e-12),
+                "{joined:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_point_is_as_good_as_its_worst_objective() {
+        let mut all = rows(&[[1.0, 8.0], [3.0, 2.0], [2.0, 3.0]]);
+        all.push(None);
+        let found: Vec<Option<f64>> = largest_multiples(&all).into_iter().map(Outcome::value).collect();
+        assert_eq!(found, [Some(4.0), Some(3.0), Some(2.0), None]);
+    }
+
+    #[test]
+    fn every_lattice_point_is_drawn_and_weights_add_up() {
+        let mut random = Random::new(7);
+        let mut seen = std::collections::BTreeMap::<Vec<u32>, u32>::new();
+        for _ in 0..11_000 {
+            let weights = draw_weights(2, &mut random);
+            assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            *seen.entry(weights.iter().map(|weight| (weight * 10.0).round() as u32).collect()).or_default() += 1;
+        }
+        // Eleven points, each about 1000 times.
+        assert!(seen.len() == 11 && seen.values().all(|count| (800..1200).contains(count)), "{seen:?}");
+        assert_eq!(draw_weights(3, &mut random).len(), 3);
+        assert_eq!(draw_weights(1, &mut random), [1.0]);
+    }
+}
