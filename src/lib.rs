@@ -21,3 +21,4 @@ use runner_cluster as cluster;
 use runner_model::{cpp, diagnostics, file_names, format, npy, regular};
 use runner_progress::{log, progress};
 use runner_results::stored;
+use runner_tune as tune;

@@ -134,7 +134,7 @@ fn split(text: &str) -> Result<(String, Vec<(String, String)>), Failure> {
         let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
         Ok((name.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
     };
-    Ok((variant.trim().to_owned(), pairs.map(pair).collect::<Result<_, _>>()?))
+    Ok((variant.trim().to_owned(), pairs.map(pair).collect::<Result<_, Failure>>()?))
 }
 
 /// Runs the case, and the variants whose results it is compared with.

@@ -152,6 +152,7 @@ const CRATES: &[&str] = &[
     "crates/sass/src",
     "crates/search/src",
     "crates/simt/src",
+    "crates/tune/src",
 ];
 
 /// The libraries whose modules have floors.

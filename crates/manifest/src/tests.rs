@@ -494,7 +494,7 @@ fn a_search_has_settings_with_faults_at_their_place() {
         strategy: Some("genetic".to_owned()),
         budget: Some("2.5%".to_owned()),
         seed: Some(3),
-        objective: Some("time".to_owned()),
+        objectives: vec!["time".to_owned(), "energy".to_owned()],
         finalists: Some(4),
         samples: Some(9),
         drop_above: Some(1.5),

@@ -17,10 +17,11 @@ pub struct TuneArgs {
     /// Search in a measured space instead, without a device: T4 (`.json`) or a table (`.csv`), also compressed (`.gz`).
     #[arg(long, value_name = "FILE")]
     pub simulate: Option<PathBuf>,
-    /// What is minimised. With --simulate a measurement or column; on the simulator a counter [default: that of
-    /// `[search]`, or `inst_executed`]; on a GPU it is the time.
-    #[arg(long, value_name = "NAME")]
-    pub objective: Option<String>,
+    /// What is minimised: on a GPU `time`, `energy` or an error of the results, such as `error_rel`; on the simulator a
+    /// counter or an error; with --simulate a measurement or column. Several between commas give their front [default:
+    /// that of `[search]`, or `time`, on the simulator `inst_executed`].
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub objective: Vec<String>,
     /// How configurations are proposed: `portfolio`, `gaussian`, `forest`, `genetic`, `evolution`, `annealing`, `tabu`,
     /// `local`, `even`, `random` or `exhaustive`. With --simulate several between commas, or `all`
     /// [default: that of `[search]`, or `portfolio`].
@@ -47,6 +48,10 @@ pub struct TuneArgs {
     pub narrowing: Narrowing,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Search on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between
+    /// commas. With `--backend sim`, on a simulator for each number.
+    #[arg(long, value_name = "LIST", help_heading = "Device", conflicts_with_all = ["device", "sim_device", "simulate"])]
+    pub devices: Option<String>,
     /// Do not look for races, uninitialized reads and similar errors in the simulator; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,

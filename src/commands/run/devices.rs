@@ -6,7 +6,6 @@
 //! manifest are merged into its report.
 
 mod experiment;
-mod gpu;
 mod session;
 mod shared;
 
@@ -18,6 +17,7 @@ use std::time::Instant;
 use super::several::{Line, finish, load_all};
 use crate::commands::cli::RunArgs;
 use crate::commands::options::network;
+use crate::commands::session::gpus::{self, Gpu};
 use crate::commands::session::interrupt;
 use crate::commands::session::machine::{self, Site};
 use crate::commands::session::worker::{self, Worker};
@@ -28,13 +28,12 @@ use crate::dispatch::{RunEnd, Urgency};
 use crate::format::{plural, seconds};
 use crate::host_lock::HostLock;
 use experiment::{Experiment, WorkItem};
-use gpu::Gpu;
 use session::GpuJournals;
 use shared::Run;
 
 pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();
-    let gpus = gpu::select(args, named)?;
+    let gpus = gpus::select(&args.target, named)?;
     let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
     let (host, _host_files) =

@@ -5,17 +5,18 @@ mod conclude;
 mod consent;
 mod destination;
 mod ended;
+pub mod gpus;
 mod interrupt;
 pub mod machine;
 mod outputs;
 mod passes;
 mod prepare;
 mod recorder;
+mod search_devices;
 mod searchable;
 mod slowest;
 pub mod worker;
 
-use std::collections::HashSet;
 use std::time::Instant;
 
 use against::Base;
@@ -27,8 +28,9 @@ use super::options::RunOptions;
 use super::{Console, Failure};
 use crate::dispatch::Interrupt;
 use crate::experiment::Manifest;
-use crate::model::{CaseKey, Event};
+use crate::model::Event;
 use crate::profiler::pass;
+use crate::tune::Finalists;
 
 pub use against::compare;
 pub use conclude::{breaks_claims, close, conclude, judge};
@@ -39,7 +41,8 @@ pub use interrupt::interrupt;
 pub use outputs::outputs_of;
 pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready};
 pub use recorder::Recorder;
-pub use searchable::{Candidates, Searchable, prepare_search, reason};
+pub use search_devices::Devices;
+pub use searchable::prepare_search;
 
 /// Runs one experiment, or a shard of it.
 pub fn run_one(
@@ -94,13 +97,13 @@ pub fn run_finalists(
     options: &RunOptions,
     manifest: &Manifest,
     worker: &mut worker::Worker,
-    only: &HashSet<CaseKey>,
+    chosen: &Finalists<'_>,
     interrupt: &Interrupt,
     console: &mut Console,
 ) -> Result<Ended, Failure> {
     let started = Instant::now();
     let command = options.command(worker.backend());
-    let task = Task { options, command, counting_method: None, base: None, only: Some(only), started };
+    let task = Task { options, command, counting_method: None, base: None, only: Some(chosen), started };
     let mut ready = get_ready(task, manifest, worker, interrupt, console)?;
     let ran = ready.work.run(&mut worker.pool, &mut |event| ready.recorder.emit(&event), interrupt);
     drop(ready.work);

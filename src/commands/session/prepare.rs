@@ -33,6 +33,7 @@ use crate::programs::Programs;
 use crate::progress::above_bars;
 use crate::project::Project;
 use crate::revision;
+use crate::tune::Finalists;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub struct Task<'a> {
     /// What it is compared with.
     pub base: Option<&'a Base>,
     /// The cases that run, if a search has chosen some of the plan's.
-    pub only: Option<&'a HashSet<CaseKey>>,
+    pub only: Option<&'a Finalists<'a>>,
     pub started: Instant,
 }
 
@@ -144,16 +145,20 @@ impl Planned {
     fn make<'b>(
         options: &RunOptions,
         manifest: &Manifest,
-        (base, only): (Option<&'b Base>, Option<&HashSet<CaseKey>>),
+        (base, only): (Option<&'b Base>, Option<&Finalists<'_>>),
         worker: &Worker,
         console: &mut Console,
     ) -> Result<(Self, Option<PlannedBase<'b>>), Failure> {
         let own = own_groups(options, manifest, &plan_options(options, &worker.ready.device), console)?;
         let (mut planned, mut base) = Self::unresolved(options, manifest, base, worker, console)?;
         if let Some(only) = only {
-            planned.plan.keep(only);
+            planned.plan.keep(&only.keys);
         }
         planned.groups = resolve(options, manifest, &planned.plan, own.as_ref());
+        if let Some(only) = only {
+            let cases = planned.groups.iter_mut().flat_map(|group| &mut group.job.cases);
+            cases.for_each(|case| only.prepare(case));
+        }
         let of_base = base.iter_mut().flat_map(PlannedBase::resolve);
         let cases = planned.groups.iter().chain(of_base).flat_map(|group| &group.job.cases);
         planned.compiler.ask_consent(options, cases, console)?;
@@ -183,37 +188,6 @@ impl Planned {
         let project = of_base.map_or_else(|| manifest.project.clone(), |base| manifest.project.and(base));
         let compiler = Compiler::new(worker, (toolkit, installed), project, (options.network, console))?;
         Ok((Self { plan, groups: Vec::new(), compiler, template }, planned_base))
-    }
-
-    /// Returns how many units can be compiled at once.
-    pub const fn jobs(&self) -> usize {
-        self.compiler.options.jobs
-    }
-
-    /// Compiles one unit; returns the seconds that it took, too.
-    pub fn compile_one(&self, unit: &CompileUnit) -> (UnitResult, f64) {
-        let started = Instant::now();
-        let mut compiled = self.compiler.compile(std::slice::from_ref(unit), &mut |_, _, _| {});
-        let result = compiled.remove(unit).unwrap_or_else(|| {
-            let summary = format!("`{}` was never compiled", unit.source.display());
-            Err(CompileFailure { summary, log: String::new() })
-        });
-        (result, started.elapsed().as_secs_f64())
-    }
-
-    /// Lets units be compiled, after a search that has ended.
-    pub fn begin_compiling(&self) {
-        self.compiler.stop().store(false, Ordering::Relaxed);
-    }
-
-    /// Ends compilers that still run.
-    pub fn stop_compiling(&self) {
-        self.compiler.stop().store(true, Ordering::Relaxed);
-    }
-
-    /// Returns why nothing can be compiled any more.
-    pub fn fault(&self) -> Option<String> {
-        self.compiler.options.fault.get().cloned()
     }
 
     pub const fn toolkit(&self) -> &Toolkit {
@@ -274,6 +248,34 @@ impl Planned {
             cases: options.portion.as_ref().map_or(plan.cells().len() as u64, |portion| portion.cases),
             groups: options.portion.as_ref().map_or(plan.group_count() as u32, |portion| portion.group_count),
         }
+    }
+}
+
+impl crate::tune::Compiler for Planned {
+    fn jobs(&self) -> usize {
+        self.compiler.options.jobs
+    }
+
+    fn begin(&self) {
+        self.compiler.stop().store(false, Ordering::Relaxed);
+    }
+
+    fn compile(&self, unit: &CompileUnit) -> (UnitResult, f64) {
+        let started = Instant::now();
+        let mut compiled = self.compiler.compile(std::slice::from_ref(unit), &mut |_, _, _| {});
+        let result = compiled.remove(unit).unwrap_or_else(|| {
+            let summary = format!("`{}` was never compiled", unit.source.display());
+            Err(CompileFailure { summary, log: String::new() })
+        });
+        (result, started.elapsed().as_secs_f64())
+    }
+
+    fn stop(&self) {
+        self.compiler.stop().store(true, Ordering::Relaxed);
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.compiler.options.fault.get().cloned()
     }
 }
 

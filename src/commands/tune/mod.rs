@@ -1,73 +1,75 @@
 //! Implements `runner tune`: searches the compared axes of a manifest for the best configuration.
 
-mod dispatch;
-mod log;
-mod page;
-mod prior;
-mod problem;
-mod report;
-mod search;
 mod settings;
 mod simulate;
-mod units;
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use super::cli::TuneArgs;
 use super::options::{RunOptions, network};
-use super::session::{interrupt, prepare_search, run_finalists, worker};
+use super::session::{Devices, interrupt, prepare_search, run_finalists};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::dispatch::Urgency;
+use crate::dispatch::{Pool, Urgency};
 use crate::file_names::escaped;
-
-use log::Log;
-use prior::read_prior;
-use problem::{Problem, Values, finalists};
-use settings::Settings;
+use crate::tune::{Finalists, Log, Problem, Seat, TuneError, Values};
 
 pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     match (&args.simulate, &args.manifest) {
         (Some(file), _) => simulate::run(args, file, console),
-        (None, Some(manifest)) => tune(args, manifest, console),
+        (None, Some(manifest)) => search(args, manifest, console),
         (None, None) => Err(Failure::usage("name a manifest, or a measured space with --simulate")),
     }
 }
 
 /// Evaluates what the strategy proposes, and then measures the best configurations beside the baseline.
-fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Failure> {
-    let options = RunOptions::of_tune(args, path)?;
+fn search(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Failure> {
+    let mut options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?.with_searched_axes();
-    let settings = Settings::resolve(args, &manifest.search)?;
-    strategy(&settings)?;
+    settings::strategy(args, &manifest.search)?;
     let interrupt = interrupt()?;
-    let mut worker = worker::start(&options, &interrupt, console)?;
-    let ready = prepare_search(&options, &manifest, &mut worker, &interrupt, console)?;
-    let mut chosen: Vec<Values> = read_prior(args)?;
+    let mut devices = Devices::start(&mut options, args, &interrupt, console)?;
+    let backend = devices.first.backend();
+    let settings = settings::resolve(args, &manifest.search, backend)?;
+    let ready = prepare_search(&options, &manifest, &mut devices, &interrupt, console)?;
+    let plan = &ready.planned.plan;
+    let prior = args.prior.as_ref().map(|path| crate::tune::read_prior(path, &settings.objectives[0])).transpose();
+    let mut chosen: Vec<Values> = prior?.unwrap_or_default();
     let (mut best, mut searched) = (HashSet::new(), 0);
     let mut interrupted = false;
     for candidates in &ready.groups {
-        let problem = Problem::new(&manifest, (&ready, candidates), worker.backend(), &settings)?;
+        let problem = Problem::new(&manifest, plan, candidates, &settings)?;
         // Several sizes have a folder each.
         let is_one = ready.groups.len() == 1;
         let folder = ready.destination.dir.join(if is_one { String::new() } else { escaped(&problem.size(), "=") });
-        let log = Log::open(&folder, &problem.header(&ready.environment, args), args.resume)?;
+        let header = problem.header(&ready.environment, &ready.identity, args.narrowing.describe());
+        let log = Log::open(&folder, &header, args.resume)?;
         let budget = settings.budget.resolve(problem.space.len());
         console.say(&format!(
             "{}{} configurations, of which {budget} are evaluated by {}, strategy {}",
             if is_one { String::new() } else { format!("{}: ", problem.size()) },
             problem.space.len(),
-            problem.objective,
-            settings.strategies.join(",")
+            settings.objective_names(),
+            settings.strategy,
         ));
-        let learns = !settings.strategies.iter().any(|name| ::search::strategy::is_blind(name));
         // What is best elsewhere is tried first.
         let first: Vec<u64> = chosen.iter().filter_map(|values| problem.find(values)).collect();
-        let seat =
-            search::Seat { problem: &problem, ready: &ready, interrupt: &interrupt, budget, learns, first: &first };
-        let found = search::run(seat, strategy(&settings)?, settings.seed, log, &mut worker.pool, console)?;
-        report::write(&folder, candidates, &problem, &found, &settings, console)?;
+        let mut pools: Vec<&mut Pool> = devices.pools().collect();
+        let seat = Seat {
+            problem: &problem,
+            compiler: &ready.planned,
+            environment: &ready.environment,
+            interrupt: &interrupt,
+            budget,
+            learns: !::search::strategy::is_blind(&settings.strategy),
+            first: &first,
+            devices: pools.len(),
+        };
+        let strategy =
+            ::search::strategy::named(&settings.strategy).ok_or_else(|| settings::unknown(&settings.strategy))?;
+        let found = crate::tune::run(seat, strategy, log, &mut pools, &mut |line| console.say(line))?;
+        crate::tune::write(&folder, candidates, &problem, &found, &mut |line| console.say(line))?;
         let values = found.best(settings.finalists).into_iter().map(|point| problem.configuration(point));
         for values in values.filter(|values| best.insert(values.clone())) {
             chosen.push(values);
@@ -90,22 +92,20 @@ fn tune(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Fai
         console.say("no configuration is right; the reasons are in search.md");
         return Ok(Exit::CaseFailed);
     }
-    let keys = finalists(&ready, &ready.groups[..searched], &best);
-    let ended = run_finalists(&options, &manifest, &mut worker, &keys, &interrupt, console)?;
+    let finalists = Finalists::choose(plan, &ready.groups[..searched], &best, &settings.objectives);
+    let ended = run_finalists(&options, &manifest, &mut devices.first, &finalists, &interrupt, console)?;
     if searched > 1 {
-        dispatch::write(&ready.destination.dir, &manifest, &settings, console)?;
+        let objective = &settings.objectives[0];
+        crate::tune::write_table(&ready.destination.dir, &manifest, objective, &mut |line| console.say(line))?;
     }
     Ok(if interrupted { Exit::Interrupted } else { ended.exit })
 }
 
-fn strategy(settings: &Settings) -> Result<Box<dyn ::search::strategy::Strategy>, Failure> {
-    match settings.strategies.as_slice() {
-        [name] => ::search::strategy::named(name).ok_or_else(|| unknown(name)),
-        _ => Err(Failure::usage("several strategies can be compared with --simulate; a search has one")),
+impl From<TuneError> for Failure {
+    fn from(error: TuneError) -> Self {
+        match error {
+            TuneError::Usage(why) => Self::usage(why),
+            TuneError::Environment(why) => Self::environment(why),
+        }
     }
-}
-
-fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = ::search::strategy::NAMES.iter().map(|(name, _)| *name).collect();
-    Failure::usage(format!("--strategy {name}: use one of {}", names.join(", ")))
 }

@@ -1,11 +1,12 @@
-//! How a search is made: what the command line says, or else the manifest, or else the defaults.
+//! Joins what the command line says of a search with what the manifest says, or else with the defaults.
 
-use search::Budget;
 use search::strategy::NAMES;
 
 use crate::commands::Failure;
 use crate::commands::cli::TuneArgs;
 use crate::experiment::SearchSpec;
+use crate::model::BackendKind;
+use crate::tune::{Objective, Settings};
 
 /// How many of the best configurations are measured at the end.
 const FINALISTS: usize = 5;
@@ -15,38 +16,33 @@ const SAMPLES: u32 = 7;
 /// may be off.
 const DROPPED: f64 = 1.25;
 
-/// How a search is made.
-#[derive(Debug)]
-pub struct Settings {
-    /// The names of strategies; several only to compare them.
-    pub strategies: Vec<String>,
-    pub budget: Budget,
-    pub seed: u64,
-    pub objective: Option<String>,
-    pub finalists: usize,
-    pub samples: u32,
-    pub drop_above: f64,
+/// Returns how a manifest is searched on a device of this backend.
+pub fn resolve(args: &TuneArgs, spec: &SearchSpec, backend: BackendKind) -> Result<Settings, Failure> {
+    let budget = spec.budget.as_ref().map(|text| text.parse()).transpose().map_err(Failure::usage)?;
+    let names = if args.objective.is_empty() { &spec.objectives } else { &args.objective };
+    Ok(Settings {
+        strategy: strategy(args, spec)?,
+        budget: args.budget.or(budget).unwrap_or_default(),
+        seed: args.seed.or(spec.seed).unwrap_or(1),
+        objectives: Objective::resolve(names, backend).map_err(Failure::usage)?,
+        finalists: args.finalists.or(spec.finalists.map(|count| count as usize)).unwrap_or(FINALISTS).max(1),
+        samples: spec.samples.unwrap_or(SAMPLES),
+        drop_above: spec.drop_above.unwrap_or(DROPPED),
+    })
 }
 
-impl Settings {
-    /// Returns the counter that is minimised where there is no clock.
-    pub fn counter(&self) -> &str {
-        self.objective.as_deref().unwrap_or("inst_executed")
-    }
+/// Returns the name of the strategy.
+pub fn strategy(args: &TuneArgs, spec: &SearchSpec) -> Result<String, Failure> {
+    let name = match args.strategy.as_slice() {
+        [] => spec.strategy.clone().unwrap_or_else(|| NAMES[0].0.to_owned()),
+        [name] => name.clone(),
+        _ => return Err(Failure::usage("several strategies can be compared with --simulate; a search has one")),
+    };
+    if NAMES.iter().any(|(known, _)| *known == name) { Ok(name) } else { Err(unknown(&name)) }
+}
 
-    /// Joins options with the `[search]` of a manifest.
-    pub fn resolve(args: &TuneArgs, spec: &SearchSpec) -> Result<Self, Failure> {
-        let named =
-            if args.strategy.is_empty() { spec.strategy.iter().cloned().collect() } else { args.strategy.clone() };
-        let budget = spec.budget.as_ref().map(|text| text.parse()).transpose().map_err(Failure::usage)?;
-        Ok(Self {
-            strategies: if named.is_empty() { vec![NAMES[0].0.to_owned()] } else { named },
-            budget: args.budget.or(budget).unwrap_or_default(),
-            seed: args.seed.or(spec.seed).unwrap_or(1),
-            objective: args.objective.clone().or_else(|| spec.objective.clone()),
-            finalists: args.finalists.or(spec.finalists.map(|count| count as usize)).unwrap_or(FINALISTS).max(1),
-            samples: spec.samples.unwrap_or(SAMPLES),
-            drop_above: spec.drop_above.unwrap_or(DROPPED),
-        })
-    }
+/// Says which strategies there are.
+pub fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    Failure::usage(format!("--strategy {name}: use one of {}", names.join(", ")))
 }

@@ -9,28 +9,34 @@ use search::replay::Measured;
 use search::score::{Baseline, mean};
 use search::strategy::{NAMES, named};
 
-use super::settings::Settings;
-use super::unknown;
+use super::settings::unknown;
 use crate::commands::cli::TuneArgs;
 use crate::commands::{Console, Exit, Failure};
-use crate::experiment::SearchSpec;
 
 /// A configuration is as good as the best one if it is worse by this factor at most.
 const NEAR: f64 = 1.01;
 
 /// Prints a row of a table for each strategy.
 pub fn run(args: &TuneArgs, file: &Path, console: &mut Console) -> Result<Exit, Failure> {
-    let settings = Settings::resolve(args, &SearchSpec::default())?;
-    let measured = read_measured(file, settings.objective.as_deref())
+    let objective = match args.objective.as_slice() {
+        [] => None,
+        [name] => Some(name.as_str()),
+        _ => return Err(Failure::usage("--objective: with --simulate there is one")),
+    };
+    let measured = read_measured(file, objective)
         .map_err(|error| Failure::usage(format!("--simulate {}: {error}", file.display())))?;
     let all = || NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let names: Vec<String> = if settings.strategies == ["all"] { all() } else { settings.strategies };
+    let names: Vec<String> = match args.strategy.as_slice() {
+        [] => vec![NAMES[0].0.to_owned()],
+        [name] if name == "all" => all(),
+        names => names.to_vec(),
+    };
     if let Some(name) = names.iter().find(|name| named(name).is_none()) {
         return Err(unknown(name));
     }
     let baseline = Baseline::new(&measured)
         .ok_or_else(|| Failure::usage(format!("--simulate {}: every configuration failed", file.display())))?;
-    let budget = settings.budget.resolve(measured.space.len()) as usize;
+    let budget = args.budget.unwrap_or_default().resolve(measured.space.len()) as usize;
     let sorted = measured.sorted();
     let near = sorted.iter().filter(|value| **value <= sorted[0] * NEAR).count();
     let mut text = format!(
@@ -47,7 +53,7 @@ pub fn run(args: &TuneArgs, file: &Path, console: &mut Console) -> Result<Exit, 
         baseline.evaluations(),
     );
     for name in &names {
-        let _ = writeln!(text, "{}", row(name, &measured, &baseline, budget, settings.seed, args));
+        let _ = writeln!(text, "{}", row(name, &measured, &baseline, budget, args.seed.unwrap_or(1), args));
     }
     console.print(&text)?;
     Ok(Exit::Success)

@@ -147,7 +147,7 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
         ),
         "{page}"
     );
-    assert!(page.contains("| excluded: not today | 1 |"), "{page}");
+    assert!(page.contains("| excluded: not today | 1 |  |"), "{page}");
     assert!(read("search.html").contains("<svg ") && !read("search.html").contains("copy<1>"));
     // Five right configurations and the four lines of the legend.
     assert_eq!(read("search.svg").matches("<polyline").count(), 5 + 4);
@@ -312,4 +312,99 @@ fn what_was_best_elsewhere_is_evaluated_first() {
     assert_eq!(evaluated("again", "out/records.jsonl"), expected);
     let options = ["rounds.toml", "--backend", "sim", "--prior", "none.csv"];
     assert!(tune(folder.path(), &options, 2).contains("--prior none.csv: cannot read none.csv"));
+}
+
+/// Stores and loads with a stride, which conflicts in as many banks, and makes the more steps the smaller the stride is.
+const TWO_GOALS: &str = r"
+template <int STRIDE, int MORE> __global__ void copy(int* y, const int* x)
+{
+    __shared__ int tile[32 * 8];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x * STRIDE] = x[i];
+    __syncwarp();
+    for (volatile int step = 0; step < 8 / STRIDE + MORE; step++) {
+    }
+    y[i] = tile[threadIdx.x * STRIDE];
+}
+";
+
+#[test]
+fn two_objectives_give_the_configurations_that_no_other_one_beats() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = MANIFEST
+        .replace("compare = [\"rounds\", \"width\"]", "compare = [\"stride\", \"more\"]")
+        .replace("rounds = 8, width = 32 }", "stride = 8, more = 1 }")
+        .replace("rounds = [1, 2, 4, 8]\nwidth = [32, 64]", "stride = [1, 2, 4, 8]\nmore = [0, 1, 2]")
+        .replace("exclude = [{ when = \"rounds == 4 && width == 64\", why = \"not today\" }]", "")
+        .replace("copy<{rounds}>", "copy<{stride}, {more}>")
+        .replace("n / width", "n / 32")
+        .replace("[\"width\"]", "[\"32\"]");
+    let search = "[search]\nobjective = [\"inst_executed\", \"shared_st_bank_conflicts\"]\nbudget = \"100%\"\n";
+    fs::write(folder.path().join("rounds.toml"), format!("{manifest}\n{search}")).unwrap();
+    fs::write(folder.path().join("copy.cu"), TWO_GOALS).unwrap();
+    tune(folder.path(), &["rounds.toml", "--backend", "sim", "--finalists", "3", "--out", "out"], 0);
+    let out = folder.path().join("out");
+    let table = fs::read_to_string(out.join("search.csv")).unwrap();
+    assert!(table.starts_with("n,stride,more,variant,inst_executed,shared_st_bank_conflicts,reason\n"), "{table}");
+    // Each of the eight warps stores once, in as many passes as the stride, of which all but one are conflicts.
+    for row in table.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>()) {
+        assert_eq!(row[5].parse::<u32>().unwrap(), 8 * (row[1].parse::<u32>().unwrap() - 1), "{table}");
+    }
+    // More steps are worse by one objective and by none better; a larger stride trades steps for conflicts.
+    let page = fs::read_to_string(out.join("search.md")).unwrap();
+    let front = page.split("## Front").nth(1).unwrap().split("\n## ").next().unwrap();
+    let members: Vec<&str> = front.lines().filter(|line| line.starts_with("| `")).collect();
+    let expected = ["stride=8, more=0", "stride=4, more=0", "stride=2, more=0", "stride=1, more=0"];
+    assert!(members.len() == 4 && members.iter().zip(expected).all(|(row, name)| row.contains(name)), "{front}");
+    // Without conflicts nothing is a multiple of the best.
+    assert!(members[0].contains(" | 1.000 | 56 |  | ") && members[3].contains(" | 0 |  | "), "{front}");
+    // The ends of the front are among the three finalists, beside the baseline.
+    let results = fs::read_to_string(out.join("results.csv")).unwrap();
+    assert_eq!(results.lines().count(), 1 + 3 + 1, "{results}");
+    let options = ["rounds.toml", "--backend", "sim", "--objective", "time,inst_executed"];
+    assert!(tune(folder.path(), &options, 2).contains("the simulator has no clock"));
+}
+
+#[test]
+fn several_devices_feed_one_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds: Vec<String> = (2..22).map(|round| round.to_string()).collect();
+    write_space(folder.path(), &rounds.join(", "));
+    let evaluated = |out: &str, more: &[&str]| {
+        let options = ["rounds.toml", "--backend", "sim", "--budget", "100%", "--strategy", "exhaustive", "--out", out];
+        tune(folder.path(), &[&options[..], &["--set", "width=32"], more].concat(), 0);
+        let table = fs::read_to_string(folder.path().join(out).join("search.csv")).unwrap();
+        table.lines().map(str::to_owned).collect::<HashSet<String>>()
+    };
+    let alone = evaluated("alone", &[]);
+    assert_eq!((alone.len(), evaluated("both", &["--devices", "0,1"])), (1 + 20, alone));
+    let log = fs::read_to_string(folder.path().join("both/search.jsonl")).unwrap();
+    let of = |device: u32| log.lines().filter(|line| line.contains(&format!("\"device\":{device}"))).count();
+    // Devices that wait take turns, and a group has eight configurations: 8 and then 12, or 8, 8 and 4.
+    assert!(of(0) >= 8 && of(1) >= 8 && of(0) + of(1) == 20, "{log}");
+    assert!(!fs::read_to_string(folder.path().join("both/search.json")).unwrap().contains("\"device\""));
+}
+
+#[test]
+fn a_search_goes_on_after_edits_that_change_no_evaluation() {
+    let folder = tempfile::tempdir().unwrap();
+    write_space(folder.path(), "1, 2, 4, 8");
+    let manifest = fs::read_to_string(folder.path().join("rounds.toml")).unwrap();
+    let options = ["rounds.toml", "--backend", "sim", "--strategy", "exhaustive", "--out", "out"];
+    tune(folder.path(), &[&options[..], &["--budget", "3"]].concat(), 0);
+    let log = || fs::read_to_string(folder.path().join("out/search.jsonl")).unwrap();
+    let before = log();
+    let edited = manifest.replace("[experiment]\n", "[experiment]\ntitle = \"Rounds\"\n") + "[search]\nfinalists = 1\n";
+    fs::write(folder.path().join("rounds.toml"), edited + "budget = 5 # more\n").unwrap();
+    tune(folder.path(), &[&options[..], &["--resume"]].concat(), 0);
+    assert!(log().starts_with(&before) && log().lines().count() == 1 + 5, "{}", log());
+    // What a configuration is, what it computes or what is minimised may not change.
+    let said = tune(folder.path(), &[&options[..], &["--resume", "--objective", "error_abs"]].concat(), 2);
+    assert!(said.contains("the objective was `inst_executed`, and is `error_abs`"), "{said}");
+    fs::write(folder.path().join("copy.cu"), KERNEL.replace("value + 1", "value + 2")).unwrap();
+    let said = tune(folder.path(), &[&options[..], &["--resume"]].concat(), 2);
+    assert!(said.contains("a source or a file of data changed; run without --resume"), "{said}");
+    fs::write(folder.path().join("rounds.toml"), manifest.replace("1, 2, 4, 8", "2, 4, 8")).unwrap();
+    let said = tune(folder.path(), &[&options[..], &["--resume"]].concat(), 2);
+    assert!(said.contains("the manifest changed; a source"), "{said}");
 }

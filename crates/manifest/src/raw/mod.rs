@@ -291,8 +291,10 @@ table! {
         pub budget: Option<At<RawBudget>>,
         /// Seed of the strategy; 1 by default.
         pub seed: Option<At<u64>>,
-        /// What is minimised: `time` on a GPU; on the simulator a counter, by default `inst_executed`.
-        pub objective: Option<At<String>>,
+        /// What is minimised: on a GPU `"time"`, `"energy"` or an error of the results such as `"error_rel"`; on the
+        /// simulator a counter or an error. A list of several gives the configurations that no other one beats. By default
+        /// `"time"`, on the simulator `"inst_executed"`.
+        pub objective: Option<OneOrMany<At<String>>>,
         /// How many of the best configurations are measured at the end, in the same rounds as the baseline; 5 by
         /// default.
         #[schemars(extend("minimum" = 1))]

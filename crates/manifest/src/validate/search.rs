@@ -7,7 +7,7 @@ use super::context::Context;
 use super::declared::Declared;
 use crate::experiment::SearchSpec;
 use crate::model::Diagnostic;
-use crate::raw::{RawBudget, RawSearch};
+use crate::raw::{OneOrMany, RawBudget, RawSearch};
 use crate::read::At;
 
 /// Returns the settings of a search.
@@ -31,12 +31,24 @@ pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declare
         strategy: raw.strategy.as_ref().map(|at| at.value.clone()),
         budget: raw.budget.as_ref().and_then(|at| budget(ctx, at)),
         seed: raw.seed.as_ref().map(|at| at.value),
-        objective: raw.objective.as_ref().map(|at| at.value.clone()),
+        objectives: objectives(ctx, raw.objective.as_ref()),
         finalists: raw.finalists.as_ref().map(|at| at.value),
         samples: raw.samples.as_ref().map(|at| at.value),
         drop_above: raw.drop_above.as_ref().map(|at| at.value),
         axes: declared.searched.clone(),
     }
+}
+
+/// Returns the names of objectives, each once. Whether a device can measure them is known when there is one.
+fn objectives(ctx: &mut Context, raw: Option<&OneOrMany<At<String>>>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for At { value: name, span } in raw.map_or(&[][..], OneOrMany::as_slice) {
+        if names.contains(name) {
+            ctx.fault(Diagnostic::at(span.clone(), format!("`search.objective` names `{name}` twice")));
+        }
+        names.push(name.clone());
+    }
+    names
 }
 
 fn budget(ctx: &mut Context, at: &At<RawBudget>) -> Option<String> {

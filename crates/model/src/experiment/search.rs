@@ -11,8 +11,8 @@ pub struct SearchSpec {
     pub budget: Option<String>,
     /// The seed of the strategy.
     pub seed: Option<u64>,
-    /// The time or counter that the search minimises.
-    pub objective: Option<String>,
+    /// The names of what the search minimises; empty where the manifest leaves the choice to the program.
+    pub objectives: Vec<String>,
     /// How many of the best configurations are measured at the end.
     pub finalists: Option<u32>,
     /// The most samples of a configuration before the end.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::experiment::{Experiment, WorkItem};
-use super::gpu::Gpu;
 use super::shared::Run;
 use crate::commands::cli::DisplayArgs;
 use crate::commands::options::RunOptions;
+use crate::commands::session::gpus::Gpu;
 use crate::commands::session::{Destination, Recorder, close};
 use crate::commands::{Console, Failure};
 use crate::dispatch::{Ready, RunEnd};

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use super::experiment::{Experiment, WorkItem};
-use super::gpu::Gpu;
+use crate::commands::session::gpus::Gpu;
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::Interrupt;
 use crate::dispatch::queue::Queue;

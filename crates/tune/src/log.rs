@@ -8,7 +8,7 @@ use search::format::t4::Entry;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
-use crate::commands::Failure;
+use crate::error::TuneError;
 use crate::journal::FolderLock;
 
 /// The name of the file.
@@ -17,14 +17,45 @@ pub const SEARCH_FILE: &str = "search.jsonl";
 /// What evaluations depend on: those under another header do not apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
+    /// The name of the experiment.
     pub experiment: String,
+    /// The hash of the manifest without what changes no evaluation.
     pub manifest: String,
+    /// The hash of the files that cases read.
+    #[serde(default)]
+    pub files: String,
+    /// The name of the device.
     pub device: String,
+    /// How the command line narrows the plan.
     pub narrowed: String,
+    /// The names of the objectives.
     pub objective: String,
     /// The axes that all configurations share.
     #[serde(default)]
     pub size: String,
+}
+
+impl Header {
+    /// Returns in what another header differs, in words.
+    fn differences(&self, other: &Self) -> Vec<String> {
+        let named = |what: &str, own: &str, other: &str| {
+            let word = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };
+            (own != other).then(|| format!("{what} was {}, and is {}", word(own), word(other)))
+        };
+        let changed = |what: &str, own: &str, other: &str| (own != other).then(|| format!("{what} changed"));
+        [
+            named("the experiment", &self.experiment, &other.experiment),
+            changed("the manifest", &self.manifest, &other.manifest),
+            changed("a source or a file of data", &self.files, &other.files),
+            named("the device", &self.device, &other.device),
+            named("the narrowing", &self.narrowed, &other.narrowed),
+            named("the objective", &self.objective, &other.objective),
+            named("the size", &self.size, &other.size),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
 }
 
 /// The file, open for the next line.
@@ -38,12 +69,12 @@ pub struct Log {
 
 impl Log {
     /// Begins a file, or continues one: without a last line that was cut.
-    pub fn open(folder: &Path, header: &Header, resume: bool) -> Result<Self, Failure> {
-        atomic::create_folder(folder).map_err(|error| Failure::environment(error.to_string()))?;
-        let lock = FolderLock::take(folder).map_err(|error| Failure::environment(error.to_string()))?;
+    pub fn open(folder: &Path, header: &Header, resume: bool) -> Result<Self, TuneError> {
+        atomic::create_folder(folder).map_err(|error| TuneError::Environment(error.to_string()))?;
+        let lock = FolderLock::take(folder).map_err(|error| TuneError::Environment(error.to_string()))?;
         let path = folder.join(SEARCH_FILE);
         let refused =
-            |error: &dyn std::fmt::Display| Failure::environment(format!("cannot write {}: {error}", path.display()));
+            |error: &dyn std::fmt::Display| TuneError::Environment(format!("cannot write {}: {error}", path.display()));
         let whole = if resume && path.exists() { Some(find_end(&path, header)?) } else { None };
         if whole.is_none() {
             atomic::write(&path, json(header).as_bytes()).map_err(|error| refused(&error))?;
@@ -57,16 +88,20 @@ impl Log {
     }
 
     /// Adds a line.
-    pub fn add(&mut self, entry: &Entry) -> Result<(), Failure> {
+    pub fn add(&mut self, entry: &Entry) -> Result<(), TuneError> {
         self.file.write_all(json(entry).as_bytes()).map_err(|error| {
-            Failure::environment(format!("cannot write {}: {error}; free some space and --resume", self.path.display()))
+            TuneError::Environment(format!(
+                "cannot write {}: {error}; free some space and --resume",
+                self.path.display()
+            ))
         })
     }
 
     /// Reads all evaluations, in their order. They are not kept in memory, because a search may have a million of them.
-    pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, Failure>>, Failure> {
-        let refused = |number: usize, why: &dyn std::fmt::Display| {
-            Failure::environment(format!("{}:{number}: {why}; remove the line", self.path.display()))
+    pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, TuneError>> + use<>, TuneError> {
+        let path = self.path.clone();
+        let refused = move |number: usize, why: &dyn std::fmt::Display| {
+            TuneError::Environment(format!("{}:{number}: {why}; remove the line", path.display()))
         };
         let file = File::open(&self.path).map_err(|error| refused(1, &error))?;
         let lines = (1..).zip(BufReader::new(file).lines()).skip(1);
@@ -83,8 +118,8 @@ fn json(line: &impl Serialize) -> String {
 }
 
 /// Checks whether a file is of the search that goes on; returns how many bytes its complete lines have.
-fn find_end(path: &Path, header: &Header) -> Result<u64, Failure> {
-    let refused = |why: String| Failure::usage(format!("--resume: {}: {why}", path.display()));
+fn find_end(path: &Path, header: &Header) -> Result<u64, TuneError> {
+    let refused = |why: String| TuneError::Usage(format!("--resume: {}: {why}", path.display()));
     let mut file = BufReader::new(File::open(path).map_err(|error| refused(error.to_string()))?);
     let mut line = Vec::new();
     let mut length = 0;
@@ -94,12 +129,12 @@ fn find_end(path: &Path, header: &Header) -> Result<u64, Failure> {
         if length == 0 {
             let known: Header =
                 serde_json::from_slice(&line).map_err(|error| refused(format!("no search: {error}")))?;
-            if known != *header {
-                return Err(refused(
-                    "it is of another manifest, device, narrowing or objective: run without --resume, or name another \
-                     folder with --out"
-                        .to_owned(),
-                ));
+            let differences = known.differences(header);
+            if !differences.is_empty() {
+                return Err(refused(format!(
+                    "its evaluations do not apply: {}; run without --resume, or name another folder with --out",
+                    differences.join("; ")
+                )));
             }
         }
         if line.last() != Some(&b'\n') {

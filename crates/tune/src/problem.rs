@@ -4,15 +4,16 @@ use std::collections::{HashMap, HashSet};
 
 use search::space::{Parameter, Point, Space};
 
-use crate::commands::Failure;
-use crate::commands::cli::TuneArgs;
-use crate::commands::session::{Candidates, Searchable};
+use crate::candidates::Candidates;
+use crate::error::TuneError;
 use crate::experiment::Manifest;
-use crate::model::{BackendKind, Case, CaseJob, CaseKey, Environment, GroupJob, Outcome, Value};
+use crate::identity::Identity;
+use crate::log::Header;
+use crate::model::{Case, CaseJob, CaseKey, Environment, GroupJob, Outcome};
+use crate::objective::{Objective, measure_by};
 use crate::plan::{Cell, Plan, bare_group, resolve_case};
-
-use super::log::Header;
-use super::settings::Settings;
+use crate::settings::Settings;
+use crate::values::{Values, configuration, values};
 
 /// The device time that a sample of a configuration may take, in seconds.
 const BRIEF: f64 = 0.05;
@@ -24,9 +25,8 @@ const FEWEST: u32 = 3;
 pub struct Problem<'a> {
     /// The configurations.
     pub space: Space,
-    /// The time or counter that the search minimises.
-    pub objective: String,
-    settings: &'a Settings,
+    /// How the search is made.
+    pub settings: &'a Settings,
     manifest: &'a Manifest,
     plan: &'a Plan,
     /// What the cases share.
@@ -36,32 +36,21 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
+    /// Makes the space of a group.
     pub fn new(
         manifest: &'a Manifest,
-        (ready, candidates): (&'a Searchable, &Candidates),
-        backend: BackendKind,
+        plan: &'a Plan,
+        candidates: &Candidates,
         settings: &'a Settings,
-    ) -> Result<Self, Failure> {
-        let objective = match backend {
-            BackendKind::Sim => settings.counter().to_owned(),
-            _ if settings.objective.as_ref().is_some_and(|name| name != "time") => {
-                return Err(Failure::usage(
-                    "the objective is a counter of the simulator; on a GPU `time` is minimised",
-                ));
-            }
-            _ => "time".to_owned(),
-        };
-        let plan = &ready.planned.plan;
+    ) -> Result<Self, TuneError> {
         let (space, cells) = space(plan, &candidates.cells)?;
-        Ok(Self {
-            space,
-            objective,
-            settings,
-            manifest,
-            plan,
-            group: bare_group(manifest, plan, candidates.group),
-            cells,
-        })
+        Ok(Self { space, settings, manifest, plan, group: bare_group(manifest, plan, candidates.group), cells })
+    }
+
+    /// Returns what is minimised.
+    #[must_use]
+    pub fn objectives(&self) -> &'a [Objective] {
+        &self.settings.objectives
     }
 
     /// Returns the name of a point's case.
@@ -132,20 +121,24 @@ impl<'a> Problem<'a> {
             measure.max_samples = measure.max_samples.min(self.settings.samples);
             measure.min_samples = measure.min_samples.min(FEWEST).min(measure.max_samples);
             measure.energy = false;
-            measure.drop_above =
-                best.filter(|_| self.objective == "time").map(|best| best * 1e6 * self.settings.drop_above);
+            // What is slow may be the best by another objective.
+            let drops = self.objectives() == [Objective::Time];
+            measure.drop_above = best.filter(|_| drops).map(|best| best * 1e6 * self.settings.drop_above);
+            measure_by(self.objectives(), case);
         }
         GroupJob { cases, ..self.group.clone() }
     }
 
-    /// Returns what the evaluations of a search depend on.
-    pub fn header(&self, environment: &Environment, args: &TuneArgs) -> Header {
+    /// Returns what the evaluations of the search depend on. `narrowed` is how the command line narrows the plan.
+    #[must_use]
+    pub fn header(&self, environment: &Environment, identity: &Identity, narrowed: Option<String>) -> Header {
         Header {
             experiment: self.manifest.name.clone(),
-            manifest: self.manifest.hash.clone(),
+            manifest: identity.manifest.clone(),
+            files: identity.files.clone(),
             device: environment.device.name.clone(),
-            narrowed: args.narrowing.describe().unwrap_or_default(),
-            objective: self.objective.clone(),
+            narrowed: narrowed.unwrap_or_default(),
+            objective: self.settings.objective_names(),
             size: self.size(),
         }
     }
@@ -153,10 +146,10 @@ impl<'a> Problem<'a> {
 
 /// Makes the space of the cells; returns the cell of each point, too. The values of a cell are worked out several times,
 /// because those of a million cells would fill the memory.
-fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), Failure> {
+fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), TuneError> {
     let values_of = |cell: Cell| values(&plan.case(cell).key);
     let Some(&first) = candidates.first() else {
-        return Err(Failure::usage("no case of the manifest can run on this device"));
+        return Err(TuneError::Usage("no case of the manifest can run on this device".to_owned()));
     };
     let names: Vec<String> = values_of(first).into_iter().map(|(name, _)| name).collect();
     let mut columns = vec![(Vec::new(), HashSet::new()); names.len()];
@@ -177,7 +170,7 @@ fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), Failure
         values_of(cell).iter().zip(&places).map(|((_, value), places)| places[value]).collect()
     };
     let points = candidates.iter().map(|&cell| point_of(cell)).collect();
-    let space = Space::from_points(parameters, points).map_err(|error| Failure::usage(error.to_string()))?;
+    let space = Space::from_points(parameters, points).map_err(|error| TuneError::Usage(error.to_string()))?;
     let mut cells = vec![first; space.len() as usize];
     for &cell in candidates {
         if let Some(number) = space.number(&point_of(cell)) {
@@ -185,40 +178,4 @@ fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), Failure
         }
     }
     Ok((space, cells))
-}
-
-/// The values of a configuration, with the names of their parameters.
-pub type Values = Vec<(String, ::search::space::Value)>;
-
-/// Returns the values that tell a case from others of its group.
-pub fn configuration(case: &Case) -> Values {
-    let is_shared = |name: &String| case.group.0.iter().any(|(shared, _)| shared == name);
-    values(&case.key).into_iter().filter(|(name, _)| !is_shared(name)).collect()
-}
-
-/// Returns the cases of all groups that have one of these configurations, or are the baseline.
-pub fn finalists(ready: &Searchable, groups: &[Candidates], chosen: &HashSet<Values>) -> HashSet<CaseKey> {
-    let plan = &ready.planned.plan;
-    let cells = groups.iter().flat_map(|candidates| &candidates.cells);
-    let cases = cells.map(|&cell| (plan.is_baseline(cell.ordinal), plan.case(cell)));
-    cases
-        .filter(|(is_baseline, case)| *is_baseline || chosen.contains(&configuration(case)))
-        .map(|(_, case)| case.key)
-        .collect()
-}
-
-/// Returns the values that tell a case from others: its axes, and its variant.
-pub fn values(key: &CaseKey) -> Values {
-    let axes = key.axes.iter().map(|(name, value)| (name.clone(), value_of(value)));
-    axes.chain([("variant".to_owned(), ::search::space::Value::Text(key.variant.clone()))]).collect()
-}
-
-/// Returns a value of an axis as one of a space.
-pub fn value_of(value: &Value) -> ::search::space::Value {
-    match value {
-        Value::Int(value) => ::search::space::Value::Int(*value),
-        Value::Float(value) => ::search::space::Value::Real(*value),
-        Value::Bool(value) => ::search::space::Value::Bool(*value),
-        other => ::search::space::Value::Text(other.to_string()),
-    }
 }

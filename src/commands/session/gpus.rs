@@ -4,7 +4,7 @@ use crate::backend::cuda::{self, Cuda};
 use crate::backend::sim::SimBackend;
 use crate::backend::{Backend as _, DeviceError};
 use crate::commands::Failure;
-use crate::commands::cli::RunArgs;
+use crate::commands::cli::TargetArgs;
 use crate::commands::options::Target;
 use crate::dispatch::cores::{Cores, divide};
 use crate::model::{DeviceId, DeviceInfo};
@@ -20,9 +20,9 @@ pub struct Gpu {
 }
 
 /// Returns the GPUs that `--devices` names. A simulator is opened for each number with `--backend sim`.
-pub fn select(args: &RunArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
+pub fn select(args: &TargetArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     let environment = |error: DeviceError| Failure::environment(error.to_string());
-    let target = Target::resolve(&args.target)?;
+    let target = Target::resolve(args)?;
     let simulates = matches!(target, Target::Simulator(_));
     let listed = if simulates {
         let backend = SimBackend::new(None, simt::Options::default()).map_err(environment)?;

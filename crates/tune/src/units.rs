@@ -2,9 +2,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::compile::UnitResult;
 use crate::model::CompileUnit;
 use crate::plan::link::CompiledUnits;
+use crate::seat::UnitResult;
 
 /// Results that no waiting configuration needs are kept for so many units: configurations that are proposed one after the
 /// other often share one. A unit that is needed again later is read from the cache on disk.

@@ -6,12 +6,12 @@ use std::path::Path;
 use search::space::Value;
 use serde::Serialize;
 
-use super::problem::{Values, configuration, value_of};
-use super::settings::Settings;
-use crate::commands::{Console, Failure, write_file};
+use crate::atomic;
+use crate::error::TuneError;
 use crate::experiment::Manifest;
 use crate::journal::{RECORDS_FILE, read_records};
-use crate::model::{CaseRecord, Outcome};
+use crate::objective::Objective;
+use crate::values::{Values, configuration, value_of};
 
 /// The measured configurations at one size.
 struct Size {
@@ -26,6 +26,8 @@ struct Table<'a> {
     experiment: &'a str,
     device: &'a str,
     objective: &'a str,
+    /// The unit of its values; empty for counts.
+    unit: &'a str,
     /// The configuration whose geometric mean over the sizes is the best; `null` if none is right at every size.
     best_for_all: Option<Configuration<'a>>,
     sizes: Vec<Row<'a>>,
@@ -35,7 +37,7 @@ struct Table<'a> {
 struct Row<'a> {
     size: Configuration<'a>,
     best: Configuration<'a>,
-    /// The objective of `best`; a time is in nanoseconds.
+    /// The objective of `best`.
     value: f64,
     /// The objective of `best_for_all` at this size, as a multiple of `value`.
     best_for_all: Option<f64>,
@@ -51,14 +53,23 @@ impl Serialize for Configuration<'_> {
     }
 }
 
-/// Writes `dispatch.json` and `dispatch.h` from the records of the finalists at all sizes.
-pub fn write(folder: &Path, manifest: &Manifest, settings: &Settings, console: &mut Console) -> Result<(), Failure> {
-    let records = read_records(&folder.join(RECORDS_FILE)).map_err(|error| Failure::environment(error.to_string()))?;
-    let is_time = records.cases.iter().any(|record| record.result.is_some());
-    let objective = if is_time { "time" } else { settings.counter() };
+/// Writes `dispatch.json` and `dispatch.h` by an objective from the records of the finalists at all sizes; says what it has
+/// written.
+pub fn write_table(
+    folder: &Path,
+    manifest: &Manifest,
+    objective: &Objective,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), TuneError> {
+    let failed = |error: &dyn std::fmt::Display| TuneError::Environment(error.to_string());
+    let records = read_records(&folder.join(RECORDS_FILE)).map_err(|error| failed(&error))?;
+    let first = manifest.measure.regimes.first();
     let mut sizes: Vec<Size> = Vec::new();
     for record in &records.cases {
-        let Some(value) = objective_of(record, manifest, objective) else { continue };
+        if record.result.as_ref().is_some_and(|result| Some(&result.regime) != first) {
+            continue;
+        }
+        let Some(value) = objective.value_of(record) else { continue };
         let axes: Values = record.case.group.0.iter().map(|(name, value)| (name.clone(), value_of(value))).collect();
         let place = sizes.iter().position(|size| size.axes == axes).unwrap_or(sizes.len());
         if place == sizes.len() {
@@ -80,15 +91,17 @@ pub fn write(folder: &Path, manifest: &Manifest, settings: &Settings, console: &
     let table = Table {
         experiment: &manifest.name,
         device: &records.environment.device.name,
-        objective,
+        objective: objective.name(),
+        unit: objective.unit(),
         best_for_all: for_all.map(Configuration),
         sizes: rows,
     };
-    let json = serde_json::to_string_pretty(&table).map_err(|error| Failure::environment(error.to_string()))?;
-    write_file("--out", &folder.join("dispatch.json"), &(json + "\n"))?;
-    let header = folder.join("dispatch.h");
-    write_file("--out", &header, &header_of(&table))?;
-    console.say(&format!("which configuration for which size: {}", header.display()));
+    let json = serde_json::to_string_pretty(&table).map_err(|error| failed(&error))?;
+    let write =
+        |name: &str, text: &str| atomic::write(&folder.join(name), text.as_bytes()).map_err(|error| failed(&error));
+    write("dispatch.json", &(json + "\n"))?;
+    write("dispatch.h", &header_of(&table))?;
+    say(&format!("which configuration for which size: {}", folder.join("dispatch.h").display()));
     Ok(())
 }
 
@@ -97,16 +110,6 @@ impl Size {
     fn value(&self, values: &Values) -> Option<f64> {
         self.results.iter().find(|(known, _)| known == values).map(|(_, value)| *value)
     }
-}
-
-/// Returns the objective of a right case: its time in the first regime, or a counter.
-fn objective_of(record: &CaseRecord, manifest: &Manifest, objective: &str) -> Option<f64> {
-    let is_right = matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
-    let value = match &record.result {
-        Some(result) => (Some(&result.regime) == manifest.measure.regimes.first()).then_some(result.time.point),
-        None => record.counters.as_ref().and_then(|counters| counters.get(objective)),
-    };
-    value.filter(|_| is_right)
 }
 
 /// Returns the mean of the logarithms of a configuration's objectives, if it is right at every size.

@@ -1,0 +1,294 @@
+//! What a search knows: its evaluations, in memory and in its file, and what is known of those that have not ended.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use search::format::t4::{Configuration, Entry, Measurement, Times};
+use search::history::{self, History};
+use search::pareto::{Front, Joined, Objectives, draw_weights};
+use search::random::Random;
+
+use crate::candidates::reason;
+use crate::error::TuneError;
+use crate::format;
+use crate::log::Log;
+use crate::model::{Case, Event, Outcome, calendar_time};
+use crate::objective::Objective;
+use crate::seat::Seat;
+use crate::values::values;
+
+/// How often progress is shown.
+const SHOW: Duration = Duration::from_secs(5);
+
+/// With several objectives, so many points are proposed for the same weights: at least this many, and a share of what is
+/// known, because other weights give every evaluation another value.
+const SAME_WEIGHTS: usize = 8;
+const SHARE_OF_KNOWN: usize = 16;
+
+/// Shows a line to the user.
+pub type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
+
+/// What is known so far.
+pub struct Evaluations<'a> {
+    seat: Seat<'a>,
+    /// The evaluations by the objective, or by all objectives joined with the present weights.
+    pub history: History,
+    pub log: Log,
+    /// The objectives of each evaluation and the front, if there are several.
+    pub rows: Vec<Objectives>,
+    pub front: Front,
+    joined: Option<Joined>,
+    /// How many more points are proposed for these weights.
+    left: usize,
+    /// What was measured of cases that are not settled yet.
+    measured: HashMap<u64, Measured>,
+    /// The milliseconds that compiling the code of a case took.
+    pub compiled: HashMap<u64, f64>,
+    /// When this search began, and after how many evaluations of earlier ones.
+    pub begun: Instant,
+    before: usize,
+    /// How many seconds the earlier ones took.
+    earlier: f64,
+    /// How long the devices have waited for code, together.
+    pub waited: Duration,
+    say: Say<'a>,
+    shown: Instant,
+    pub failure: Option<TuneError>,
+}
+
+/// What was measured of a case.
+#[derive(Debug, Clone, Default)]
+struct Measured {
+    /// The value of each objective.
+    values: Vec<Option<f64>>,
+    /// The samples of the time.
+    times: Vec<f64>,
+}
+
+/// The group that a device runs: when it began, and how many cases it has.
+#[derive(Debug, Clone, Copy)]
+pub struct RunningGroup {
+    /// The place of the device, if there are several.
+    device: Option<u32>,
+    begun: Instant,
+    cases: u32,
+}
+
+impl RunningGroup {
+    pub fn new(device: Option<u32>, cases: u32) -> Self {
+        Self { device, begun: Instant::now(), cases: cases.max(1) }
+    }
+
+    fn milliseconds_each(self) -> f64 {
+        self.begun.elapsed().as_secs_f64() * 1e3 / f64::from(self.cases)
+    }
+}
+
+impl<'a> Evaluations<'a> {
+    /// Takes over the evaluations of an earlier search, which the log has.
+    pub fn new(seat: Seat<'a>, log: Log, say: Say<'a>) -> Result<Self, TuneError> {
+        let now = Instant::now();
+        let mut known = Self {
+            seat,
+            history: History::default(),
+            log,
+            rows: Vec::new(),
+            front: Front::default(),
+            joined: None,
+            left: 0,
+            measured: HashMap::new(),
+            compiled: HashMap::new(),
+            begun: now,
+            before: 0,
+            earlier: 0.0,
+            waited: Duration::ZERO,
+            say,
+            shown: now,
+            failure: None,
+        };
+        let problem = seat.problem;
+        for entry in known.log.entries()? {
+            let entry = entry?;
+            let value = |name: &str| entry.configuration.0.iter().find(|(known, _)| known == name).map(|(_, v)| v);
+            let parameters = problem.space.parameters().iter();
+            let point: Option<Box<[u16]>> =
+                parameters.map(|parameter| parameter.position(value(&parameter.name)?)).collect();
+            if let Some(point) = point.and_then(|point| problem.space.number(&point)) {
+                let values = problem.objectives().iter().map(|objective| entry.value(objective.name())).collect();
+                known.finish(point, values);
+            }
+            known.earlier = entry.elapsed.unwrap_or(known.earlier);
+        }
+        known.before = known.history.len();
+        Ok(known)
+    }
+
+    /// Notes the value of each objective; `None` if the evaluation failed.
+    fn finish(&mut self, point: u64, values: Option<Vec<f64>>) {
+        let objectives = self.seat.problem.objectives();
+        let levels: Objectives = values
+            .map(|values| objectives.iter().zip(values).map(|(objective, value)| objective.level(value)).collect());
+        let levels = levels.filter(|levels| levels.iter().all(|level| level.is_finite() && *level > 0.0));
+        if objectives.len() == 1 {
+            self.history.finish(point, history::Outcome::of_measured(levels.map(|levels| levels[0])));
+        } else if self.history.outcome(point).is_none() {
+            let joined = self.joined.get_or_insert_with(|| Joined::new(&[], vec![1.0; objectives.len()]));
+            self.history.finish(point, joined.outcome(&levels));
+            self.rows.push(levels);
+            self.front.add_last(&self.rows);
+        }
+    }
+
+    /// Draws other weights of several objectives from time to time, before a point is proposed.
+    pub fn prepare_proposal(&mut self, random: &mut Random) {
+        let count = self.seat.problem.objectives().len();
+        if count == 1 {
+            return;
+        }
+        if self.left == 0 {
+            let joined = Joined::new(&self.rows, draw_weights(count, random));
+            let outcomes: Vec<history::Outcome> = self.rows.iter().map(|row| joined.outcome(row)).collect();
+            self.history.replace(&outcomes);
+            self.joined = Some(joined);
+            self.left = SAME_WEIGHTS.max(self.rows.len() / SHARE_OF_KNOWN);
+        }
+        self.left -= 1;
+    }
+
+    /// Takes over what a device says of its cases.
+    pub fn observe(&mut self, event: &Event, group: &mut RunningGroup) {
+        let problem = self.seat.problem;
+        match event {
+            Event::GroupStarted { cases, .. } => *group = RunningGroup::new(group.device, *cases),
+            Event::EnergyMissing { why } => {
+                self.failure
+                    .get_or_insert_with(|| TuneError::Environment(format!("no energy can be minimised: {why}")));
+            }
+            Event::CaseSettled { case, outcome: Outcome::NotRun { .. }, .. } => {
+                if let Some(point) = problem.point(&case.key) {
+                    self.measured.remove(&point);
+                }
+            }
+            Event::CaseSettled { case, outcome, .. } => self.settle(case, outcome, *group),
+            Event::CaseMeasured { case, .. }
+            | Event::CaseMetered { case, .. }
+            | Event::CaseErred { case, .. }
+            | Event::CaseCounted { case, .. } => {
+                let Some(point) = problem.point(&case.key) else { return };
+                let measured = self.measured.entry(point).or_default();
+                measured.values.resize(problem.objectives().len(), None);
+                for (value, objective) in measured.values.iter_mut().zip(problem.objectives()) {
+                    *value = objective.value_in(event).or(*value);
+                }
+                if let Event::CaseMeasured { measurement, .. } = event {
+                    measured.times = measurement.rounds.iter().map(|round| round.whole / 1e6).collect();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes how the evaluation of a case ended.
+    pub fn settle(&mut self, case: &Case, outcome: &Outcome, group: RunningGroup) {
+        let problem = self.seat.problem;
+        let Some(point) = problem.point(&case.key) else { return };
+        let is_right = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
+        let Measured { values: measured, times } = self.measured.remove(&point).unwrap_or_default();
+        let found: Option<Vec<f64>> =
+            if is_right && !measured.is_empty() { measured.iter().copied().collect() } else { None };
+        let missing = || {
+            let objectives = problem.objectives().iter().enumerate();
+            let lacking = objectives.filter(|(place, _)| measured.get(*place).copied().flatten().is_none());
+            lacking.map(|(_, objective)| lack(objective)).collect::<Vec<_>>().join("; ")
+        };
+        let why = match &found {
+            Some(_) => None,
+            None if is_right => Some(missing()),
+            None => Some(reason(outcome)),
+        };
+        let named = |(objective, value): (&Objective, f64)| Measurement::new(objective.name(), value, objective.unit());
+        let measurements = found.iter().flat_map(|values| problem.objectives().iter().zip(values.iter().copied()));
+        let entry = Entry {
+            timestamp: Some(humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string()),
+            configuration: Configuration(values(&case.key)),
+            times: Times {
+                compilation: self.compiled.remove(&point),
+                benchmark: Some(group.milliseconds_each()),
+                runtimes: found.iter().flat_map(|_| times.iter().copied().map(Some)).collect(),
+                ..Times::default()
+            },
+            invalidity: invalidity(outcome).to_owned(),
+            correctness: f64::from(u8::from(is_right)),
+            measurements: measurements.map(named).collect(),
+            objectives: problem.objectives().iter().map(|objective| objective.name().to_owned()).collect(),
+            reason: why,
+            device: group.device,
+            elapsed: Some(self.earlier + self.begun.elapsed().as_secs_f64()),
+        };
+        let before = self.standing();
+        self.finish(point, found);
+        if let Err(failure) = self.log.add(&entry) {
+            self.failure.get_or_insert(failure);
+        }
+        if self.shown.elapsed() > SHOW || (self.standing() != before && self.history.len() > 1) {
+            self.show();
+        }
+    }
+
+    /// Returns what a new best point changes.
+    fn standing(&self) -> Option<(usize, u64)> {
+        if self.rows.is_empty() {
+            return self.history.best().map(|(point, value)| (0, point ^ value.to_bits()));
+        }
+        self.front.places().last().map(|&last| (self.front.places().len(), last as u64))
+    }
+
+    /// Shows a line.
+    pub fn say(&mut self, line: &str) {
+        (self.say)(line);
+    }
+
+    fn show(&mut self) {
+        self.shown = Instant::now();
+        let best = match (self.history.best(), self.front.places().len()) {
+            (None, _) => "none is right yet".to_owned(),
+            (Some(_), count @ 1..) => format!("no other one beats {count} of them"),
+            (Some((point, value)), 0) => {
+                format!("best {} at {}", format::rough(value), self.seat.problem.case(point).key)
+            }
+        };
+        let (done, took) = (self.history.len(), self.begun.elapsed().as_secs_f64());
+        let rate = (done - self.before) as f64 / took;
+        let waited = self.waited.as_secs_f64() / took / self.seat.devices as f64;
+        let line = format!(
+            "{done} of {}: {best}; {} a second, {} left, the device waited for code {:.0} % of the time",
+            self.seat.budget,
+            format::rough(rate),
+            format::about(self.seat.budget.saturating_sub(done as u64) as f64 / rate),
+            waited * 100.0,
+        );
+        self.say(&line);
+    }
+}
+
+/// Says what a right case lacks.
+fn lack(objective: &Objective) -> String {
+    match objective {
+        Objective::Counter(name) => format!("no counter `{name}`; `runner run` lists those that there are"),
+        Objective::Error(_) => format!("no `{}`: no check compares floats", objective.name()),
+        Objective::Energy => "no energy: the counter of the GPU did not move often enough".to_owned(),
+        Objective::Time => "no time".to_owned(),
+    }
+}
+
+/// Returns the name that T4 has for an outcome.
+fn invalidity(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Measured | Outcome::Unstable { .. } => "correct",
+        Outcome::CompileError { .. } => "compile",
+        Outcome::Wrong { .. } | Outcome::Suspect { .. } => "correctness",
+        Outcome::TimedOut { .. } => "timeout",
+        Outcome::Excluded { .. } | Outcome::Unresolved { .. } => "constraints",
+        _ => "runtime",
+    }
+}

@@ -1,0 +1,35 @@
+//! The cases that are measured after a search.
+
+use std::collections::HashSet;
+
+use crate::candidates::Candidates;
+use crate::model::{CaseJob, CaseKey};
+use crate::objective::{Objective, measure_by};
+use crate::plan::Plan;
+use crate::values::{Values, configuration};
+
+/// The cases that are measured after a search.
+#[derive(Debug)]
+pub struct Finalists<'a> {
+    /// The cases.
+    pub keys: HashSet<CaseKey>,
+    objectives: &'a [Objective],
+}
+
+impl<'a> Finalists<'a> {
+    /// Chooses the cases of all groups that have one of some configurations, or are the baseline.
+    #[must_use]
+    pub fn choose(plan: &Plan, groups: &[Candidates], chosen: &HashSet<Values>, objectives: &'a [Objective]) -> Self {
+        let cells = groups.iter().flat_map(|candidates| &candidates.cells);
+        let cases = cells.map(|&cell| (plan.is_baseline(cell.ordinal), plan.case(cell)));
+        let keys = cases
+            .filter(|(is_baseline, case)| *is_baseline || chosen.contains(&configuration(case)))
+            .map(|(_, case)| case.key);
+        Self { keys: keys.collect(), objectives }
+    }
+
+    /// Lets a case be measured by every objective of the search.
+    pub fn prepare(&self, case: &mut CaseJob) {
+        measure_by(self.objectives, case);
+    }
+}

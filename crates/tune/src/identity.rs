@@ -1,0 +1,88 @@
+//! What the evaluations of a search depend on besides the device: the manifest and the files that its cases read.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use runner_model::cpp;
+
+use crate::experiment::Manifest;
+use crate::model::{CaseJob, sha256_hex};
+
+/// What evaluations depend on besides the device, as hashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The manifest without what changes no evaluation.
+    pub manifest: String,
+    /// The files that cases read.
+    pub files: String,
+}
+
+/// Returns the identity of the evaluations of a manifest whose cases read these files.
+#[must_use]
+pub fn identify(manifest: &Manifest, files: &BTreeSet<PathBuf>) -> Identity {
+    let each: Vec<String> = files.iter().map(|path| content(path)).collect();
+    Identity { manifest: essence(&manifest.source.text), files: sha256_hex(each.join("\n").as_bytes()) }
+}
+
+/// Adds the files that a case reads to others.
+pub fn files_of(case: &CaseJob, files: &mut BTreeSet<PathBuf>) {
+    let units = case.body.units();
+    let sources = units
+        .iter()
+        .flat_map(|unit| [unit.source.as_path()].into_iter().chain(unit.linked.iter().map(PathBuf::as_path)));
+    let inputs = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
+    let expected = case.checks.iter().filter_map(|check| check.expect.file());
+    for path in sources.chain(inputs).chain(expected) {
+        // Nearly all cases read the files of the case before.
+        if !files.contains(path) {
+            files.insert(path.to_owned());
+        }
+    }
+}
+
+/// Returns the hash of a file, and of what it includes from its own folder. One that cannot be read hashes as empty; its
+/// cases report the error.
+fn content(path: &Path) -> String {
+    let whole = cpp::digest(path).ok().flatten();
+    whole.unwrap_or_else(|| sha256_hex(&fs::read(path).unwrap_or_default()))
+}
+
+/// Keys of `[search]` that say what its configurations are; the others say how it goes on.
+const OF_THE_SPACE: &str = "axes";
+
+/// Returns the hash of a manifest without comments, without what its report says, and without how it is searched.
+fn essence(text: &str) -> String {
+    let Ok(mut table) = text.parse::<toml::Table>() else { return sha256_hex(text.as_bytes()) };
+    for key in ["claim", "accept"] {
+        table.remove(key);
+    }
+    if let Some(experiment) = table.get_mut("experiment").and_then(toml::Value::as_table_mut) {
+        for key in ["title", "question", "baseline", "steps", "threshold"] {
+            experiment.remove(key);
+        }
+    }
+    if let Some(search) = table.get_mut("search").and_then(toml::Value::as_table_mut) {
+        search.retain(|key, _| key == OF_THE_SPACE);
+        if search.is_empty() {
+            table.remove("search");
+        }
+    }
+    sha256_hex(table.to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changes_an_evaluation_changes_the_hash_of_a_manifest() {
+        let plain = "[experiment]\nname = \"x\"\n[axes]\na = [1, 2]\n[search.axes]\na = [1, 2, 3]\n";
+        let same = "[experiment]\nname = \"x\" # why\ntitle = \"X\"\nquestion = \"?\"\n[axes]\na = [1, 2]\n\
+                    [search]\nbudget = 7\nfinalists = 2\nobjective = \"energy\"\n[search.axes]\na = [1, 2, 3]\n";
+        assert_eq!(essence(plain), essence(same));
+        assert_eq!(essence("[axes]\na = [1]\n"), essence("[axes]\na = [1]\n[search]\nseed = 3\n"));
+        assert_ne!(essence(plain), essence(&plain.replace("[1, 2, 3]", "[1, 2, 4]")));
+        assert_ne!(essence(plain), essence(&plain.replace("[1, 2]\n[", "[1]\n[")));
+    }
+}

@@ -1,0 +1,188 @@
+//! What a search minimises.
+
+use crate::model::{BackendKind, CaseJob, CaseRecord, Event, Outcome, ResultError};
+use crate::stats::median;
+
+/// Something that a search minimises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Objective {
+    /// The time of a run of the body.
+    Time,
+    /// The energy of the board for a run of the body.
+    Energy,
+    /// How far a right result is from its reference.
+    Error(Error),
+    /// A counter of the simulator.
+    Counter(String),
+}
+
+/// A measure of how far a result is from its reference, as the columns of `results.csv` have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Error {
+    /// The greatest difference.
+    Abs,
+    /// The greatest as a fraction of the expected value.
+    Rel,
+    /// The mean of these fractions.
+    RelMean,
+    /// The greatest in units in the last place.
+    Ulp,
+}
+
+/// The errors with their names.
+const ERRORS: [(&str, Error); 4] = [
+    ("error_rel", Error::Rel),
+    ("error_abs", Error::Abs),
+    ("error_rel_mean", Error::RelMean),
+    ("error_ulp", Error::Ulp),
+];
+
+/// The counter that is minimised where there is no clock and nothing else is named.
+const COUNTER: &str = "inst_executed";
+
+impl Objective {
+    /// Returns the objectives of these names, or what a device minimises if there are none.
+    pub fn resolve(names: &[String], backend: BackendKind) -> Result<Vec<Self>, String> {
+        let simulates = backend == BackendKind::Sim;
+        if names.is_empty() {
+            return Ok(vec![if simulates { Self::Counter(COUNTER.to_owned()) } else { Self::Time }]);
+        }
+        let mut found = Vec::new();
+        for name in names {
+            let error = ERRORS.iter().find(|(known, _)| known == name).map(|(_, error)| Self::Error(*error));
+            let objective = match (name.as_str(), error) {
+                (_, Some(error)) => error,
+                ("time" | "energy", None) if simulates => {
+                    return Err(format!(
+                        "objective `{name}`: the simulator has no clock and no meter; name a counter, such as {COUNTER}"
+                    ));
+                }
+                ("time", None) => Self::Time,
+                ("energy", None) => Self::Energy,
+                (_, None) if simulates => Self::Counter(name.clone()),
+                (_, None) => {
+                    let errors = ERRORS.map(|(name, _)| name).join(", ");
+                    return Err(format!(
+                        "objective `{name}`: on a GPU it is time, energy or one of {errors}; counters are of the simulator"
+                    ));
+                }
+            };
+            if found.contains(&objective) {
+                return Err(format!("objective `{name}` is named twice"));
+            }
+            found.push(objective);
+        }
+        Ok(found)
+    }
+
+    /// Returns the name of the objective, as in files.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Time => "time",
+            Self::Energy => "energy",
+            Self::Error(error) => ERRORS.iter().find(|(_, known)| known == error).map_or("error", |(name, _)| name),
+            Self::Counter(name) => name,
+        }
+    }
+
+    /// Returns the unit of its values; empty without one.
+    #[must_use]
+    pub const fn unit(&self) -> &'static str {
+        match self {
+            Self::Time => "ms",
+            Self::Energy => "mJ",
+            Self::Error(_) | Self::Counter(_) => "",
+        }
+    }
+
+    /// Returns the name with the unit, as the head of a column.
+    #[must_use]
+    pub fn column(&self) -> String {
+        match self.unit() {
+            "" => self.name().to_owned(),
+            unit => format!("{}_{}", self.name(), unit.to_lowercase()),
+        }
+    }
+
+    /// Returns a value as a strategy sees it, which takes its logarithm: a count of 0 is half of one, and an exact result
+    /// has an error below that of any other.
+    #[must_use]
+    pub fn level(&self, value: f64) -> f64 {
+        match self {
+            Self::Counter(_) => value.max(0.5),
+            Self::Error(_) => value.max(f64::EPSILON / 256.0),
+            Self::Time | Self::Energy => value,
+        }
+    }
+
+    /// Returns the value that an event has of a case.
+    pub(crate) fn value_in(&self, event: &Event) -> Option<f64> {
+        match (self, event) {
+            (Self::Time, Event::CaseMeasured { measurement, .. }) => {
+                let times: Vec<f64> = measurement.rounds.iter().map(|round| round.whole / 1e6).collect();
+                median(&times)
+            }
+            (Self::Energy, Event::CaseMetered { energy, .. }) => Some(energy.per_run.0 * 1e3),
+            (Self::Error(kind), Event::CaseErred { error, .. }) => Some(kind.pick(error)),
+            (Self::Counter(name), Event::CaseCounted { counters, .. }) => counters.get(name),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of a right case of a report.
+    pub(crate) fn value_of(&self, record: &CaseRecord) -> Option<f64> {
+        if !matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. }) {
+            return None;
+        }
+        match self {
+            Self::Time => record.result.as_ref().map(|result| result.time.point / 1e6),
+            Self::Energy => record.energy.map(|energy| energy.per_run.0 * 1e3),
+            Self::Error(kind) => record.error.as_ref().map(|error| kind.pick(error)),
+            Self::Counter(name) => record.counters.as_ref().and_then(|counters| counters.get(name)),
+        }
+    }
+}
+
+/// Lets a case be measured by these objectives; times and counters are measured in any case.
+pub fn measure_by(objectives: &[Objective], case: &mut CaseJob) {
+    case.measure.energy |= objectives.contains(&Objective::Energy);
+    if objectives.iter().any(|objective| matches!(objective, Objective::Error(_))) {
+        case.checks.iter_mut().for_each(|check| check.error = true);
+    }
+}
+
+impl Error {
+    const fn pick(self, error: &ResultError) -> f64 {
+        match self {
+            Self::Abs => error.abs,
+            Self::Rel => error.rel,
+            Self::RelMean => error.mean_rel,
+            Self::Ulp => error.ulp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objectives_are_what_the_device_can_measure() {
+        let resolve = |names: &[&str], backend| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            Objective::resolve(&names, backend).map(|found| found.iter().map(Objective::column).collect::<Vec<_>>())
+        };
+        let ok = |columns: &[&str]| Ok(columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(resolve(&[], BackendKind::Cuda), ok(&["time_ms"]));
+        assert_eq!(resolve(&[], BackendKind::Sim), ok(&["inst_executed"]));
+        assert_eq!(
+            resolve(&["time", "energy", "error_ulp"], BackendKind::Cuda),
+            ok(&["time_ms", "energy_mj", "error_ulp"])
+        );
+        let why = |found: Result<Vec<String>, String>| found.err().unwrap_or_default();
+        assert!(why(resolve(&["time"], BackendKind::Sim)).contains("the simulator has no clock"));
+        assert!(why(resolve(&["inst_executed"], BackendKind::Cuda)).contains("counters are of the simulator"));
+        assert!(why(resolve(&["x", "x"], BackendKind::Sim)).contains("`x` is named twice"));
+    }
+}

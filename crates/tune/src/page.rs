@@ -1,0 +1,321 @@
+//! What a search leaves: all evaluations as T4 and CSV, and a page.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use search::analysis::{Importance, convergence, importance, pairs};
+use search::format::t4::{self, Entry};
+
+use crate::candidates::Candidates;
+use crate::error::TuneError;
+use crate::html;
+use crate::kinds::{Kind, Kinds};
+use crate::log::Log;
+use crate::objective::Objective;
+use crate::problem::Problem;
+use crate::render::configurations::{self, Configuration};
+use crate::search::Searched;
+use crate::{atomic, format};
+
+/// The page shows the pairs of so many of the most important parameters.
+const PAIRS: usize = 3;
+
+/// The page lists so many kinds of failures; what `search.csv` has is only counted beyond them.
+const REASONS: usize = 20;
+
+/// The page lists so many of the best configurations, and so many of a front.
+const LISTED: usize = 10;
+const FRONT: usize = 50;
+
+/// The file of the chart.
+const CHART: &str = "search.svg";
+
+/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg`, and says where.
+pub fn write(
+    folder: &Path,
+    candidates: &Candidates,
+    problem: &Problem<'_>,
+    searched: &Searched,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), TuneError> {
+    let log = &searched.log;
+    let failed = |error: atomic::WriteError| TuneError::Environment(error.to_string());
+    let write = |name: &str, text: &str| atomic::write(&folder.join(name), text.as_bytes()).map_err(failed);
+    atomic::write_pieces(&folder.join("search.json"), &|file| t4::write(file, entries(log))).map_err(failed)?;
+    atomic::write_pieces(&folder.join("search.csv"), &|file| write_table(file, problem, log)).map_err(failed)?;
+    let digest = Digest::read(log, candidates)?;
+    let chart = chart(problem, searched)?;
+    let text = page_of(problem, searched, &digest, chart.is_some());
+    write("search.md", &text)?;
+    let title = format!("Search: {}", problem.name());
+    write("search.html", &html::render(&title, &text, chart.as_deref()))?;
+    if let Some(chart) = &chart {
+        write(CHART, chart)?;
+    }
+    say(&format!("search: {}", folder.join("search.md").display()));
+    Ok(())
+}
+
+/// Returns all evaluations for a file that is written.
+fn entries(log: &Log) -> impl Iterator<Item = io::Result<Entry>> {
+    let (entries, failed) = match log.entries() {
+        Ok(entries) => (Some(entries), None),
+        Err(error) => (None, Some(Err(error))),
+    };
+    let all = failed.into_iter().chain(entries.into_iter().flatten());
+    all.map(|entry| entry.map_err(|error| io::Error::other(error.to_string())))
+}
+
+/// What the page says of the evaluations besides their objectives.
+#[derive(Debug, Default)]
+struct Digest {
+    /// The seconds of searching at the end of each evaluation.
+    seconds: Vec<f32>,
+    failed: usize,
+    /// Kinds of failures, the most frequent first.
+    failures: Vec<Kind>,
+    /// Kinds of cells of the matrix that are no configurations.
+    excluded: Vec<Kind>,
+}
+
+impl Digest {
+    fn read(log: &Log, candidates: &Candidates) -> Result<Self, TuneError> {
+        let (mut seconds, mut failures, mut excluded) = (Vec::new(), Kinds::default(), Kinds::default());
+        for entry in log.entries()? {
+            let entry = entry?;
+            seconds.push(entry.elapsed.unwrap_or_default() as f32);
+            if let Some(reason) = &entry.reason {
+                failures.add(reason, 1);
+            }
+        }
+        candidates.excluded.iter().for_each(|(reason, count)| excluded.add(reason, *count));
+        let failures = failures.sorted();
+        let failed = failures.iter().map(|kind| kind.count).sum();
+        Ok(Self { seconds, failed, failures, excluded: excluded.sorted() })
+    }
+}
+
+/// Returns all right configurations over parallel axes, one for each parameter with several values.
+fn chart(problem: &Problem<'_>, searched: &Searched) -> Result<Option<String>, TuneError> {
+    let Some((_, least)) = searched.history.best() else { return Ok(None) };
+    let parameters = problem.space.parameters().iter().enumerate().filter(|(_, parameter)| parameter.values.len() > 1);
+    let (places, axes): (Vec<usize>, Vec<configurations::Parameter>) = parameters
+        .map(|(place, parameter)| {
+            let values = parameter.values.iter().map(ToString::to_string).collect();
+            (place, configurations::Parameter { name: parameter.name.clone(), values })
+        })
+        .unzip();
+    if axes.len() < 2 {
+        return Ok(None);
+    }
+    let evaluations = searched.history.evaluations().iter();
+    let lines: Vec<Configuration> = evaluations
+        .filter_map(|evaluation| {
+            let point = problem.space.point(evaluation.point);
+            let places = places.iter().map(|&place| usize::from(point[place])).collect();
+            Some(Configuration { places, ratio: evaluation.outcome.value()? / least })
+        })
+        .collect();
+    let title = format!("Configurations by {}", problem.settings.objective_names());
+    configurations::parallel(&title, &axes, &lines).map(Some).map_err(|error| TuneError::Environment(error.to_string()))
+}
+
+/// Returns an objective with as many digits as tell good configurations apart.
+fn shown(value: f64) -> String {
+    if value.fract() == 0.0 { format::count(value) } else { format::at_place(value, format::magnitude(value) - 4) }
+}
+
+/// Returns the value of an objective that a strategy saw as `level`.
+fn shown_level(objective: &Objective, level: f64) -> String {
+    shown(if level <= objective.level(0.0) { 0.0 } else { level })
+}
+
+/// Returns a level as a multiple of the least; empty if the least is 0.
+fn multiple(objective: &Objective, level: f64, least: f64) -> String {
+    if least <= objective.level(0.0) { String::new() } else { format!("{:.3}", level / least) }
+}
+
+/// Returns the unit of an objective, after a blank; empty without one.
+fn unit(objective: &Objective) -> String {
+    if objective.unit().is_empty() { String::new() } else { format!(" {}", objective.unit()) }
+}
+
+/// Writes all evaluations, in their order.
+fn write_table(file: &mut dyn io::Write, problem: &Problem<'_>, log: &Log) -> io::Result<()> {
+    let parameters = problem.space.parameters();
+    let names: Vec<String> = parameters.iter().map(|parameter| field(&parameter.name)).collect();
+    let columns: Vec<String> = problem.objectives().iter().map(|objective| field(&objective.column())).collect();
+    writeln!(file, "{},{},reason", names.join(","), columns.join(","))?;
+    for entry in entries(log) {
+        let entry = entry?;
+        let values: Vec<String> = parameters
+            .iter()
+            .map(|parameter| {
+                let value = entry.configuration.0.iter().find(|(name, _)| *name == parameter.name);
+                field(&value.map(|(_, value)| value.to_string()).unwrap_or_default())
+            })
+            .collect();
+        let measured: Vec<String> = problem
+            .objectives()
+            .iter()
+            .map(|objective| entry.value(objective.name()).map(|value| value.to_string()).unwrap_or_default())
+            .collect();
+        let reason = field(entry.reason.as_deref().unwrap_or_default());
+        writeln!(file, "{},{},{reason}", values.join(","), measured.join(","))?;
+    }
+    Ok(())
+}
+
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_chart: bool) -> String {
+    let (space, settings) = (&problem.space, problem.settings);
+    let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
+    let is_one = problem.objectives().len() == 1;
+    let mut text = format!(
+        "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}), {} of them failed. The \
+         search took {}, in which the device waited for code for {}.{}\n\n\
+         Single short timings choose candidates. {} {}{} are measured in the same rounds after the search: \
+         [report.md](report.md).\n",
+        searched.history.len(),
+        space.len(),
+        settings.objective_names(),
+        settings.strategy,
+        settings.seed,
+        digest.failed,
+        seconds(searched.wall),
+        seconds(searched.waited),
+        if searched.interrupted { " It was interrupted." } else { "" },
+        if is_one { "The best" } else { "Of those that no other one beats," },
+        settings.finalists,
+        if problem.baseline().is_some() { " and the baseline" } else { "" },
+    );
+    text += &if is_one { best(problem, searched) } else { front(problem, searched) };
+    if has_chart {
+        let _ = writeln!(text, "\n![Each evaluated configuration as a line over its parameters]({CHART})");
+    }
+    text += "\n## Convergence\n\n| evaluations | time of the search | best so far |\n|---:|---:|---:|\n";
+    let unit = if is_one { unit(&problem.objectives()[0]) } else { " × best".to_owned() };
+    for (evaluations, best) in convergence(&searched.history) {
+        let at = digest.seconds.get(evaluations - 1).map_or(String::new(), |&at| format::seconds(f64::from(at)));
+        let best = if is_one { shown_level(&problem.objectives()[0], best) } else { format!("{best:.3}") };
+        let _ = writeln!(text, "| {evaluations} | {at} | {best}{unit} |");
+    }
+    let ranked = importance(space, &searched.history, settings.seed);
+    if !ranked.is_empty() {
+        text += "\n## Importance\n\nHow much worse a model of the evaluations predicts the logarithm of the objective \
+                 when a parameter is shuffled, as a share of twice its variance, with the standard deviation over shuffles. It \
+                 is of the configurations that were evaluated, which are not a random sample.\n\n\
+                 | parameter | importance |\n|---|---:|\n";
+        for Importance { parameter, share, error } in &ranked {
+            let name = &space.parameters()[*parameter].name;
+            let _ = writeln!(text, "| `{name}` | {:.0} % ± {:.0} % |", share * 100.0, error * 100.0);
+        }
+        let first: Vec<usize> = ranked.iter().take(PAIRS).map(|importance| importance.parameter).collect();
+        for (place, &one) in first.iter().enumerate() {
+            for &other in &first[place + 1..] {
+                text += &heat_map(problem, searched, (one, other));
+            }
+        }
+    }
+    for (title, list) in [("Failures", &digest.failures), ("Not in the space", &digest.excluded)] {
+        if !list.is_empty() {
+            text += &kinds(title, list);
+        }
+    }
+    text
+}
+
+/// Returns the best configurations by one objective.
+fn best(problem: &Problem<'_>, searched: &Searched) -> String {
+    let objective = &problem.objectives()[0];
+    let mut text =
+        format!("\n## Best\n\n| configuration | {}{} | × best |\n|---|---:|---:|\n", objective.name(), unit(objective));
+    let least = searched.history.best().map_or(1.0, |(_, least)| least);
+    for (point, value) in searched.history.ranked().take(LISTED) {
+        let key = problem.case(point).key;
+        let (value, multiple) = (shown_level(objective, value), multiple(objective, value, least));
+        let _ = writeln!(text, "| `{key}` | {value} | {multiple} |");
+    }
+    text
+}
+
+/// Returns the configurations that no other one beats, in the order of the first objective.
+fn front(problem: &Problem<'_>, searched: &Searched) -> String {
+    let heads: Vec<String> = problem
+        .objectives()
+        .iter()
+        .map(|objective| format!("{}{} | × best", objective.name(), unit(objective)))
+        .collect();
+    let mut text = format!(
+        "\n## Front\n\nNo other evaluated configuration is at least as good as one of these by all objectives and better by one. \
+         `× best` of several objectives is the largest: below, a configuration counts by the objective by which it is worst. A count of 0 counts as a half there.\n\n\
+         | configuration | {} | largest × best |\n|---|{}\n",
+        heads.join(" | "),
+        "---:|".repeat(2 * heads.len() + 1)
+    );
+    let mut rows: Vec<(u64, &[f64])> = searched
+        .front
+        .places()
+        .iter()
+        .filter_map(|&place| Some((searched.history.evaluations()[place].point, searched.rows[place].as_deref()?)))
+        .collect();
+    rows.sort_by(|a, b| a.1[0].total_cmp(&b.1[0]));
+    let least: Vec<f64> =
+        (0..heads.len()).map(|place| rows.iter().map(|(_, row)| row[place]).fold(f64::INFINITY, f64::min)).collect();
+    for (point, row) in rows.iter().take(FRONT) {
+        let each = problem.objectives().iter().zip(row.iter().zip(&least));
+        let cells: Vec<String> = each
+            .map(|(objective, (&level, &least))| {
+                format!("{} | {}", shown_level(objective, level), multiple(objective, level, least))
+            })
+            .collect();
+        let largest = row.iter().zip(&least).map(|(value, least)| value / least).fold(1.0, f64::max);
+        let _ = writeln!(text, "| `{}` | {} | {largest:.3} |", problem.case(*point).key, cells.join(" | "));
+    }
+    if rows.len() > FRONT {
+        let _ = writeln!(text, "\n{} more are in `search.csv`.", rows.len() - FRONT);
+    }
+    text
+}
+
+/// Returns kinds of reasons as a table.
+fn kinds(title: &str, list: &[Kind]) -> String {
+    let cell = |text: &str| text.replace('|', "\\|");
+    let mut text = format!("\n## {title}\n\n| reason | configurations | one of them |\n|---|---:|---|\n");
+    for Kind { reason, count, example } in list.iter().take(REASONS) {
+        let _ = writeln!(text, "| {} | {count} | {} |", cell(reason), cell(example.as_deref().unwrap_or_default()));
+    }
+    let others: usize = list.iter().skip(REASONS).map(|kind| kind.count).sum();
+    if others > 0 {
+        let _ = writeln!(text, "| {} other reasons | {others} | |", list.len() - REASONS);
+    }
+    text
+}
+
+/// Returns the best objective for each pair of values of two parameters, as multiples of the best of all.
+fn heat_map(problem: &Problem<'_>, searched: &Searched, (one, other): (usize, usize)) -> String {
+    let (row, column) = (&problem.space.parameters()[one], &problem.space.parameters()[other]);
+    let Some((_, least)) = searched.history.best() else { return String::new() };
+    let cells = pairs(&problem.space, &searched.history, (one, other));
+    let head: Vec<String> = column.values.iter().map(ToString::to_string).collect();
+    let mut text = format!(
+        "\n### `{}` and `{}`\n\nThe best configuration that was evaluated with both values, as a multiple of the best of all.\n\n\
+         | {} \\ {} | {} |\n|---|{}\n",
+        row.name,
+        column.name,
+        row.name,
+        column.name,
+        head.join(" | "),
+        "---:|".repeat(head.len())
+    );
+    for (value, cells) in row.values.iter().zip(cells) {
+        let cells: Vec<String> =
+            cells.into_iter().map(|cell| cell.map_or(String::new(), |cell| format!("{:.2}", cell / least))).collect();
+        let _ = writeln!(text, "| {value} | {} |", cells.join(" | "));
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! The search itself: proposes configurations, has them compiled on all cores, and gives those that are ready to the
+//! workers of its devices, in groups that are measured briefly.
+
+use std::sync::{Mutex, PoisonError, RwLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use search::history::History;
+use search::pareto::{Front, Objectives, largest_multiples};
+use search::random::Random;
+use search::strategy::Strategy;
+
+use crate::dispatch::{Pool, RunEnd, Urgency};
+use crate::error::TuneError;
+use crate::evaluations::{Evaluations, RunningGroup, Say};
+use crate::log::Log;
+use crate::model::{CompileUnit, Event};
+use crate::seat::Seat;
+use crate::source::{Arrivals, Proposals, Source, lock};
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Searched {
+    /// All evaluations: by the objective, or by the largest multiple of the best of an objective if there are several.
+    pub history: History,
+    /// The objectives of each evaluation, if there are several.
+    pub rows: Vec<Objectives>,
+    /// The evaluations that no other one beats, if there are several objectives.
+    pub front: Front,
+    /// The file that has all evaluations.
+    pub log: Log,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+    /// The time of the search.
+    pub wall: Duration,
+    /// How long each device waited for code, on average.
+    pub waited: Duration,
+}
+
+impl Searched {
+    /// Returns points that are measured at the end: the best, or what no other point beats, far from each other.
+    #[must_use]
+    pub fn best(&self, count: usize) -> Vec<u64> {
+        if self.rows.is_empty() {
+            return self.history.ranked().take(count).map(|(point, _)| point).collect();
+        }
+        let evaluations = self.history.evaluations();
+        self.front.spread(&self.rows, count).into_iter().map(|place| evaluations[place].point).collect()
+    }
+}
+
+/// Evaluates configurations until the budget is spent, the space is exhausted or the user interrupts. Each pool is of
+/// another device of one model.
+pub fn run(
+    seat: Seat<'_>,
+    strategy: Box<dyn Strategy>,
+    log: Log,
+    pools: &mut [&mut Pool],
+    say: Say<'_>,
+) -> Result<Searched, TuneError> {
+    let known = Evaluations::new(seat, log, say)?;
+    let (ask, asked) = mpsc::channel::<CompileUnit>();
+    let asked = Mutex::new(asked);
+    let (compiler, arrivals, host) = (seat.compiler, Arrivals::default(), RwLock::new(()));
+    compiler.begin();
+    let random = Random::new(seat.problem.settings.seed);
+    let shared = Mutex::new(Proposals::new(seat, strategy, random, known, ask));
+    let serve = |place: usize, pool: &mut Pool| {
+        let mut source = Source::new(&shared, (&arrivals, &host), place);
+        let mut group = RunningGroup::new(Some(place as u32).filter(|_| seat.devices > 1), 1);
+        let mut observe = |event: Event| lock(&shared).observe(&event, &mut group);
+        let end = pool.run_supplied(&mut source, &mut observe, seat.interrupt);
+        drop(source);
+        if let RunEnd::Environment(why) = &end
+            && seat.devices > 1
+        {
+            lock(&shared).known.say(&format!("device {place} takes no more configurations: {why}"));
+        }
+        end
+    };
+    let compile = || {
+        loop {
+            let unit = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(unit) = unit else { break };
+            let (result, seconds) = compiler.compile(&unit);
+            arrivals.add(unit, result, seconds);
+        }
+    };
+    let (serve, compile) = (&serve, &compile);
+    let ends: Vec<RunEnd> = thread::scope(|scope| {
+        for _ in 0..compiler.jobs() {
+            scope.spawn(compile);
+        }
+        let serving: Vec<_> =
+            pools.iter_mut().enumerate().map(|(place, pool)| scope.spawn(move || serve(place, pool))).collect();
+        let ends = serving.into_iter().map(|device| {
+            device.join().unwrap_or_else(|_| RunEnd::Environment("a thread of the search has panicked".to_owned()))
+        });
+        let ends = ends.collect();
+        // What is still being compiled is not needed; without a sender the threads end.
+        compiler.stop();
+        lock(&shared).ask = None;
+        ends
+    });
+    let known = shared.into_inner().unwrap_or_else(PoisonError::into_inner).known;
+    if let Some(failure) = known.failure {
+        return Err(failure);
+    }
+    let lost = ends.iter().all(|end| matches!(end, RunEnd::Environment(_)));
+    let why_lost =
+        ends.iter().find_map(|end| if let RunEnd::Environment(why) = end { Some(why.clone()) } else { None });
+    if let Some(why) = compiler.fault().or(why_lost.filter(|_| lost)) {
+        return Err(TuneError::Environment(format!("{why}; --resume continues the search")));
+    }
+    let interrupted = ends.contains(&RunEnd::Interrupted) || seat.interrupt.urgency() > Urgency::None;
+    let Evaluations { mut history, log, begun, waited, rows, front, .. } = known;
+    if !rows.is_empty() {
+        history.replace(&largest_multiples(&rows));
+    }
+    let waited = waited / u32::try_from(seat.devices.max(1)).unwrap_or(u32::MAX);
+    Ok(Searched { history, rows, front, log, interrupted, wall: begun.elapsed(), waited })
+}

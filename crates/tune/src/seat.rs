@@ -1,0 +1,55 @@
+//! What a search is about and where it runs.
+
+use crate::dispatch::Interrupt;
+use crate::model::{CompileFailure, CompileUnit, Compiled, Environment};
+use crate::problem::Problem;
+
+/// The code of a unit, or why there is none.
+pub type UnitResult = Result<Compiled, CompileFailure>;
+
+/// Compiles the units of configurations, many at once.
+pub trait Compiler: Sync {
+    /// Returns how many units are compiled at once.
+    fn jobs(&self) -> usize;
+    /// Lets units be compiled, after a search that has ended.
+    fn begin(&self);
+    /// Compiles one unit; returns the seconds that it took, too.
+    fn compile(&self, unit: &CompileUnit) -> (UnitResult, f64);
+    /// Ends compilers that still run.
+    fn stop(&self);
+    /// Returns why nothing can be compiled any more.
+    fn fault(&self) -> Option<String>;
+}
+
+/// What a search is about and where it runs.
+#[derive(Clone, Copy)]
+pub struct Seat<'a> {
+    /// The space.
+    pub problem: &'a Problem<'a>,
+    /// Compiles the code of configurations.
+    pub compiler: &'a dyn Compiler,
+    /// What results depend on.
+    pub environment: &'a Environment,
+    /// The user's wish to end.
+    pub interrupt: &'a Interrupt,
+    /// How many configurations are evaluated, those of an earlier search included.
+    pub budget: u64,
+    /// Whether the strategy learns from results, so that few configurations should be on their way.
+    pub learns: bool,
+    /// The points that are evaluated first: those that are good elsewhere.
+    pub first: &'a [u64],
+    /// How many devices evaluate configurations.
+    pub devices: usize,
+}
+
+impl std::fmt::Debug for Seat<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { budget, learns, first, devices, .. } = self;
+        f.debug_struct("Seat")
+            .field("budget", budget)
+            .field("learns", learns)
+            .field("first", first)
+            .field("devices", devices)
+            .finish_non_exhaustive()
+    }
+}

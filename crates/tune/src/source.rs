@@ -1,0 +1,311 @@
+//! Points on their way: proposed, compiled, linked, and given to the device that asks first.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use search::random::Random;
+use search::strategy::Strategy;
+
+use crate::dispatch::{GroupSource, Urgency};
+use crate::evaluations::{Evaluations, RunningGroup};
+use crate::model::{CaseJob, CompileUnit, Event, GroupJob, Outcome};
+use crate::plan::link::link;
+use crate::seat::{Seat, UnitResult};
+use crate::units::Units;
+
+/// How often a search that waits for code looks for an interrupt.
+const POLL: Duration = Duration::from_millis(50);
+/// A group is given to a device when so many of its cases have their code, or when nothing is being compiled: its
+/// inputs and expected values are made once.
+const GROUP: usize = 8;
+/// The largest group.
+const LARGEST: usize = 32;
+
+/// A unit that was compiled, and the seconds that it took.
+type Compiled = (CompileUnit, UnitResult, f64);
+
+/// What the compiling threads have finished.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    list: Mutex<Vec<Compiled>>,
+    changed: Condvar,
+}
+
+impl Arrivals {
+    /// Adds a unit.
+    pub fn add(&self, unit: CompileUnit, result: UnitResult, seconds: f64) {
+        lock(&self.list).push((unit, result, seconds));
+        self.changed.notify_all();
+    }
+
+    fn take(&self) -> Vec<Compiled> {
+        std::mem::take(&mut *lock(&self.list))
+    }
+
+    /// Waits for a unit, for a short time.
+    fn wait(&self) {
+        let list = lock(&self.list);
+        if list.is_empty() {
+            drop(self.changed.wait_timeout(list, POLL));
+        }
+    }
+}
+
+/// A configuration whose code is being compiled.
+struct Waiting {
+    point: u64,
+    case: CaseJob,
+    /// The units that it misses.
+    missing: HashSet<CompileUnit>,
+}
+
+/// What a device does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The device waits for a group, and has had so many.
+    Waits(u32),
+    Runs,
+    Ended,
+}
+
+/// The points of a search that are on their way. All devices share it.
+pub struct Proposals<'a> {
+    seat: Seat<'a>,
+    strategy: Box<dyn Strategy>,
+    random: Random,
+    pub known: Evaluations<'a>,
+    /// Asks for units; `None` after the end.
+    pub ask: Option<Sender<CompileUnit>>,
+    units: Units,
+    waiting: Vec<Waiting>,
+    linked: VecDeque<CaseJob>,
+    /// Points that a lost device has not evaluated.
+    again: Vec<u64>,
+    started: u64,
+    is_exhausted: bool,
+    window: usize,
+    /// What each device does.
+    turns: Vec<Turn>,
+}
+
+impl<'a> Proposals<'a> {
+    /// Begins with the baseline and the points that are evaluated first.
+    pub fn new(
+        seat: Seat<'a>,
+        strategy: Box<dyn Strategy>,
+        random: Random,
+        known: Evaluations<'a>,
+        ask: Sender<CompileUnit>,
+    ) -> Self {
+        let started = known.history.len() as u64;
+        let mut proposals = Self {
+            seat,
+            strategy,
+            random,
+            known,
+            ask: Some(ask),
+            units: Units::default(),
+            waiting: Vec::new(),
+            linked: VecDeque::new(),
+            again: Vec::new(),
+            started,
+            is_exhausted: false,
+            // While a group runs, every core has units.
+            window: (if seat.learns { 2 } else { 6 } * seat.compiler.jobs()).max(GROUP * seat.devices),
+            turns: vec![Turn::Waits(0); seat.devices],
+        };
+        for point in seat.problem.baseline().into_iter().chain(seat.first.iter().copied()) {
+            if proposals.started < seat.budget && !proposals.known.history.is_taken(point) {
+                proposals.begin(point);
+            }
+        }
+        proposals
+    }
+
+    /// Proposes configurations until enough of them are on their way.
+    fn propose(&mut self) {
+        while let Some(point) = self.again.pop() {
+            self.begin(point);
+        }
+        while !self.is_exhausted
+            && self.started < self.seat.budget
+            && self.waiting.len() + self.linked.len() < self.window
+        {
+            self.known.prepare_proposal(&mut self.random);
+            let space = &self.seat.problem.space;
+            match self.strategy.propose(space, &self.known.history, &mut self.random) {
+                Some(point) => self.begin(point),
+                None => self.is_exhausted = true,
+            }
+        }
+    }
+
+    fn begin(&mut self, point: u64) {
+        self.started += 1;
+        self.known.history.start(point);
+        let problem = self.seat.problem;
+        let case = match problem.resolve(point) {
+            Ok(case) => case,
+            Err(outcome) => return self.known.settle(&problem.case(point), &outcome, RunningGroup::new(None, 1)),
+        };
+        let units = case.body.units().into_iter();
+        let missing: HashSet<CompileUnit> =
+            units.filter(|unit| !self.units.compiled().contains_key(*unit)).cloned().collect();
+        for unit in &missing {
+            if self.units.request(unit)
+                && let Some(ask) = &self.ask
+            {
+                // Fails only if every compiling thread is gone.
+                let _ = ask.send(unit.clone());
+            }
+        }
+        if missing.is_empty() { self.link(case) } else { self.waiting.push(Waiting { point, case, missing }) }
+    }
+
+    fn arrive(&mut self, (unit, result, seconds): Compiled) {
+        for Waiting { point, missing, .. } in &mut self.waiting {
+            if missing.remove(&unit) {
+                *self.known.compiled.entry(*point).or_default() += seconds * 1e3;
+            }
+        }
+        self.units.arrive(unit, result);
+        let complete: Vec<Waiting> = self.waiting.extract_if(.., |waiting| waiting.missing.is_empty()).collect();
+        for Waiting { case, .. } in complete {
+            self.link(case);
+        }
+        self.units.release(&self.waiting.iter().flat_map(|waiting| waiting.case.body.units()).collect());
+    }
+
+    fn link(&mut self, case: CaseJob) {
+        let job = self.seat.problem.batch(vec![case], None);
+        let (job, failed) = link(job, self.units.compiled(), self.seat.environment);
+        self.linked.extend(job.cases);
+        for (case, outcome) in failed {
+            self.known.settle(&case, &outcome, RunningGroup::new(None, 1));
+        }
+    }
+
+    /// Returns a group for a device if enough configurations have their code, or no others will have it soon. Of the
+    /// devices that wait, the one that has had the fewest groups is the next.
+    fn group(&mut self, device: usize) -> Option<GroupJob> {
+        let groups = |turn: &Turn| if let Turn::Waits(groups) = turn { Some(*groups) } else { None };
+        let fewest = self.turns.iter().filter_map(groups).min();
+        if groups(&self.turns[device]) != fewest
+            || self.linked.is_empty()
+            || (self.linked.len() < GROUP && !self.waiting.is_empty())
+        {
+            return None;
+        }
+        // The last ones are divided among the devices.
+        let share = self.linked.len().div_ceil(self.seat.devices).max(GROUP);
+        let count = self.linked.len().min(share).min(LARGEST);
+        let best = self.known.history.best().map(|(_, value)| value);
+        Some(self.seat.problem.batch(self.linked.drain(..count).collect(), best))
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.seat.interrupt.urgency() == Urgency::None
+            && self.known.failure.is_none()
+            && self.seat.compiler.fault().is_none()
+    }
+
+    /// Takes over what a device says. A case that was not run is run by another device, unless the user ends the search.
+    pub fn observe(&mut self, event: &Event, group: &mut RunningGroup) {
+        self.known.observe(event, group);
+        if let Event::CaseSettled { case, outcome: Outcome::NotRun { .. }, .. } = event
+            && self.may_go_on()
+            && let Some(point) = self.seat.problem.point(&case.key)
+        {
+            self.known.history.give_up(point);
+            self.started -= 1;
+            self.again.push(point);
+        }
+    }
+}
+
+/// Gives one device groups of configurations that have their code.
+pub struct Source<'s, 'a> {
+    shared: &'s Mutex<Proposals<'a>>,
+    arrivals: &'s Arrivals,
+    /// The lock of the host, which all devices share.
+    host: &'s RwLock<()>,
+    held: Option<Held<'s>>,
+    device: usize,
+    /// How many groups the device has had.
+    groups: u32,
+}
+
+/// The share of the host that the group which runs has, until it is dropped.
+enum Held<'s> {
+    WithOthers { _guard: RwLockReadGuard<'s, ()> },
+    Alone { _guard: RwLockWriteGuard<'s, ()> },
+}
+
+impl<'s, 'a> Source<'s, 'a> {
+    pub const fn new(
+        shared: &'s Mutex<Proposals<'a>>,
+        (arrivals, host): (&'s Arrivals, &'s RwLock<()>),
+        device: usize,
+    ) -> Self {
+        Self { shared, arrivals, host, held: None, device, groups: 0 }
+    }
+}
+
+/// The others do not wait for a device that takes no more groups.
+impl Drop for Source<'_, '_> {
+    fn drop(&mut self) {
+        lock(self.shared).turns[self.device] = Turn::Ended;
+    }
+}
+
+impl GroupSource for Source<'_, '_> {
+    fn next(&mut self) -> Option<GroupJob> {
+        self.held = None;
+        lock(self.shared).turns[self.device] = Turn::Waits(self.groups);
+        loop {
+            let found = {
+                let mut shared = lock(self.shared);
+                if !shared.may_go_on() {
+                    return None;
+                }
+                self.arrivals.take().into_iter().for_each(|compiled| shared.arrive(compiled));
+                shared.propose();
+                let found = shared.group(self.device);
+                if found.is_some() {
+                    shared.turns[self.device] = Turn::Runs;
+                } else if shared.waiting.is_empty() && shared.linked.is_empty() && !shared.turns.contains(&Turn::Runs) {
+                    return None;
+                }
+                found
+            };
+            if let Some(job) = found {
+                self.groups += 1;
+                self.held = Some(if job.needs_host() {
+                    Held::Alone { _guard: self.host.write().unwrap_or_else(PoisonError::into_inner) }
+                } else {
+                    Held::WithOthers { _guard: self.host.read().unwrap_or_else(PoisonError::into_inner) }
+                });
+                return Some(job);
+            }
+            let since = Instant::now();
+            self.arrivals.wait();
+            lock(self.shared).known.waited += since.elapsed();
+        }
+    }
+
+    fn remaining(&mut self) -> Vec<GroupJob> {
+        // What was proposed and not begun is not evaluated; a resumed search may propose it again.
+        Vec::new()
+    }
+
+    fn fault(&self) -> Option<String> {
+        lock(self.shared).seat.compiler.fault()
+    }
+}
+
+/// Locks what threads share. A thread that panicked has left it as it was between two steps.
+pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,69 @@
+//! The devices of a search: one, or several of one model.
+
+use std::fs::File;
+
+use super::gpus::{self, Gpu};
+use super::machine::{self, Site};
+use super::worker::{self, Worker};
+use crate::commands::cli::TuneArgs;
+use crate::commands::options::RunOptions;
+use crate::commands::{Console, Failure};
+use crate::compile::Toolkit;
+use crate::dispatch::{Interrupt, Pool};
+use crate::host_lock::HostLock;
+use crate::model::Machine;
+
+/// The workers of a search.
+#[derive(Debug)]
+pub struct Devices {
+    /// The device that measures the finalists.
+    pub first: Worker,
+    others: Vec<(Gpu, Worker)>,
+    /// The files by which workers lock the host.
+    _host: Option<[File; 2]>,
+}
+
+impl Devices {
+    /// Starts the workers of the devices that the command line names. The target of `options` becomes the first of them.
+    pub fn start(
+        options: &mut RunOptions,
+        args: &TuneArgs,
+        interrupt: &Interrupt,
+        console: &mut Console,
+    ) -> Result<Self, Failure> {
+        let Some(named) = &args.devices else {
+            return Ok(Self { first: worker::start(options, interrupt, console)?, others: Vec::new(), _host: None });
+        };
+        let gpus = gpus::select(&args.target, named)?;
+        let (host, files) =
+            HostLock::create().map_err(|error| Failure::environment(format!("no lock of the host: {error}")))?;
+        let mut started = gpus.into_iter().map(|gpu| {
+            let worker = worker::start_on(&gpu.target, options.sanitize, (&gpu.cores, &host), interrupt)?;
+            Ok((gpu, worker))
+        });
+        let (gpu, first) = started.next().ok_or_else(|| Failure::usage("--devices: there is none"))??;
+        options.target = gpu.target;
+        let others = started.collect::<Result<_, Failure>>()?;
+        Ok(Self { first, others, _host: Some(files) })
+    }
+
+    /// Returns what is known of the first device, and corrects the clocks of all.
+    pub fn known(
+        &mut self,
+        options: &RunOptions,
+        toolkit: &Toolkit,
+        interrupt: &Interrupt,
+        console: &mut Console,
+    ) -> Machine {
+        for (gpu, Worker { pool, ready }) in &mut self.others {
+            machine::known(pool, Site { ready, ordinal: gpu.target.ordinal(), toolkit, interrupt }, console);
+        }
+        let Worker { pool, ready } = &mut self.first;
+        machine::known(pool, Site { ready, ordinal: options.target.ordinal(), toolkit, interrupt }, console)
+    }
+
+    /// Returns the workers of each device.
+    pub fn pools(&mut self) -> impl Iterator<Item = &mut Pool> {
+        [&mut self.first.pool].into_iter().chain(self.others.iter_mut().map(|(_, worker)| &mut worker.pool))
+    }
+}
