@@ -219,7 +219,9 @@ pub fn template(data: &[u8]) {
 
 /// What a profiler writes.
 pub fn counters_csv(data: &[u8]) {
-    let _ = profiler::read_table(&String::from_utf8_lossy(data));
+    let text = String::from_utf8_lossy(data);
+    let _ = profiler::read_table(&text);
+    let _ = profiler::read_source_page(&text);
 }
 
 /// A cubin with its line tables, and the output of nvdisasm.

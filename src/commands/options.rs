@@ -158,7 +158,7 @@ impl RunOptions {
             portion: None,
             network: network(args.offline),
             trust: args.trust.clone(),
-            passes: PassArgs { counters: true, ..PassArgs::default() },
+            passes: PassArgs { counters: true, lines: args.source, ..PassArgs::default() },
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
             json: false,

@@ -76,7 +76,8 @@ impl ProfileArgs {
         let narrowed = self.narrowing.describe().map(|n| format!(" {n}")).unwrap_or_default();
         let sizes = if self.sizes == Sizes::Sim { " --sizes sim" } else { "" };
         let device = if self.device == 0 { String::new() } else { format!(" --device {}", self.device) };
-        format!("runner profile {}{narrowed}{sizes}{device}", word(&path))
+        let source = if self.source { " --source" } else { "" };
+        format!("runner profile {}{narrowed}{sizes}{source}{device}", word(&path))
     }
 }
 

@@ -10,7 +10,7 @@ type Floors = &'static [(&'static str, &'static [&'static str])];
 /// Each module of the crate of the processes that run groups, with the modules that it may name. What lies in another
 /// crate is listed too, except where Cargo refuses it already.
 const DISPATCH_FLOORS: Floors = &[
-    ("profiler", &["dispatch", "programs", "model"]),
+    ("profiler", &["dispatch", "programs", "source_lines", "model"]),
     ("dispatch", &["machine", "backend", "log", "plan", "journal", "stdout", "model"]),
 ];
 
@@ -122,11 +122,11 @@ const DOORS: Floors = &[
     ("nvml_wrapper_sys", &["crates/backend/src/cuda/nvml"]),
     ("tera", &["crates/report/src/render"]),
     ("textwrap", &["crates/report/src/render"]),
-    ("csv", &["crates/report/src/render", "crates/dispatch/src/profiler/table", "crates/search/src/format"]),
+    ("csv", &["crates/report/src/render", "crates/dispatch/src/profiler", "crates/search/src/format"]),
     ("indicatif", &["crates/progress/src/progress"]),
     ("tracing_subscriber", &["crates/progress/src/log"]),
     ("simt", &["crates/backend/src/sim", "src/commands"]),
-    ("sass", &["crates/compile/src/disassembler", "src/commands/show"]),
+    ("sass", &["crates/compile/src/disassembler", "crates/dispatch/src/profiler/by_line", "src/commands/show"]),
     ("gimli", &["crates/sass/src/lines"]),
     ("annotate_snippets", &["crates/model/src/diagnostics"]),
 ];

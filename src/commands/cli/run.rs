@@ -229,6 +229,9 @@ pub struct ProfileArgs {
     /// Which axes to use.
     #[arg(long, value_enum, default_value_t)]
     pub sizes: Sizes,
+    /// Also count by the lines of the sources, from Nsight Compute's source page.
+    #[arg(long)]
+    pub source: bool,
     /// Number of the GPU in the list of `runner devices`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: u32,

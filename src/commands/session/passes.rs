@@ -11,7 +11,7 @@ use crate::experiment::Manifest;
 use crate::model::{BackendKind, Event};
 use crate::profiler::memcheck::{self, Memcheck};
 use crate::profiler::pass::{self, Passed};
-use crate::profiler::{ProfilerError, ProfilerSession};
+use crate::profiler::{Detail, ProfilerError, ProfilerSession};
 use crate::programs::Programs;
 
 /// The passes that are asked for and that the backend does not make by itself.
@@ -36,7 +36,9 @@ impl Passes {
                 "--lines needs something that counts: on a GPU add --counters, or run on the simulator (--backend sim)",
             ));
         }
-        let counting = counts.then(|| ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics));
+        let detail = Detail::for_lines(options.passes.lines);
+        let start = || ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics, detail);
+        let counting = counts.then(start);
         Ok(Self { memcheck: memory_check(options, worker, console)?, counting })
     }
 

@@ -160,7 +160,8 @@ fn a_profiler_that_does_not_start_is_quoted() {
 fn a_machine_without_the_profiler_is_told_where_it_was_sought() {
     let empty = tempfile::tempdir().unwrap();
     let programs = runner::programs::Programs::in_dirs([empty.path()]);
-    let error = runner::profiler::ProfilerSession::start(&programs, &[]).unwrap_err();
+    let error =
+        runner::profiler::ProfilerSession::start(&programs, &[], runner::profiler::Detail::Launches).unwrap_err();
     assert_eq!(error, ProfilerError::NotFound);
     assert!(error.to_string().contains("CUDA_HOME"), "{error}");
 }

@@ -1,5 +1,6 @@
 //! A false `ncu`, and a worker of the fake device that runs inside it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use fake_backend::{FakeDevice, device_info, idle_group};
 use runner::backend::Device;
 use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
-use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, MarkedLaunch, Mismatch, Outcome};
-use runner::profiler::{Counted, ProfilerError, ProfilerSession, Tally};
+use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, KernelCode, MarkedLaunch, Mismatch, Outcome};
+use runner::profiler::{Counted, Detail, ProfilerError, ProfilerSession, Tally};
 use runner::programs::Programs;
 use tempfile::TempDir;
 
@@ -25,18 +26,24 @@ const FOLDER: &str = "RUNNER_TEST_PROFILED";
 const LIMITS: [f64; 2] = [1.0, 300.0];
 
 /// What the false profiler does, as shell: it finds the log file and the program among its arguments, starts the
-/// program with its own input and output, and writes the table of the launches that the worker left.
+/// program with its own input and output, and writes the table of the launches that the worker left, or a report whose pages
+/// it prints later.
 const NCU: &str = r#"#!/bin/sh
 if [ "$1" = --version ]; then
   printf 'NVIDIA (R) Nsight Compute Command Line Profiler\nCopyright (c) 2018-2025 NVIDIA Corporation\nVersion 2025.3.1.0 (build 36398880) (public-release)\n'
   exit 0
 fi
 here=$(dirname "$0")
+case " $* " in
+  *' --import '*' --page source '*) cat "$here/source"; exit ;;
+  *' --import '*' --page raw '*) cat "$here/raw"; exit ;;
+esac
 printf '%s\n' "$@" > "$here/arguments"
 started=$$
 while [ $# -gt 0 ]; do
   case "$1" in
     --log-file) log=$2; shift 2 ;;
+    --export) export=$2; shift 2 ;;
     /bin/sh) break ;;
     *) shift ;;
   esac
@@ -56,7 +63,12 @@ wait $target
 printf '==PROF== Connected to process %s (/usr/bin/runner)\n' "$target" > "$log"
 if [ -e "$here/refusal" ]; then cat "$here/refusal" >> "$log"; exit 1; fi
 printf '==PROF== Disconnected from process %s\n' "$target" >> "$log"
-sed "s/PROCESS/$target/" "$here/table" >> "$log"
+if [ -n "$export" ]; then
+  sed "s/PROCESS/$target/" "$here/table" > "$here/raw"
+  : > "$(printf '%s' "$export" | sed "s/%p/$started/").ncu-rep"
+else
+  sed "s/PROCESS/$target/" "$here/table" >> "$log"
+fi
 rm -f "$here/table"
 "#;
 
@@ -93,9 +105,20 @@ impl World {
         Self { folder }
     }
 
+    /// A session that also counts each machine instruction.
+    pub fn session_of_instructions(&self) -> ProfilerSession {
+        ProfilerSession::start(&Programs::in_dirs([self.folder.path()]), &[], Detail::Instructions).unwrap()
+    }
+
+    /// What the false profiler prints as the source page of a report, and the code of the kernels.
+    pub fn has_source_page(&self, page: &str, code: &BTreeMap<String, KernelCode>) {
+        fs::write(self.folder.path().join("source"), page).unwrap();
+        fs::write(self.folder.path().join("code"), serde_json::to_vec(code).unwrap()).unwrap();
+    }
+
     pub fn session(&self, extra: &[&str]) -> ProfilerSession {
         let extra: Vec<String> = extra.iter().map(|name| (*name).to_owned()).collect();
-        ProfilerSession::start(&Programs::in_dirs([self.folder.path()]), &extra).unwrap()
+        ProfilerSession::start(&Programs::in_dirs([self.folder.path()]), &extra, Detail::Launches).unwrap()
     }
 
     /// What the false profiler writes in place of a table.
@@ -174,7 +197,8 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {
         emit(Event::CaseActive { case: case.clone(), activity: Activity::Checking, limit: measure.timeout });
         let launches = made().map(|name| launch(name.to_ascii_lowercase())).collect();
         let process = std::process::id();
-        emit(Event::LaunchesMarked { case: case.clone(), process, launches, whole_only: false });
+        let code = fs::read(folder.join("code")).map(|json| serde_json::from_slice(&json).unwrap()).unwrap_or_default();
+        emit(Event::LaunchesMarked { case: case.clone(), process, launches, whole_only: false, code });
         made().for_each(|name| count(folder, name));
         let wrong = case.key.variant.contains('~');
         let outcome = if wrong { Outcome::Wrong { mismatch: mismatch() } } else { Outcome::Measured };

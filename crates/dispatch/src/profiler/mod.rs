@@ -6,17 +6,20 @@
 //! counter is reported as missing. [`memcheck`] runs a worker inside compute-sanitizer in the same way.
 
 mod assign;
+mod by_line;
 mod findings;
 pub mod memcheck;
 mod metrics;
 pub mod pass;
 mod session;
+mod source_page;
 mod table;
 mod tally;
 
 use std::path::PathBuf;
 
-pub use session::ProfilerSession;
+pub use session::{Detail, ProfilerSession};
+pub use source_page::read as read_source_page;
 pub use table::{Row, Table, read as read_table};
 pub use tally::{Counted, Tally};
 

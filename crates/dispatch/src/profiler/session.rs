@@ -9,9 +9,25 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::table::{self, Table};
-use super::{ProfilerError, metrics};
+use super::{ProfilerError, metrics, source_page};
 use crate::dispatch::{Interrupt, Limits, Pool, Ready, StartError, WorkerSpec};
 use crate::programs::Programs;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Each launch as a whole.
+    Launches,
+    /// Each machine instruction of a launch, too.
+    Instructions,
+}
+
+impl Detail {
+    /// Returns what counts by the lines of sources need, or whole launches.
+    pub const fn for_lines(lines: bool) -> Self {
+        if lines { Self::Instructions } else { Self::Launches }
+    }
+}
 
 /// Profiling of one run: where the profiler is, what it is asked for, where it writes.
 #[derive(Debug)]
@@ -20,6 +36,7 @@ pub struct ProfilerSession {
     version: String,
     /// The names that the profiler has for what is wanted, those of the vocabulary first.
     wanted: Vec<String>,
+    detail: Detail,
     /// The wanted names that the profiler refused.
     unknown: Vec<String>,
     /// Each worker's profiler writes a file of its own here.
@@ -28,14 +45,14 @@ pub struct ProfilerSession {
 
 impl ProfilerSession {
     /// Finds the profiler. `extra` are metrics by the profiler's names, besides those of the vocabulary.
-    pub fn start(programs: &Programs, extra: &[String]) -> Result<Self, ProfilerError> {
+    pub fn start(programs: &Programs, extra: &[String], detail: Detail) -> Result<Self, ProfilerError> {
         let program = programs.find("ncu").ok_or(ProfilerError::NotFound)?;
         let version = version(&program)?;
         let folder = tempfile::Builder::new().prefix("runner-ncu-").tempdir();
         let folder = folder.map_err(|e| ProfilerError::Folder(e.to_string()))?;
         let mut wanted: Vec<String> = metrics::of_vocabulary().map(str::to_owned).collect();
         wanted.extend(extra.iter().filter(|name| !metrics::of_vocabulary().any(|known| known == *name)).cloned());
-        Ok(Self { program, version, wanted, unknown: Vec::new(), folder })
+        Ok(Self { program, version, wanted, detail, unknown: Vec::new(), folder })
     }
 
     /// Returns how the counters are taken, in one sentence for the environment.
@@ -49,7 +66,15 @@ impl ProfilerSession {
 
     /// Returns a worker inside the profiler: `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
-        let mut words: Vec<OsString> = OPTIONS.iter().map(OsString::from).collect();
+        let mut words: Vec<OsString> = COLLECTION.iter().map(OsString::from).collect();
+        match self.detail {
+            Detail::Launches => words.extend(PRINTING.iter().chain(&["--page", "raw"]).map(OsString::from)),
+            // Pages are printed from a report, because one run prints one page.
+            Detail::Instructions => {
+                words.extend(["--section", "SourceCounters", "--export"].map(OsString::from));
+                words.push(self.folder.path().join("%p").into());
+            }
+        }
         words.extend(without_config_file(Path::new(".")).map(OsString::from));
         words.extend(["--metrics".into(), self.wanted.join(",").into()]);
         words.extend(["--log-file".into(), self.folder.path().join("%p.csv").into()]);
@@ -132,13 +157,41 @@ impl ProfilerSession {
         Ok(paths)
     }
 
+    /// Returns the launches of a report, with their instructions.
+    fn read_report(&self, report: &Path) -> Result<Table, ProfilerError> {
+        let mut table = table::read(&self.print(report, &["--page", "raw"])?)?;
+        let pages = source_page::read(&self.print(report, &["--page", "source", "--print-source", "sass"])?);
+        if pages.len() == table.rows.len() {
+            table.rows.iter_mut().zip(pages).for_each(|(row, page)| row.instructions = page);
+        } else {
+            let counts = (pages.len(), table.rows.len());
+            table
+                .complaints
+                .push(format!("the source page of ncu has {} launches of {}: no counts by lines", counts.0, counts.1));
+        }
+        Ok(table)
+    }
+
+    /// Returns a page of a report.
+    fn print(&self, report: &Path, page: &[&str]) -> Result<String, ProfilerError> {
+        let mut command = Command::new(&self.program);
+        command.args(without_config_file(Path::new("."))).arg("--import").arg(report).args(PRINTING).args(page);
+        let output = command.output().map_err(|error| ProfilerError::Unreadable(error.to_string()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() { Ok(text) } else { Err(ProfilerError::Unreadable(text.trim().to_owned())) }
+    }
+
     /// Returns the requested metrics in the output of all workers' profilers, which add attributes of the device and
     /// extremes over its units. A metric that was requested without a rollup keeps all of its rollups.
     pub fn results(&self) -> Result<Table, ProfilerError> {
         let mut whole = Table::default();
         for path in self.files()? {
-            let text = fs::read(&path).map_err(|e| ProfilerError::Folder(e.to_string()))?;
-            let Table { mut rows, complaints } = table::read(&String::from_utf8_lossy(&text))?;
+            let Table { mut rows, complaints } = if path.extension().is_some_and(|extension| extension == REPORT) {
+                self.read_report(&path)?
+            } else {
+                let text = fs::read(&path).map_err(|e| ProfilerError::Folder(e.to_string()))?;
+                table::read(&String::from_utf8_lossy(&text))?
+            };
             for row in &mut rows {
                 row.values.retain(|name, _| self.is_wanted(name));
             }
@@ -158,16 +211,9 @@ fn without_config_file(dir: &Path) -> impl Iterator<Item = &'static str> {
     ["--config-file", "off"].into_iter().filter(move |_| there)
 }
 
-/// Caches are flushed and memory restored before each replay, clocks are left alone, values come in base units, and
-/// only launches between the marks are counted.
-const OPTIONS: [&str; 16] = [
-    "--csv",
-    "--page",
-    "raw",
-    "--print-units",
-    "base",
-    "--print-kernel-base",
-    "mangled",
+/// Caches are flushed and memory restored before each replay, clocks are left alone, and only launches between the marks
+/// are counted.
+const COLLECTION: [&str; 9] = [
     "--clock-control",
     "none",
     "--cache-control",
@@ -178,6 +224,12 @@ const OPTIONS: [&str; 16] = [
     "all",
     "--profile-from-start=off",
 ];
+
+/// Pages are tables, with values in base units.
+const PRINTING: [&str; 5] = ["--csv", "--print-units", "base", "--print-kernel-base", "mangled"];
+
+/// How a file ends that is a report of the profiler.
+const REPORT: &str = "ncu-rep";
 
 /// Returns the version, for example `2025.3.1.0`.
 fn version(program: &Path) -> Result<String, ProfilerError> {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::model::{Dim3, MarkedLaunch};
 
 use super::ProfilerError;
+use super::source_page::{InstructionRow, number};
 
 /// One launch that was profiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Row {
     pub launch: MarkedLaunch,
     /// The values by the names that the profiler has for them, in base units.
     pub values: BTreeMap<String, f64>,
+    /// What was counted of each instruction; empty unless that was asked for.
+    pub instructions: Vec<InstructionRow>,
 }
 
 /// Everything that the profiler's output holds.
@@ -89,6 +92,7 @@ fn row(
             block: extent(block, IDENTITY[3])?,
         },
         values: values.filter_map(|(place, name)| Some((name.clone(), number(cell(place))?))).collect(),
+        instructions: Vec::new(),
     })
 }
 
@@ -100,13 +104,6 @@ fn dimensions(text: &str) -> Option<Dim3> {
         [x, y, z] => Some(Dim3::new(x, y, z)),
         _ => None,
     }
-}
-
-/// Parses a number such as `16,744,448` or `25.02`, without the instances of a metric that follow in brackets.
-fn number(text: &str) -> Option<f64> {
-    let first = text.split_whitespace().next()?;
-    let value: f64 = first.replace(',', "").parse().ok()?;
-    value.is_finite().then_some(value)
 }
 
 /// Returns the text of an error or a warning, but not of progress messages and notes on clocks and caches.

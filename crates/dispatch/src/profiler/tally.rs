@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::assign;
-use super::table::Table;
+use super::by_line::{CountedLaunch, count_lines};
+use super::table::{Row, Table};
 use super::{ProfilerError, metrics};
-use crate::model::{BodyCounters, Case, Counters, Event, MarkedLaunch};
+use crate::model::{BodyCounters, Case, Counters, Event, KernelCode, MarkedLaunch};
 
 /// The launches that workers announced, in order.
 #[derive(Debug, Default)]
@@ -21,6 +22,7 @@ struct Announced {
     process: u32,
     launches: Vec<MarkedLaunch>,
     whole_only: bool,
+    code: BTreeMap<String, KernelCode>,
 }
 
 /// The counts of a case.
@@ -36,8 +38,8 @@ impl Tally {
     /// Consumes announcements of launches and records which cases failed; returns every other event.
     pub fn observe(&mut self, event: Event) -> Option<Event> {
         match event {
-            Event::LaunchesMarked { case, process, launches, whole_only } => {
-                self.announced.push(Announced { case, process, launches, whole_only });
+            Event::LaunchesMarked { case, process, launches, whole_only, code } => {
+                self.announced.push(Announced { case, process, launches, whole_only, code });
                 None
             }
             other => {
@@ -63,20 +65,19 @@ impl Tally {
         }
         let mut cases: BTreeMap<u64, (Case, Counted)> = BTreeMap::new();
         for (process, announced) in by_process(&self.announced) {
-            let rows: Vec<&super::Row> = table.rows.iter().filter(|row| row.process == process).collect();
+            let rows: Vec<&Row> = table.rows.iter().filter(|row| row.process == process).collect();
             let seen: Vec<MarkedLaunch> = rows.iter().map(|row| row.launch.clone()).collect();
             let made: Vec<MarkedLaunch> = announced.iter().flat_map(|a| a.launches.iter().cloned()).collect();
             let mut places = assign(&made, &seen).into_iter();
-            for Announced { case, launches, whole_only, .. } in announced {
-                let counters: Vec<Option<Counters>> = places
-                    .by_ref()
-                    .take(launches.len())
-                    .map(|place| place.map(|row| metrics::of_launch(&rows[row].values)))
-                    .collect();
-                cases.insert(
-                    case.ordinal,
-                    (case.clone(), counted(counters, (launches, *whole_only), &table.complaints)),
-                );
+            for Announced { case, launches, whole_only, code, .. } in announced {
+                let found: Vec<Option<&Row>> =
+                    places.by_ref().take(launches.len()).map(|place| place.map(|row| rows[row])).collect();
+                let mut counted = counted(&found, (launches, *whole_only), &table.complaints);
+                if let Counted::Counters(counters) = &mut counted {
+                    let launches: Vec<_> = found.iter().flatten().filter_map(|row| with_code(row, code)).collect();
+                    counters.lines = count_lines(&launches);
+                }
+                cases.insert(case.ordinal, (case.clone(), counted));
             }
         }
         Ok(cases.into_iter().filter(|(ordinal, _)| !self.failed.contains(ordinal)).map(|(_, case)| case).collect())
@@ -91,13 +92,15 @@ fn by_process(announced: &[Announced]) -> BTreeMap<u32, Vec<&Announced>> {
     processes
 }
 
-fn counted(
-    counters: Vec<Option<Counters>>,
-    (launches, whole_only): (&[MarkedLaunch], bool),
-    complaints: &[String],
-) -> Counted {
-    let missing = counters.iter().position(Option::is_none);
-    let each: Vec<Counters> = counters.into_iter().flatten().collect();
+/// Returns a launch with the code of its kernel, if that is known.
+fn with_code<'a>(row: &'a Row, code: &'a BTreeMap<String, KernelCode>) -> Option<CountedLaunch<'a>> {
+    let (kernel, code) = code.get_key_value(&row.launch.kernel)?;
+    Some(CountedLaunch { kernel, code, instructions: &row.instructions })
+}
+
+fn counted(rows: &[Option<&Row>], (launches, whole_only): (&[MarkedLaunch], bool), complaints: &[String]) -> Counted {
+    let missing = rows.iter().position(Option::is_none);
+    let each: Vec<Counters> = rows.iter().flatten().map(|row| metrics::of_launch(&row.values)).collect();
     if let Some(missing) = missing {
         let message = complaints.first().map(|message| format!("; ncu reports: {message}")).unwrap_or_default();
         return Counted::Missing(format!("ncu did not count the launch of `{}`{message}", launches[missing].kernel));

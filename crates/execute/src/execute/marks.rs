@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::cases::ReadyCase;
 use crate::backend::{Launch, Step};
-use crate::model::{BodyPlan, Event, MarkedLaunch, Note, StepsPlan};
+use crate::model::{BodyPlan, Event, KernelCode, LaunchPlan, MarkedLaunch, Note, StepsPlan};
 
 /// Announces the launches that a profiler is about to see, where there is one. How many a loop with a condition makes
 /// is not known.
@@ -30,6 +30,11 @@ pub fn announce_marks(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
         };
         let launches = order.iter().zip(&made).filter_map(marked).collect();
         let (case, process, whole_only) = (job.case.clone(), std::process::id(), job.steps.is_some());
-        bench.say(Event::LaunchesMarked { case, process, launches, whole_only });
+        let code = |plan: &LaunchPlan| {
+            let path = plan.compiled.as_ref()?.code.clone();
+            Some((plan.mangled().to_owned(), KernelCode { unit: plan.unit.clone(), path }))
+        };
+        let code = plans.iter().filter(|_| job.lines).filter_map(code).collect();
+        bench.say(Event::LaunchesMarked { case, process, launches, whole_only, code });
     }
 }

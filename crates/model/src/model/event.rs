@@ -1,11 +1,14 @@
 //! What happens during a run. Workers, the dispatcher and the commands emit events; the journal writes them and the
 //! progress display draws them. No emitter knows its receivers.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, CaseHashes, CountedLine, Counters, Dim3, Energy, Environment, Fingerprint, FormedRatios, GroupKey,
-    LaunchRecord, Measurement, Note, Outcome, ResultError, RunContext, RunHeader, Verdict,
+    Case, CaseHashes, CompileUnit, CountedLine, Counters, Dim3, Energy, Environment, Fingerprint, FormedRatios,
+    GroupKey, LaunchRecord, Measurement, Note, Outcome, ResultError, RunContext, RunHeader, Verdict,
 };
 
 /// The step of a case that a worker is in.
@@ -59,6 +62,15 @@ pub struct MarkedLaunch {
     pub grid: Dim3,
     /// The number of threads that each block has.
     pub block: Dim3,
+}
+
+/// The code of a kernel, which says what line each machine instruction comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KernelCode {
+    /// What it was compiled of.
+    pub unit: CompileUnit,
+    /// The path of the compiled code.
+    pub path: PathBuf,
 }
 
 /// One thing that happened.
@@ -177,6 +189,9 @@ pub enum Event {
         /// Whether the counters of the whole body alone are wanted.
         #[serde(default)]
         whole_only: bool,
+        /// The code of the kernels by their mangled names, if counts are wanted by the lines of the sources.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        code: BTreeMap<String, KernelCode>,
     },
     /// Counters were asked for, and there are none: why, and what to do.
     CountersMissing {

@@ -62,7 +62,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
 pub use digest::{hex, sha256_hex};
 pub use dim3::Dim3;
 pub use element::{ElementType, UnknownElementType};
-pub use event::{Activity, Event, MarkedLaunch, Phase};
+pub use event::{Activity, Event, KernelCode, MarkedLaunch, Phase};
 pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FieldAddress, FunctionArgument,
