@@ -1,7 +1,7 @@
 //! Compares strategies on measured spaces: `replay STRATEGIES SEEDS FILE[:OBJECTIVE]|made:KIND[:SPACES]...`
 //!
 //! `FIRST=N` is the first seed, `PARALLEL=N` how many points are evaluated at once; with `UNSCORED=1` a search ends at 5 % of
-//! the space, and its score counts for nothing.
+//! the space, and its score counts for nothing; `SHARE=0.02` makes that 2 %.
 
 use std::path::Path;
 use std::time::Instant;
@@ -52,7 +52,8 @@ fn report(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let started = Instant::now();
     let baseline = Baseline::new(measured).ok_or("everything failed")?;
-    let budget = (measured.space.len() as f64 * 0.05) as usize;
+    let share: f64 = std::env::var("SHARE").ok().map_or(Ok(0.05), |share| share.parse())?;
+    let budget = (measured.space.len() as f64 * share) as usize;
     // The score takes as many evaluations as random search needs, which are several times the budget.
     let evaluations = if std::env::var_os("UNSCORED").is_some() { budget } else { budget.max(baseline.evaluations()) };
     let goal = baseline.optimum() * 1.01;

@@ -189,7 +189,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
         seconds(searched.wall),
         seconds(searched.waited),
         if searched.interrupted { " It was interrupted." } else { "" },
-        if is_one { "The best" } else { "Of those that no other one beats," },
+        if is_one { "The best" } else { "Of those that no other one beats, up to" },
         settings.finalists,
         if problem.baseline().is_some() { " and the baseline" } else { "" },
     );

@@ -1,7 +1,6 @@
 //! Points near a point.
 
 use super::points::Space;
-use super::value::Scale;
 
 impl Space {
     /// Returns the valid points that differ from a point in one parameter, in increasing distance of the parameter's value.
@@ -21,36 +20,6 @@ impl Space {
         }
         neighbours.sort_unstable();
         neighbours.into_iter().map(|(_, number)| number).collect()
-    }
-
-    /// Returns the valid points one step away: the next valid value of an ordered parameter on either side, and any other
-    /// value of a categorical one.
-    #[must_use]
-    pub fn steps(&self, number: u64) -> Vec<u64> {
-        let mut point = self.point(number);
-        let mut steps = Vec::new();
-        for (place, parameter) in self.parameters().iter().enumerate() {
-            let own = point[place];
-            let len = parameter.values.len() as u16;
-            match parameter.scale {
-                Scale::Ordered => {
-                    let mut valid = |value: u16| {
-                        point[place] = value;
-                        self.number(&point)
-                    };
-                    steps.extend((0..own).rev().find_map(&mut valid));
-                    steps.extend((own + 1..len).find_map(&mut valid));
-                }
-                Scale::Categorical => {
-                    for value in (0..len).filter(|&value| value != own) {
-                        point[place] = value;
-                        steps.extend(self.number(&point));
-                    }
-                }
-            }
-            point[place] = own;
-        }
-        steps
     }
 
     /// Returns the valid points that differ from a point in exactly two parameters.

@@ -1,20 +1,63 @@
-//! Strategies that walk from point to point: hill climbing with restarts, annealing and tabu search.
+//! Strategies that walk from point to point: hill climbing with restarts, annealing and tabu search. All begin with an
+//! even sample, and a Gaussian process says which of several neighbours, or of several points to begin anew at, is tried
+//! first.
 
 use std::collections::VecDeque;
 
 use super::proposal::{Strategy, draw, height};
+use super::sample::Even;
+use super::surrogate::{Goal, Process, initial};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
 
-/// Climbs from random points to local optima.
+/// Chooses where a walk goes.
+#[derive(Debug, Default)]
+struct Guide {
+    even: Even,
+    process: Process,
+}
+
+/// A walk begins anew at one of so many random points, by a bound of so many deviations: where little is known.
+const STARTS: usize = 100;
+const FAR: f64 = 2.0;
+
+impl Guide {
+    /// Returns a point of the sample that comes before any walk; `None` when it is complete.
+    fn sample(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        let is_known = history.len() + history.pending().len() >= initial(space);
+        if is_known { None } else { self.even.propose(space, history, random) }
+    }
+
+    /// Chooses a free point of some.
+    fn choose(&mut self, space: &Space, history: &History, pool: &[u64], random: &mut Random) -> Option<u64> {
+        self.process.choose(space, history, (pool, Goal::Bound(1.0)), random)
+    }
+
+    /// Chooses a point at which a walk begins.
+    fn start(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        let starts: Vec<u64> = (0..STARTS).map(|_| random.below(space.len())).collect();
+        let start = self.process.choose(space, history, (&starts, Goal::Bound(FAR)), random);
+        start.or_else(|| draw(space, history, random))
+    }
+}
+
+/// Climbs to local optima.
 #[derive(Debug, Default)]
 pub struct LocalSearch {
     current: Option<u64>,
+    guide: Guide,
+    has_begun: bool,
 }
 
 impl Strategy for LocalSearch {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        if let Some(point) = self.guide.sample(space, history, random) {
+            return Some(point);
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.current = history.best().map(|(point, _)| point);
+        }
         // Each pass climbs to a better known neighbour, or begins anew.
         while let Some(current) = self.current {
             if history.outcome(current).is_none() {
@@ -26,16 +69,15 @@ impl Strategy for LocalSearch {
                 self.current = Some(best);
                 continue;
             }
-            let free: Vec<u64> = neighbours.iter().copied().filter(|&point| !history.is_taken(point)).collect();
-            if !free.is_empty() {
-                return Some(free[random.index(free.len())]);
+            if let Some(free) = self.guide.choose(space, history, &neighbours, random) {
+                return Some(free);
             }
             if neighbours.iter().any(|&point| history.outcome(point).is_none()) {
                 break;
             }
             self.current = None;
         }
-        let start = draw(space, history, random)?;
+        let start = self.guide.start(space, history, random)?;
         // While a climb waits for outcomes, the point is only one more that is known later.
         if self.current.is_none() {
             self.current = Some(start);
@@ -57,83 +99,144 @@ fn best(history: &History, points: &[u64]) -> Option<u64> {
 #[derive(Debug, Default)]
 pub struct Annealing {
     current: Option<u64>,
-    next: Option<u64>,
+    /// Neighbours that were proposed and that the walk has not gone to or past yet.
+    next: VecDeque<u64>,
+    /// The best of this walk, and how many evaluations there were when it was found.
+    best: Option<(f64, usize)>,
+    /// How many evaluations there were when the walk began.
+    begun: usize,
+    guide: Guide,
+    has_begun: bool,
 }
 
 /// A point that is worse by this factor is accepted with a probability of 1/e at the beginning.
 const HEAT: f64 = 1.5;
 /// After so many points the walk is half as warm.
 const COOLING: f64 = 15.0;
+/// A walk that has found nothing better for so many evaluations begins anew elsewhere, as warm as the first.
+const PATIENCE: usize = 20;
 /// Steps to known points cost nothing; so many are made at once at most.
 const FREE_STEPS: usize = 50;
 
-impl Strategy for Annealing {
-    fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        let warmth = HEAT.ln() / (1.0 + history.len() as f64 / COOLING);
-        let Some(mut current) = self.current else {
-            self.current = draw(space, history, random);
-            return self.current;
-        };
-        for _ in 0..FREE_STEPS {
-            if let Some(next) = self.next.filter(|&next| history.outcome(next).is_some()) {
-                let climb = height(history.outcome(next)) - height(history.outcome(current));
-                if climb <= 0.0 || random.chance((-climb / warmth).exp()) {
-                    current = next;
-                    self.current = Some(next);
-                }
-                self.next = None;
-            }
-            let neighbours = space.neighbours(current);
-            if neighbours.is_empty() {
-                break;
-            }
-            let next = neighbours[random.index(neighbours.len())];
-            self.next = Some(next);
-            if !history.is_taken(next) {
-                return Some(next);
-            }
+impl Annealing {
+    /// Goes to a point, or stays.
+    fn step(&mut self, next: u64, history: &History, random: &mut Random) {
+        let warmth = HEAT.ln() / (1.0 + (history.len() - self.begun) as f64 / COOLING);
+        let level = height(history.outcome(next));
+        let climb = self.current.map_or(0.0, |current| level - height(history.outcome(current)));
+        if climb <= 0.0 || random.chance((-climb / warmth).exp()) {
+            self.current = Some(next);
         }
-        draw(space, history, random)
+        if self.best.is_none_or(|(best, _)| level < best) {
+            self.best = Some((level, history.len()));
+        }
     }
 }
 
-/// Moves to the best neighbour even if it is worse, and not back to where it was lately.
+impl Strategy for Annealing {
+    fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        if let Some(point) = self.guide.sample(space, history, random) {
+            return Some(point);
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.begun = history.len();
+            self.next.extend(history.best().map(|(point, _)| point));
+        }
+        if self.best.is_some_and(|(_, found)| history.len() > found + PATIENCE) {
+            (self.current, self.best, self.begun) = (None, None, history.len());
+            self.next.clear();
+        }
+        // Several points may have been evaluated at once.
+        while let Some(next) = self.next.front().copied().filter(|&next| history.outcome(next).is_some()) {
+            self.next.pop_front();
+            self.step(next, history, random);
+        }
+        for _ in 0..FREE_STEPS {
+            let Some(current) = self.current else { break };
+            let neighbours = space.neighbours(current);
+            if let Some(next) = self.guide.choose(space, history, &neighbours, random) {
+                self.next.push_back(next);
+                return Some(next);
+            }
+            let known: Vec<u64> = neighbours.into_iter().filter(|&point| history.outcome(point).is_some()).collect();
+            if known.is_empty() {
+                break;
+            }
+            self.step(known[random.index(known.len())], history, random);
+        }
+        let start = self.guide.start(space, history, random)?;
+        self.next.push_back(start);
+        Some(start)
+    }
+}
+
+/// Moves to the best neighbour even if it is worse, and not back to where it was lately. It evaluates neighbours until one
+/// is better, and at most a few: a candidate list, as Glover and Laguna (1997) advise where neighbours are many.
 #[derive(Debug, Default)]
 pub struct Tabu {
     current: Option<u64>,
     visited: VecDeque<u64>,
+    /// How many neighbours of the current point were proposed.
+    tried: usize,
+    /// The best of this walk, and how many evaluations there were when it was found.
+    best: Option<(f64, usize)>,
+    guide: Guide,
+    has_begun: bool,
 }
 
 /// So many visited points are closed. A walk over as many known points begins elsewhere: where all is known, it would go
 /// round for ever.
 const MEMORY: usize = 50;
+/// So many neighbours are proposed before the walk moves to one that is not better.
+const LISTED: usize = 8;
 
 impl Strategy for Tabu {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        if let Some(point) = self.guide.sample(space, history, random) {
+            return Some(point);
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.current = history.best().map(|(point, _)| point);
+        }
+        if self.best.is_some_and(|(_, found)| history.len() > found + PATIENCE) {
+            (self.current, self.best) = (None, None);
+        }
         let mut walked = 0;
         while let Some(current) = self.current {
             if history.outcome(current).is_none() {
                 break;
             }
-            let steps = space.steps(current);
-            let free: Vec<u64> = steps.iter().copied().filter(|&point| !history.is_taken(point)).collect();
-            if !free.is_empty() {
-                return Some(free[random.index(free.len())]);
+            let level = height(history.outcome(current));
+            if self.best.is_none_or(|(best, _)| level < best) {
+                self.best = Some((level, history.len()));
             }
-            if steps.iter().any(|&point| history.outcome(point).is_none()) {
-                break;
+            let neighbours = space.neighbours(current);
+            let open: Vec<u64> = neighbours.iter().copied().filter(|point| !self.visited.contains(point)).collect();
+            let better =
+                best(history, &open).filter(|&best| height(history.outcome(best)) < height(history.outcome(current)));
+            if better.is_none() {
+                if self.tried < LISTED
+                    && let Some(free) = self.guide.choose(space, history, &open, random)
+                {
+                    self.tried += 1;
+                    return Some(free);
+                }
+                if open.iter().any(|&point| history.is_taken(point) && history.outcome(point).is_none()) {
+                    break;
+                }
             }
             self.visited.push_back(current);
             if self.visited.len() > MEMORY {
                 self.visited.pop_front();
             }
-            let open: Vec<u64> = steps.into_iter().filter(|step| !self.visited.contains(step)).collect();
             walked += 1;
-            self.current = best(history, &open).filter(|_| walked <= MEMORY);
+            self.tried = 0;
+            self.current = better.or_else(|| best(history, &open)).filter(|_| walked <= MEMORY);
         }
-        let start = draw(space, history, random)?;
+        let start = self.guide.start(space, history, random)?;
         if self.current.is_none() {
             self.current = Some(start);
+            self.tried = 0;
         }
         Some(start)
     }

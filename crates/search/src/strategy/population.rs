@@ -1,27 +1,33 @@
-//! Strategies with a population: a genetic algorithm and differential evolution.
+//! Strategies with a population: a genetic algorithm and differential evolution. Of several children, the one that a
+//! Gaussian process expects most of is evaluated, which is known as pre-selection (Jin, 2011).
 
 use super::proposal::{Strategy, draw, height};
+use super::sample::Even;
+use super::surrogate::{Goal, Process, initial};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::{Point, Scale, Space};
 
 /// How many points a population has.
 const POPULATION: usize = 20;
-/// After so many children that are taken already, a random point is proposed.
-const ATTEMPTS: usize = 50;
+/// So many children are made, of which one is proposed; if all are taken already, a random point is.
+const CHILDREN: usize = 50;
 
 /// Crosses and mutates the best points.
 #[derive(Debug, Default)]
-pub struct Genetic;
+pub struct Genetic {
+    even: Even,
+    process: Process,
+}
 
 impl Strategy for Genetic {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
         let population: Vec<u64> = history.ranked().take(POPULATION).map(|(point, _)| point).collect();
-        if history.len() < POPULATION || population.len() < 2 {
-            return draw(space, history, random);
+        if history.len() + history.pending().len() < initial(space) || population.len() < 2 {
+            return self.even.propose(space, history, random);
         }
         let dimensions = space.parameters().len() as f64;
-        for _ in 0..ATTEMPTS {
+        let mut child = || {
             // The better one of two is a parent.
             let [mother, father] = [(); 2].map(|()| {
                 let place = random.index(population.len()).min(random.index(population.len()));
@@ -41,23 +47,27 @@ impl Strategy for Genetic {
                     }
                 })
                 .collect();
-            let child = space.nearest(&child);
-            if !history.is_taken(child) {
-                return Some(child);
-            }
-        }
-        draw(space, history, random)
+            space.nearest(&child)
+        };
+        let children: Vec<u64> = (0..CHILDREN).map(|_| child()).collect();
+        self.process
+            .choose(space, history, (&children, Goal::Bound(1.0)), random)
+            .or_else(|| draw(space, history, random))
     }
 }
 
-/// Adds differences of two members to a third one.
+/// Moves each member towards one of the best and by a difference of two others, as JADE (Zhang and Sanderson, 2009).
 #[derive(Debug, Default)]
 pub struct DifferentialEvolution {
     members: Vec<u64>,
     trials: Vec<(usize, u64)>,
     next: usize,
+    even: Even,
+    process: Process,
 }
 
+/// A member moves towards one of so many of the best.
+const LEADERS: usize = 5;
 /// The share of a difference that is added.
 const DIFFERENCE: f64 = 0.7;
 /// How likely a parameter comes from the mutant.
@@ -66,7 +76,7 @@ const CROSSING: f64 = 0.7;
 impl Strategy for DifferentialEvolution {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
         if self.members.len() < POPULATION {
-            let point = draw(space, history, random)?;
+            let point = self.even.propose(space, history, random)?;
             self.members.push(point);
             return Some(point);
         }
@@ -77,11 +87,16 @@ impl Strategy for DifferentialEvolution {
             }
             !ended
         });
-        for _ in 0..ATTEMPTS {
-            let place = self.next % self.members.len();
-            self.next += 1;
-            let [a, b, c] = [(); 3].map(|()| space.point(self.members[random.index(self.members.len())]));
-            let own = space.point(self.members[place]);
+        let place = self.next % self.members.len();
+        self.next += 1;
+        let own = space.point(self.members[place]);
+        let leaders: Vec<u64> = history.ranked().take(LEADERS).map(|(point, _)| point).collect();
+        if leaders.is_empty() {
+            return draw(space, history, random);
+        }
+        let mut child = || {
+            let leader = space.point(leaders[random.index(leaders.len())]);
+            let [a, b] = [(); 2].map(|()| space.point(self.members[random.index(self.members.len())]));
             let sure = random.index(own.len());
             let trial: Point = space
                 .parameters()
@@ -91,23 +106,24 @@ impl Strategy for DifferentialEvolution {
                     if i != sure && !random.chance(CROSSING) {
                         return own[i];
                     }
+                    let [x, lead, a, b] = [own[i], leader[i], a[i], b[i]].map(f64::from);
                     match parameter.scale {
                         Scale::Ordered => {
-                            let moved = f64::from(a[i]) + DIFFERENCE * (f64::from(b[i]) - f64::from(c[i]));
+                            let moved = x + DIFFERENCE * (lead - x) + DIFFERENCE * (a - b);
                             moved.round().clamp(0.0, (parameter.values.len() - 1) as f64) as u16
                         }
-                        // Where the two differ, the mutant has any value.
-                        Scale::Categorical if b[i] != c[i] => random.index(parameter.values.len()) as u16,
-                        Scale::Categorical => a[i],
+                        // Where two members differ, the mutant has any value.
+                        Scale::Categorical if a.to_bits() != b.to_bits() => random.index(parameter.values.len()) as u16,
+                        Scale::Categorical if random.chance(DIFFERENCE) => leader[i],
+                        Scale::Categorical => own[i],
                     }
                 })
                 .collect();
-            let trial = space.nearest(&trial);
-            if !history.is_taken(trial) {
-                self.trials.push((place, trial));
-                return Some(trial);
-            }
-        }
-        draw(space, history, random)
+            space.nearest(&trial)
+        };
+        let children: Vec<u64> = (0..CHILDREN).map(|_| child()).collect();
+        let trial = self.process.choose(space, history, (&children, Goal::Bound(1.0)), random);
+        self.trials.extend(trial.map(|trial| (place, trial)));
+        trial.or_else(|| draw(space, history, random))
     }
 }

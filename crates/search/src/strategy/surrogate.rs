@@ -119,12 +119,55 @@ pub(super) struct Process {
 impl Process {
     /// Proposes a point for a goal.
     pub fn propose(&mut self, space: &Space, history: &History, goal: Goal, random: &mut Random) -> Option<u64> {
+        let near = match goal {
+            Goal::Near(_) => {
+                let place = ((random.unit().powi(2) * 6.0) as usize).min(history.right().checked_sub(1)?);
+                let near = history.ranked().nth(place).map(|(point, _)| space.neighbours(point));
+                Some(near.into_iter().flatten().collect::<HashSet<u64>>())
+            }
+            _ => None,
+        };
+        self.learn_new(space, history, None, random)?;
+        let scored = self.score(history, goal)?;
+        // Without a free neighbour, any point is as good.
+        let scored = scored.map(|(score, point)| {
+            (if near.as_ref().is_some_and(|near| !near.contains(&point)) { score - 1e6 } else { score }, point)
+        });
+        scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
+    }
+
+    /// Chooses the free point of some that is best for a goal; any of them as long as little is known.
+    pub fn choose(
+        &mut self,
+        space: &Space,
+        history: &History,
+        (pool, goal): (&[u64], Goal),
+        random: &mut Random,
+    ) -> Option<u64> {
+        let free: Vec<u64> = pool.iter().copied().filter(|&point| !history.is_taken(point)).collect();
+        let any = (!free.is_empty()).then(|| free[random.index(free.len())])?;
+        if history.right() < initial(space) / 2 || self.learn_new(space, history, Some(&free), random).is_none() {
+            return Some(any);
+        }
+        let chosen: HashSet<u64> = free.into_iter().collect();
+        let scored = self.score(history, goal)?.filter(|(_, point)| chosen.contains(point));
+        scored.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Some(any), |(_, point)| Some(point))
+    }
+
+    /// Adds what is known to the field. Of a large space its candidates are those of the pool, if there is one.
+    fn learn_new(&mut self, space: &Space, history: &History, pool: Option<&[u64]>, random: &mut Random) -> Option<()> {
         let levels = Levels::new(history)?;
         let due = self.field.is_none() || history.len() as f64 >= self.fitted as f64 * GROWTH;
         // The candidates of a large space are those near the best, and others than before.
         let stale = self.best != history.best().map(|(point, _)| point) || history.len() >= self.learned + STALE;
-        let moved = space.len() > CANDIDATES as u64 && stale;
-        if due || moved {
+        let is_large = space.len() > CANDIDATES as u64;
+        if let Some(pool) = pool.filter(|_| is_large) {
+            self.candidates = pool.to_vec();
+            self.learn(space, history, &levels, due, random);
+        } else if due || (is_large && stale) {
+            if self.candidates.is_empty() || is_large {
+                self.candidates = candidates(space, history, random);
+            }
             self.learn(space, history, &levels, due, random);
         }
         let field = self.field.as_mut()?;
@@ -132,32 +175,26 @@ impl Process {
         let new: Vec<u64> = evaluated.chain(history.pending()).filter(|&point| self.members.insert(point)).collect();
         field.add(&new.iter().map(|&point| space.point(point)).collect::<Vec<_>>());
         self.known.extend(new);
+        Some(())
+    }
+
+    /// Scores the free candidates for a goal.
+    fn score<'h>(&self, history: &'h History, goal: Goal) -> Option<impl Iterator<Item = (f64, u64)> + use<'_, 'h>> {
+        let levels = Levels::new(history)?;
+        let field = self.field.as_ref()?;
         // A point that is being evaluated makes its surroundings more certain; its expected objective changes no mean.
         let done: Vec<bool> = self.known.iter().map(|&point| history.outcome(point).is_some()).collect();
         let objectives: Vec<f64> = self.known.iter().map(|&point| levels.level(history.outcome(point))).collect();
         let prediction = field.predict(&objectives, &done);
-        let near = match goal {
-            Goal::Near(_) => {
-                let place = ((random.unit().powi(2) * 6.0) as usize).min(history.right() - 1);
-                let near = history.ranked().nth(place).map(|(point, _)| space.neighbours(point));
-                Some(near.into_iter().flatten().collect::<HashSet<u64>>())
-            }
-            _ => None,
-        };
-        let free = self.candidates.iter().enumerate().filter(|(_, point)| !history.is_taken(**point));
-        let scored = free.map(|(place, &point)| {
+        let free = self.candidates.iter().enumerate().filter(move |(_, point)| !history.is_taken(**point));
+        Some(free.map(move |(place, &point)| {
             let (mean, deviation) = (prediction.mean[place], field.deviation(place) * prediction.unit);
             let score = match goal {
                 Goal::Improvement => improvement(levels.best - mean, deviation),
-                Goal::Bound(width) => width * deviation - mean,
-                Goal::Near(width) => {
-                    let far = near.as_ref().is_some_and(|near| !near.contains(&point));
-                    width * deviation - mean - if far { 1e6 } else { 0.0 }
-                }
+                Goal::Bound(width) | Goal::Near(width) => width * deviation - mean,
             };
             (score, point)
-        });
-        scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
+        }))
     }
 
     fn learn(&mut self, space: &Space, history: &History, levels: &Levels, fit: bool, random: &mut Random) {
@@ -171,9 +208,6 @@ impl Process {
             let steps = if weights.is_none() { FIRST_STEPS } else { STEPS };
             let objectives: Vec<f64> = self.known.iter().map(|&point| levels.level(history.outcome(point))).collect();
             weights.get_or_insert_with(|| Weights::prior(&features)).fit(&features, &points, &objectives, steps);
-        }
-        if self.candidates.is_empty() || space.len() > CANDIDATES as u64 {
-            self.candidates = candidates(space, history, random);
         }
         if let Some(weights) = weights {
             let candidates = self.candidates.iter().map(|&point| space.point(point)).collect();
