@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use crate::programs::write_program;
 
 mod linked;
+mod listing;
 mod programs;
 mod ready;
 mod refused;

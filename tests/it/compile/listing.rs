@@ -1,0 +1,83 @@
+//! Machine code of cubins that lack something or are damaged, through the real nvdisasm.
+
+use std::fs;
+
+use runner::compile::{Cache, Disassembler, Network};
+use runner::model::CompileFailure;
+use runner::programs::Programs;
+use sass::Listing;
+
+use super::{Bench, SCALE};
+
+/// The kernel, by its mangled name.
+const PLAIN: &str = "plain";
+
+/// Returns a cubin with line tables, and the bench that it was compiled in.
+fn compiled() -> (Bench, Vec<u8>) {
+    let bench = Bench::new(&[("k.cu", SCALE)]);
+    let code = bench.compile(&bench.unit("k.cu", &[PLAIN])).unwrap().code;
+    (bench, fs::read(code).unwrap())
+}
+
+fn list(bench: &Bench, cubin: &[u8]) -> Result<Vec<Listing>, CompileFailure> {
+    let program =
+        Disassembler::ensure(&Programs::of_this_machine(), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {});
+    let path = bench.path("k.cubin");
+    fs::write(&path, cubin).unwrap();
+    program.unwrap().list(&path, &[PLAIN])
+}
+
+/// Gives every section with a name that begins so another name of the same length.
+fn without(cubin: &[u8], name: &str) -> Vec<u8> {
+    let mut changed = cubin.to_vec();
+    let places: Vec<usize> = (1..cubin.len() - name.len())
+        .filter(|at| cubin[at - 1] == 0 && cubin[*at..].starts_with(name.as_bytes()))
+        .collect();
+    assert!(!places.is_empty(), "{name} is in the cubin");
+    places.into_iter().for_each(|at| changed[at + 1] = b'?');
+    changed
+}
+
+#[test]
+fn a_cubin_without_line_tables_has_a_listing_without_lines() {
+    let (bench, cubin) = compiled();
+    let whole = list(&bench, &cubin).unwrap();
+    assert!(whole[0].instructions.iter().any(|one| one.ptx_line.is_some() && !one.source.is_empty()));
+    let without_source = list(&bench, &without(&cubin, ".debug_line")).unwrap();
+    assert!(without_source[0].instructions.iter().all(|one| one.source.is_empty() && !one.opcode.is_empty()));
+    let without_any = list(&bench, &without(&without(&cubin, ".debug_line"), ".nv_debug_line_sass")).unwrap();
+    assert!(without_any[0].instructions.iter().all(|one| one.source.is_empty() && one.ptx_line.is_none()));
+    assert_eq!(without_any[0].instructions.len(), whole[0].instructions.len());
+}
+
+#[test]
+fn a_cubin_of_an_unknown_architecture_is_refused_with_what_nvdisasm_says() {
+    let (bench, mut cubin) = compiled();
+    // The architecture is in the flags of the header: 90 in the second byte, and in the first one of older forms.
+    let flags = 48..52;
+    let at: Vec<usize> = flags.filter(|at| cubin[*at] == 90).collect();
+    assert!(!at.is_empty(), "{:?}", &cubin[48..52]);
+    at.into_iter().for_each(|at| cubin[at] = 250);
+    let failure = list(&bench, &cubin).unwrap_err();
+    assert!(failure.summary.contains("nvdisasm") || failure.log.contains("nvdisasm"), "{failure:?}");
+}
+
+#[test]
+fn cubins_that_are_cut_or_stripped_are_refused_or_have_fewer_functions() {
+    let (bench, cubin) = compiled();
+    for part in [0, 1, 4, 7] {
+        let failure = list(&bench, &cubin[..cubin.len() * part / 8]).unwrap_err();
+        assert!(!failure.summary.is_empty(), "{part} eighths");
+    }
+    // The table of symbols is called one of notes, as a section that tools do not know.
+    let (offset, entries) = (u64::from_le_bytes(cubin[40..48].try_into().unwrap()) as usize, cubin[60] as usize);
+    let mut stripped = cubin;
+    let kind = |entry: usize| offset + 64 * entry + 4;
+    let symbols: Vec<usize> = (0..entries).filter(|entry| stripped[kind(*entry)] == 2).collect();
+    assert_eq!(symbols.len(), 1);
+    stripped[kind(symbols[0])] = 7;
+    match list(&bench, &stripped) {
+        Ok(listings) => assert!(listings.is_empty(), "{listings:?}"),
+        Err(failure) => assert!(!failure.summary.is_empty()),
+    }
+}
