@@ -1,5 +1,6 @@
 //! The sources of a case with what the simulator executed on each line, beside the PTX and the machine code.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -199,23 +200,38 @@ impl Unit<'_> {
 /// Returns for lines of the PTX that a cubin was made of the same lines of the simulated PTX. A kernel may have been compiled
 /// alone for one and with its whole file for the other, so that only the lines of each function match.
 fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
-    let begins = |line: &&str| (line.contains(".entry ") || line.contains(".func ")) && !line.trim_end().ends_with(';');
+    let begins = |line: &str| (line.contains(".entry ") || line.contains(".func ")) && !line.trim_end().ends_with(';');
+    let simulated: Vec<Cow<'_, str>> = simulated.iter().map(|line| comparable(line)).collect();
     let functions: BTreeMap<&str, u32> =
-        (0..).zip(simulated).filter(|(_, line)| begins(line)).map(|(at, line)| (line.trim(), at)).collect();
+        (0..).zip(&simulated).filter(|(_, line)| begins(line)).map(|(at, line)| (&**line, at)).collect();
     let mut same = BTreeMap::new();
     let (mut first, mut there) = (0, Some(0));
-    for (at, line) in (0_u32..).zip(of_cubin.lines()) {
+    for (at, line) in (0_u32..).zip(of_cubin.lines().map(comparable)) {
         if begins(&line) {
-            (first, there) = (at, functions.get(line.trim()).copied());
+            (first, there) = (at, functions.get(&*line).copied());
         }
         let other = there.map(|there| there + at - first);
-        if let Some(other) =
-            other.filter(|other| simulated.get(*other as usize).is_some_and(|o| o.trim() == line.trim()))
-        {
+        if let Some(other) = other.filter(|other| simulated.get(*other as usize).is_some_and(|o| *o == line)) {
             same.insert(at + 1, other + 1);
         }
     }
     same
+}
+
+/// Returns a line of PTX without what differs between two compilations of one source: names of an anonymous namespace have
+/// a hash of where the source was.
+fn comparable(line: &str) -> Cow<'_, str> {
+    const ANONYMOUS: &str = "_GLOBAL__N__";
+    const HASH: usize = 8;
+    let line = line.trim();
+    let mut parts = line.split(ANONYMOUS);
+    let mut text = Cow::Borrowed(parts.next().unwrap_or_default());
+    for part in parts {
+        let is_hash = part.len() > HASH && part.bytes().take(HASH).all(|byte| byte.is_ascii_hexdigit());
+        text.to_mut().push_str(ANONYMOUS);
+        text.to_mut().push_str(if is_hash { &part[HASH..] } else { part });
+    }
+    text
 }
 
 /// Whether a line of PTX holds an instruction.
@@ -251,6 +267,19 @@ mod tests {
         let alone = ".version 9.0\n.visible .entry b(\n)\n{\nadd;\nret;\n}\n.visible .entry c(\n)\n{\nret;\n}";
         let same = match_lines(alone, &whole);
         assert_eq!(same.into_iter().collect::<Vec<_>>(), [(2, 7), (3, 8), (4, 9), (5, 10), (6, 11), (7, 12)]);
+    }
+
+    #[test]
+    fn lines_match_where_names_of_an_anonymous_namespace_have_another_hash() {
+        let kernel = |hash: &str| format!(".entry _ZN40_GLOBAL__N__{hash}_8_names_cu_ff4b9f7f1kEv(");
+        let load =
+            |hash: &str| format!("ld.param.u64 %rd1, [_ZN40_GLOBAL__N__{hash}_8_names_cu_ff4b9f7f1kEv_param_0];");
+        let (begin, line) = (kernel("f1121b59"), load("f1121b59"));
+        let same =
+            match_lines(&format!("{}\n{}\nret;", kernel("1fa45f6a"), load("1fa45f6a")), &["", &begin, &line, "ret;"]);
+        assert_eq!(same.into_iter().collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 4)]);
+        assert_ne!(comparable("_GLOBAL__N__x"), comparable("_GLOBAL__N__12345678_x"));
+        assert_eq!(comparable("_GLOBAL__N__é345678é"), "_GLOBAL__N__é345678é");
     }
 
     #[test]

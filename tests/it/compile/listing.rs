@@ -34,7 +34,9 @@ fn without(cubin: &[u8], name: &str) -> Vec<u8> {
         .filter(|at| cubin[at - 1] == 0 && cubin[*at..].starts_with(name.as_bytes()))
         .collect();
     assert!(!places.is_empty(), "{name} is in the cubin");
-    places.into_iter().for_each(|at| changed[at + 1] = b'?');
+    for at in places {
+        changed[at + 1] = b'?';
+    }
     changed
 }
 
@@ -57,7 +59,9 @@ fn a_cubin_of_an_unknown_architecture_is_refused_with_what_nvdisasm_says() {
     let flags = 48..52;
     let at: Vec<usize> = flags.filter(|at| cubin[*at] == 90).collect();
     assert!(!at.is_empty(), "{:?}", &cubin[48..52]);
-    at.into_iter().for_each(|at| cubin[at] = 250);
+    for at in at {
+        cubin[at] = 250;
+    }
     let failure = list(&bench, &cubin).unwrap_err();
     assert!(failure.summary.contains("nvdisasm") || failure.log.contains("nvdisasm"), "{failure:?}");
 }
