@@ -113,11 +113,13 @@ fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) 
     let RefExpr::Call { function, buffers, integers } = expression else {
         return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
     };
-    let value = bench.expected.reference(&mut bench.store, job, expression)?;
+    // The arguments come first: an expected value is then computed from them, and not from parts that are made again.
     let mut arguments = Vec::new();
     for buffer in buffers {
         arguments.push(bench.expected.reference(&mut bench.store, job, buffer)?);
     }
+    let value = bench.expected.reference(&mut bench.store, job, expression)?;
+    let _span = tracing::debug_span!("prepare a function of the host", case = %job.case.key).entered();
     host::prepare(*function, &arguments, integers, &value).map(Body::Host)
 }
 

@@ -4,6 +4,8 @@
 //! rejects shifts all that follow in its chunk of 2^16: such chunks are listed, and made on the host. Fills that need
 //! transcendental functions, a file, or rounding to 16-bit floats are left to the host.
 
+use std::ops::Range;
+
 use super::{FOUND, Kernels, code, number, word};
 use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
 use crate::execute::fill::{self, CHUNK};
@@ -28,20 +30,37 @@ struct Rule {
 impl Kernels {
     /// Fills a buffer; false, with the content undefined, where the host must do it.
     pub fn fill(&self, device: &mut dyn Device, plan: &BufferPlan, to: BufferId) -> Result<bool, DeviceError> {
-        if let Some(FillPlan::Spliced { fill, stretch, .. }) = &plan.fill {
-            let whole = BufferPlan { fill: Some((**fill).clone()), ..plan.clone() };
-            let chunks = stretch.start / CHUNK as u64..stretch.end.div_ceil(CHUNK as u64);
-            return Ok(self.fill(device, &whole, to)? && mend(device, plan, to, &chunks.collect::<Vec<_>>())?);
+        match &plan.fill {
+            None => Ok(false),
+            Some(FillPlan::Spliced { fill, seed, stretch }) => {
+                let first = BufferPlan { fill: Some((**fill).clone()), ..plan.clone() };
+                let mut other = (**fill).clone();
+                other.seed_mut().into_iter().for_each(|own| *own = *seed);
+                Ok(self.fill(device, &first, to)? && self.fill_range(device, plan, (&other, stretch), to)?)
+            }
+            Some(fill) => self.fill_range(device, plan, (fill, &(0..plan.len)), to),
         }
-        let Some(rule) = plan.fill.as_ref().and_then(|fill| rule(plan.element, fill)) else { return Ok(false) };
+    }
+
+    /// Writes the elements that a fill has in a range of the buffer; chunks that the host must make have the plan's.
+    fn fill_range(
+        &self,
+        device: &mut dyn Device,
+        plan: &BufferPlan,
+        (fill, range): (&FillPlan, &Range<u64>),
+        to: BufferId,
+    ) -> Result<bool, DeviceError> {
+        let Some(rule) = rule(plan.element, fill) else { return Ok(false) };
         if rule.expected_rejections(plan.len) > MOST_REJECTED as f64 / 2.0 {
             return Ok(false);
         }
         let key = rule.seed.map_or([0; 4], |seed| Source::new(seed, &plan.name).words());
-        let mut args = vec![LaunchArg::Buffer(to), word(plan.len), code(plan.element), number(rule.kind)];
+        let mut args = vec![LaunchArg::Buffer(to), word(range.start), word(range.end)];
+        args.extend([code(plan.element), number(rule.kind)]);
         args.extend(rule.numbers.into_iter().chain(key).map(word));
         args.push(LaunchArg::Buffer(self.found));
-        let items = if rule.seed.is_some() { plan.len.div_ceil(u64::from(512 / rule.width)) } else { plan.len };
+        let len = range.end.saturating_sub(range.start);
+        let items = if rule.seed.is_some() { len.div_ceil(u64::from(512 / rule.width)) + 1 } else { len };
         self.run(device, self.fill, items, args)?;
         if rule.rejected == 0 {
             return Ok(true);

@@ -93,11 +93,11 @@ __device__ bool drawn(u32 kind, u32 element, u64 draw, u64 a, u64 b, u64 c, u64 
     return true;
 }
 
-// Writes `len` elements. `found[0]` counts rejected draws; the chunks of the first ones follow.
+// Writes the elements from `begin` to `end`. `found[0]` counts rejected draws; the chunks of the first ones follow.
 extern "C" __global__ void runner_fill(
-    void *out, u64 len, u32 element, u32 kind, u64 a, u64 b, u64 c, u64 d, u64 k0, u64 k1, u64 k2, u64 k3, u64 *found) {
+    void *out, u64 begin, u64 end, u32 element, u32 kind, u64 a, u64 b, u64 c, u64 d, u64 k0, u64 k1, u64 k2, u64 k3, u64 *found) {
     if (kind == CONSTANT || kind == IOTA_INTEGER || kind == IOTA_FLOAT) {
-        for (u64 i = thread_number(); i < len; i += thread_count()) {
+        for (u64 i = begin + thread_number(); i < end; i += thread_count()) {
             u64 bits = a;
             if (kind == IOTA_INTEGER) bits = a + b * i;
             if (kind == IOTA_FLOAT) {
@@ -111,12 +111,12 @@ extern "C" __global__ void runner_fill(
     const u64 key[4] = {k0, k1, k2, k3};
     const bool wide = kind == UNIFORM_WIDE || element == F64;
     const u64 draws = wide ? 8 : 16;
-    for (u64 block = thread_number(); block * draws < len; block += thread_count()) {
+    for (u64 block = begin / draws + thread_number(); block * draws < end; block += thread_count()) {
         u64 first = block * draws;
         u32 x[16];
         chacha8(key, first >> 16, (first & 0xffff) / draws, x);
 #pragma unroll 1
-        for (u32 i = 0; i < draws && first + i < len; i++) {
+        for (u32 i = first < begin ? begin - first : 0; i < draws && first + i < end; i++) {
             u64 draw = wide ? x[2 * i] | (u64)x[2 * i + 1] << 32 : x[i];
             u64 place = first + i, bits;
             if (!drawn(kind, element, draw, a, b, c, d, bits)) {

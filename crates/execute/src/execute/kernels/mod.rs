@@ -45,6 +45,7 @@ impl Kernels {
     }
 
     fn load_if_possible(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
+        let _span = tracing::debug_span!("load the kernels of runner").entered();
         match device.load_builtin(PTX) {
             Ok(Some(module)) => Self::find(device, module).map(Some),
             Err(lost @ DeviceError::ContextLost(_)) => Err(lost),

@@ -112,6 +112,28 @@ fn chunks_with_a_rejected_draw_are_made_anew() {
     assert!(count > 0, "the seed draws no rejected number: choose another");
 }
 
+/// The stretch begins and ends within blocks of draws and within chunks; the span of the first rejects some draws.
+#[test]
+fn a_stretch_has_the_elements_of_another_seed() {
+    let (mut device, kernels) = bench();
+    let uniform = |high| FillPlan::Uniform { low: Value::Int(0), high: Value::Int(high), seed: 3 };
+    let floats = FillPlan::Uniform { low: Value::Float(0.0), high: Value::Float(1.0), seed: 3 };
+    let cases = [
+        (ElementType::I32, uniform(2_999_999)),
+        (ElementType::I64, uniform(1 << 40)),
+        (ElementType::F32, floats.clone()),
+        (ElementType::F64, floats),
+    ];
+    for (element, first) in cases {
+        let first = Box::new(first);
+        let spliced = FillPlan::Spliced { fill: first.clone(), seed: 4, stretch: 60_007..131_075 };
+        let plan = plan(element, 140_000, spliced.clone());
+        let made = made(device.as_mut(), &kernels, &plan).unwrap();
+        assert!(made == fill(&plan, &spliced).unwrap(), "{element}");
+        assert!(made != fill(&plan, &first).unwrap(), "{element}");
+    }
+}
+
 #[test]
 fn spans_that_reject_often_and_what_needs_the_host_are_left_to_it() {
     let (mut device, kernels) = bench();
