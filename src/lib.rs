@@ -7,7 +7,7 @@
 pub mod commands;
 
 pub use runner_backend as backend;
-pub use runner_base::{atomic, host_lock, programs, revision, sandbox, stats};
+pub use runner_base::{atomic, programs, revision, sandbox, stats};
 pub use runner_compile as compile;
 pub use runner_dispatch::{dispatch, profiler};
 pub use runner_execute::{execute, machine};

@@ -28,7 +28,6 @@ const EXECUTE_FLOORS: Floors = &[
             "cpp",
             "expr",
             "format",
-            "host_lock",
             "npy",
             "programs",
             "regular",
@@ -52,7 +51,6 @@ const RESULTS_FLOORS: Floors = &[
 const BASE_FLOORS: Floors = &[
     ("atomic", &[]),
     ("cache_folder", &[]),
-    ("host_lock", &[]),
     ("stats", &[]),
     ("stdout", &[]),
     ("programs", &[]),

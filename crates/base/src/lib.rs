@@ -1,9 +1,8 @@
-//! Provides what several stages of `runner` use: atomic files, the place of the cache, the lock of the host, program lookup, the sandbox of
+//! Provides what several stages of `runner` use: atomic files, the place of the cache, program lookup, the sandbox of
 //! compilers and references, redirected output, statistics, and the revision of a checkout. Imports no stage.
 
 pub mod atomic;
 pub mod cache_folder;
-pub mod host_lock;
 pub mod programs;
 pub mod revision;
 pub mod sandbox;

@@ -4,5 +4,5 @@ pub mod execute;
 pub mod machine;
 
 use runner_backend as backend;
-use runner_base::{atomic, cache_folder, host_lock, programs, sandbox, stats};
+use runner_base::{atomic, cache_folder, programs, sandbox, stats};
 use runner_model::{cpp, expr, format, model, npy, regular, source_lines};

@@ -75,7 +75,4 @@ pub struct WorkerArgs {
     /// Run on these cores only.
     #[arg(long, value_name = "LIST")]
     pub cores: Option<Cores>,
-    /// The lock of the host, shared with the workers of other devices; given again, its gate.
-    #[arg(long, value_name = "PATH")]
-    pub host_lock: Vec<PathBuf>,
 }

@@ -1,8 +1,7 @@
 //! Implements `runner run --devices`, which spreads the groups of all manifests over several GPUs of this machine.
 //!
-//! Code is compiled first. The groups of all manifests are in one queue, the longest first; those that the host's speed
-//! affects come last, because they run alone. Each GPU has one worker, which takes one group after the other, and a
-//! journal for each manifest. If a GPU is lost, the group that was running goes to another one. The journals of a
+//! Code is compiled first. The groups of all manifests are in one queue, the longest first; those that run alone come
+//! last. Each GPU has one worker, which takes one group after the other, and a journal for each manifest. If a GPU is lost, the group that was running goes to another one. The journals of a
 //! manifest are merged into its report.
 
 mod experiment;
@@ -26,7 +25,6 @@ use crate::dispatch::queue::Queue;
 use crate::dispatch::shared::Shared;
 use crate::dispatch::{RunEnd, Urgency};
 use crate::format::{plural, seconds};
-use crate::host_lock::HostLock;
 use experiment::{Experiment, WorkItem};
 use session::GpuJournals;
 use shared::Run;
@@ -36,14 +34,12 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let gpus = gpus::select(&args.target, named)?;
     let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
-    let (host, _host_files) =
-        HostLock::create().map_err(|e| Failure::environment(format!("no lock of the host: {e}")))?;
-    let first = worker::start_on(&gpus[0].target, !args.no_sanitize, (&gpus[0].cores, &host), &interrupt)?;
+    let first = worker::start_on(&gpus[0].target, !args.no_sanitize, &gpus[0].cores, &interrupt)?;
     let experiments = manifests
         .into_iter()
         .map(|(path, manifest)| Experiment::prepare(args, (path, manifest), (gpus[0].number, &first), console))
         .collect::<Result<Vec<_>, _>>()?;
-    let units = experiment::in_order(&experiments);
+    let units = experiment::in_order(&experiments, gpus.iter().all(|gpu| !gpu.cores.is_empty()));
     console.say(&format!("{} on {}", plural(units.len() as u64, "group"), plural(gpus.len() as u64, "GPU")));
     let run = Run {
         queue: Queue::new(units),
@@ -51,7 +47,6 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
         sanitize: !args.no_sanitize,
         interrupt: &interrupt,
         groups: RwLock::new(()),
-        host,
         lost: AtomicUsize::new(0),
         console: Mutex::new(console),
         times: Mutex::default(),
@@ -71,7 +66,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let exit = finish(&lines, args.display.quiet, console)?;
     let count = plural(gpus.len() as u64, "GPU");
     if let Some(words) = times.describe() {
-        console.say(&format!("groups: {words} on {count}"));
+        console.say(&format!("groups on {count}: {words}"));
     }
     let (wall, lost) = (seconds(started.elapsed().as_secs_f64()), plural(lost as u64, "GPU"));
     console.say(&format!("wall time {wall} on {count}; {lost} lost"));
@@ -81,8 +76,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
 /// Runs groups on one GPU until none is left or the GPU is lost.
 fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
     let is_first = worker.is_some();
-    let started =
-        worker.map_or_else(|| worker::start_on(&gpu.target, run.sanitize, (&gpu.cores, &run.host), run.interrupt), Ok);
+    let started = worker.map_or_else(|| worker::start_on(&gpu.target, run.sanitize, &gpu.cores, run.interrupt), Ok);
     let Worker { mut pool, ready } = match started {
         Ok(worker) => worker,
         Err(failure) => return run.lose(gpu, &failure),
@@ -99,7 +93,7 @@ fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
     if is_first && run.experiments.iter().any(|experiment| experiment.options.resume) {
         sessions.open_all();
     }
-    let mut groups = Shared::new(&run.queue, &run.groups, |unit: &WorkItem| sessions.begin(unit));
+    let mut groups = Shared::new(&run.queue, &run.groups, |unit: &WorkItem| Some((sessions.begin(unit)?, unit.alone)));
     let end = pool.run_supplied(&mut groups, &mut |event| sessions.emit(&event), run.interrupt);
     if run.interrupt.urgency() > Urgency::None {
         run.queue.close();

@@ -1,7 +1,5 @@
 //! The devices of a search: one, or several of one model.
 
-use std::fs::File;
-
 use super::gpus::{self, Gpu};
 use super::machine::{self, Site};
 use super::worker::{self, Worker};
@@ -10,7 +8,6 @@ use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
 use crate::compile::Toolkit;
 use crate::dispatch::{Interrupt, Pool};
-use crate::host_lock::HostLock;
 use crate::model::Machine;
 
 /// The workers of a search.
@@ -19,8 +16,6 @@ pub struct Devices {
     /// The device that measures the finalists.
     pub first: Worker,
     others: Vec<(Gpu, Worker)>,
-    /// The files by which workers lock the host.
-    _host: Option<[File; 2]>,
 }
 
 impl Devices {
@@ -32,19 +27,17 @@ impl Devices {
         console: &mut Console,
     ) -> Result<Self, Failure> {
         let Some(named) = &args.devices else {
-            return Ok(Self { first: worker::start(options, interrupt, console)?, others: Vec::new(), _host: None });
+            return Ok(Self { first: worker::start(options, interrupt, console)?, others: Vec::new() });
         };
         let gpus = gpus::select(&args.target, named)?;
-        let (host, files) =
-            HostLock::create().map_err(|error| Failure::environment(format!("no lock of the host: {error}")))?;
         let mut started = gpus.into_iter().map(|gpu| {
-            let worker = worker::start_on(&gpu.target, options.sanitize, (&gpu.cores, &host), interrupt)?;
+            let worker = worker::start_on(&gpu.target, options.sanitize, &gpu.cores, interrupt)?;
             Ok((gpu, worker))
         });
         let (gpu, first) = started.next().ok_or_else(|| Failure::usage("--devices: there is none"))??;
         options.target = gpu.target;
         let others = started.collect::<Result<_, Failure>>()?;
-        Ok(Self { first, others, _host: Some(files) })
+        Ok(Self { first, others })
     }
 
     /// Returns what is known of the first device, and corrects the clocks of all.

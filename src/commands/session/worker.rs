@@ -10,8 +10,7 @@ use crate::commands::{Console, Exit, Failure};
 use crate::compile;
 use crate::dispatch::cores::Cores;
 use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
-use crate::host_lock::HostLock;
-use crate::model::{BackendKind, Event, GroupJob};
+use crate::model::BackendKind;
 use crate::profiler::memcheck::Memcheck;
 use crate::profiler::{ProfilerError, ProfilerSession};
 use crate::{execute, machine};
@@ -53,12 +52,7 @@ pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console)
 }
 
 /// Starts a worker on its own cores, beside those of other devices; on all cores if there are none.
-pub fn start_on(
-    target: &Target,
-    sanitize: bool,
-    (cores, host): (&Cores, &HostLock),
-    interrupt: &Interrupt,
-) -> Result<Worker, Failure> {
+pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Interrupt) -> Result<Worker, Failure> {
     let mut words = match target {
         Target::Simulator(name) => simulator_words(name.as_deref(), sanitize),
         Target::Auto | Target::Gpu(_) => selected_gpu_args(target.ordinal()),
@@ -66,7 +60,6 @@ pub fn start_on(
     if !cores.is_empty() {
         words.extend(["--cores".into(), cores.to_string().into()]);
     }
-    words.extend(host.paths().iter().flat_map(|path| ["--host-lock".into(), path.into()]));
     let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt).map_err(|error| failure(&error))?;
     Ok(Worker { pool, ready })
 }
@@ -136,11 +129,11 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
             gpu(backend, args.target.device)
         }
     };
-    let host = args.host_lock.clone().try_into().map_or_else(|_| HostLock::default(), HostLock::from_paths);
-    let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
-        execute::run_group_beside_others(device, job, &host, emit)
-    };
-    dispatch::worker::serve(open, run_group, machine::survey).map_err(|e| Failure::environment(e.to_string()))?;
+    if !matches!(args.target.backend, BackendChoice::Sim) {
+        execute::leave_a_core();
+    }
+    dispatch::worker::serve(open, execute::run_group, machine::survey)
+        .map_err(|e| Failure::environment(e.to_string()))?;
     Ok(Exit::Success)
 }
 

@@ -1,5 +1,5 @@
-//! The groups of several devices of one host: each device takes the next of one queue, and groups that the host's speed
-//! affects have the host to themselves.
+//! The groups of several devices of one host: each device takes the next of one queue, and some groups have the host to
+//! themselves.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -13,7 +13,7 @@ pub struct Shared<'a, T, F> {
     queue: &'a Queue<T>,
     /// The lock that all devices of the host share.
     host: &'a RwLock<()>,
-    /// Makes the job of a piece of work; `None` if there is nothing to run.
+    /// Makes the job of a piece of work, and says whether it runs alone; `None` if there is nothing to run.
     begin: F,
     /// What is under way.
     running: Option<T>,
@@ -27,7 +27,7 @@ enum Held<'a> {
     Alone { _guard: RwLockWriteGuard<'a, ()> },
 }
 
-impl<'a, T, F: FnMut(&T) -> Option<GroupJob>> Shared<'a, T, F> {
+impl<'a, T, F: FnMut(&T) -> Option<(GroupJob, bool)>> Shared<'a, T, F> {
     /// Returns what takes groups from a queue.
     pub const fn new(queue: &'a Queue<T>, host: &'a RwLock<()>, begin: F) -> Self {
         Self { queue, host, begin, running: None, held: None }
@@ -42,7 +42,7 @@ impl<'a, T, F: FnMut(&T) -> Option<GroupJob>> Shared<'a, T, F> {
     }
 }
 
-impl<T, F: FnMut(&T) -> Option<GroupJob>> GroupSource for Shared<'_, T, F> {
+impl<T, F: FnMut(&T) -> Option<(GroupJob, bool)>> GroupSource for Shared<'_, T, F> {
     fn next(&mut self) -> Option<GroupJob> {
         self.held = None;
         if self.running.take().is_some() {
@@ -50,13 +50,13 @@ impl<T, F: FnMut(&T) -> Option<GroupJob>> GroupSource for Shared<'_, T, F> {
         }
         loop {
             let work = self.queue.take()?;
-            let Some(job) = (self.begin)(&work) else {
+            let Some((job, alone)) = (self.begin)(&work) else {
                 self.queue.done();
                 continue;
             };
             self.running = Some(work);
-            let _span = tracing::info_span!("wait for the lock of the host", alone = job.needs_host()).entered();
-            self.held = Some(if job.needs_host() {
+            let _span = tracing::info_span!("wait for groups that run alone", alone).entered();
+            self.held = Some(if alone {
                 Held::Alone { _guard: self.host.write().unwrap_or_else(PoisonError::into_inner) }
             } else {
                 Held::WithOthers { _guard: self.host.read().unwrap_or_else(PoisonError::into_inner) }
@@ -80,20 +80,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::Regime;
 
-    fn job(ordinal: u32, on_host: bool) -> GroupJob {
-        let mut job = fake_backend::idle_group("x", ordinal, &["a"], 1.0);
-        if on_host {
-            job.cases[0].measure.regimes = vec![Regime::Host];
-        }
-        job
+    fn job(ordinal: u32) -> GroupJob {
+        fake_backend::idle_group("x", ordinal, &["a"], 1.0)
     }
 
     #[test]
-    fn a_group_that_the_host_affects_runs_alone() {
+    fn a_group_that_runs_alone_waits_for_the_others_and_they_for_it() {
         let (queue, host) = (Queue::new([false, true]), RwLock::new(()));
-        let mut groups = Shared::new(&queue, &host, |on_host| Some(job(0, *on_host)));
+        let mut groups = Shared::new(&queue, &host, |is_alone| Some((job(0), *is_alone)));
         assert!(host.try_write().is_ok());
         assert!(groups.next().is_some());
         assert!(host.try_write().is_err() && host.try_read().is_ok(), "other devices go on");
@@ -104,30 +99,31 @@ mod tests {
     }
 
     #[test]
-    fn four_devices_begin_in_the_order_of_the_queue_and_never_beside_a_group_of_the_host() {
-        // Every third of the last groups depends on the host.
-        let work: Vec<(u32, bool)> = (0..60).map(|i| (i, i >= 30 && i % 3 == 0)).collect();
+    fn four_devices_begin_in_the_order_of_the_queue_and_never_beside_a_group_that_runs_alone() {
+        // Every third of the last groups runs alone.
+        let is_alone = |ordinal: u32| ordinal >= 30 && ordinal.is_multiple_of(3);
+        let work: Vec<u32> = (0..60).collect();
         let (queue, host) = (Queue::new(work.clone()), RwLock::new(()));
         let (begun, ended) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
         let (running, alone, most) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         let device = || {
-            let begin = |&(ordinal, on_host): &(u32, bool)| {
+            let begin = |&ordinal: &u32| {
                 begun.lock().unwrap_or_else(PoisonError::into_inner).push(ordinal);
-                Some(job(ordinal, on_host))
+                Some((job(ordinal), is_alone(ordinal)))
             };
             let mut groups = Shared::new(&queue, &host, begin);
             while let Some(job) = groups.next() {
                 let beside = running.fetch_add(1, Ordering::SeqCst);
                 most.fetch_max(beside + 1, Ordering::SeqCst);
-                let on_host = usize::from(job.needs_host());
-                assert!(alone.fetch_add(on_host, Ordering::SeqCst) == 0, "beside a group that needs the host");
-                assert!(on_host == 0 || beside == 0, "group {} is not alone", job.ordinal);
+                let own = usize::from(is_alone(job.ordinal));
+                assert!(alone.fetch_add(own, Ordering::SeqCst) == 0, "beside a group that runs alone");
+                assert!(own == 0 || beside == 0, "group {} is not alone", job.ordinal);
                 thread::sleep(Duration::from_millis(2));
                 // The first waits until another runs beside it, however long that takes to start.
                 while job.ordinal == 0 && most.load(Ordering::SeqCst) < 2 {
                     thread::yield_now();
                 }
-                alone.fetch_sub(on_host, Ordering::SeqCst);
+                alone.fetch_sub(own, Ordering::SeqCst);
                 running.fetch_sub(1, Ordering::SeqCst);
                 ended.fetch_add(1, Ordering::SeqCst);
             }
@@ -148,7 +144,7 @@ mod tests {
     #[test]
     fn what_a_lost_device_had_begun_goes_to_another_and_the_rest_stays() {
         let (queue, host) = (Queue::new([1, 2, 3]), RwLock::new(()));
-        let begin = |ordinal: &u32| Some(job(*ordinal, true));
+        let begin = |ordinal: &u32| Some((job(*ordinal), true));
         let mut lost = Shared::new(&queue, &host, begin);
         assert_eq!(lost.next().map(|job| job.ordinal), Some(1));
         assert_eq!(lost.next().map(|job| job.ordinal), Some(2));

@@ -12,14 +12,10 @@ use super::kernels::Kernels;
 use super::launch::Modules;
 use super::sets::secret;
 use crate::backend::Device;
-use crate::host_lock::{HostLock, POLL, Share};
 use crate::model::{Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, Note, Phase, RefExpr};
 
 /// Seconds that a device gets to end a kernel itself.
 const GRACE: f64 = 5.0;
-
-/// Seconds that the first step of a group may wait for the host between two looks.
-const WAIT_LIMIT: f64 = 60.0;
 
 /// What all cases of a group use, from its preparation to its outcomes.
 pub struct Bench<'a> {
@@ -38,18 +34,10 @@ pub struct Bench<'a> {
     /// The cases that were not found wrong in their checks, by their places in the group.
     pub passed: Vec<usize>,
     clock: Stopwatch,
-    /// Kept while this group works on many cores of the host.
-    pub host: HostLock,
-    share: Option<Share>,
-    /// Whether the host is used for a moment, between samples. Such a use need not give way to a function that is timed,
-    /// and must not wait for the one of this group.
-    is_brief: bool,
-    /// The step that was announced last.
-    step: Option<(&'a CaseJob, Activity, f64)>,
 }
 
 impl<'a> Bench<'a> {
-    pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, host: HostLock, emit: &'a mut dyn FnMut(Event)) -> Self {
+    pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, emit: &'a mut dyn FnMut(Event)) -> Self {
         let mut store = Store::default();
         // A file or a list has the results of one content.
         let mut checks = job.cases.iter().flat_map(|job| &job.checks);
@@ -69,10 +57,6 @@ impl<'a> Bench<'a> {
             is_alone: false,
             passed: Vec::new(),
             clock: Stopwatch::new(),
-            host,
-            share: None,
-            is_brief: false,
-            step: None,
         };
         bench.spend(Phase::Transfer);
         bench.store.kernels = Kernels::load(bench.device).unwrap_or_default();
@@ -117,44 +101,14 @@ impl<'a> Bench<'a> {
     /// Announces a step that must end within `limit` seconds, also to the device: a device that ends a kernel itself can
     /// report where the kernel was.
     pub fn announce(&mut self, job: &'a CaseJob, activity: Activity, limit: f64) {
-        self.step = Some((job, activity, limit));
-        if self.share.is_some() && !self.is_brief && self.host.is_wanted_alone() {
-            self.share = None;
-            self.share_host();
-        }
         let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
         let limit = if self.device.set_time_limit(span) { limit + GRACE } else { limit };
         self.say(Event::CaseActive { case: job.case.clone(), activity, limit });
     }
 
-    /// Attributes the time from now on to a phase; returns the previous one. A phase in which the host works on many
-    /// cores begins when no other worker times the host.
+    /// Attributes the time from now on to a phase; returns the previous one.
     pub fn spend(&mut self, phase: Phase) -> Phase {
-        if matches!(phase, Phase::Transfer | Phase::Check) {
-            if self.share.is_none() {
-                self.is_brief = self.clock.phase == Phase::Measure;
-            }
-            self.share_host();
-        } else {
-            self.share = None;
-        }
         self.clock.switch(phase)
-    }
-
-    fn share_host(&mut self) {
-        let mut waiting = None;
-        while self.share.is_none() {
-            self.share = if self.is_brief { self.host.try_share_briefly() } else { self.host.try_share() };
-            if self.share.is_none() {
-                waiting.get_or_insert_with(|| tracing::info_span!("wait for the lock of the host").entered());
-                std::thread::sleep(POLL);
-                // The limit of the step counts from the end of the wait.
-                let first = self.job.cases.first().map(|job| (job, Activity::Preparing, WAIT_LIMIT));
-                if let Some((job, activity, limit)) = self.step.or(first) {
-                    self.announce(job, activity, limit);
-                }
-            }
-        }
     }
 
     /// Whether a profiler counts what the device runs.

@@ -149,6 +149,7 @@ impl Store {
             let message = format!("buffer `{}` has no content before the launch: give it a fill", plan.name);
             return Err(Stop::unresolved(message));
         };
+        let _span = tracing::debug_span!("make an input on the host", buffer = plan.name).entered();
         let bytes = Arc::new(fill::fill(plan, fill).map_err(Stop::unresolved)?);
         self.inputs.push((plan.clone(), Arc::clone(&bytes)));
         Ok(bytes)
@@ -167,6 +168,7 @@ impl Store {
         if let Some(slot) = self.buffers.iter().position(|b| b.as_ref().is_some_and(equal)) {
             return Ok(slot);
         }
+        let _span = tracing::debug_span!("allocate and fill a buffer", buffer = plan.name).entered();
         let size = usize::try_from(plan.bytes().0).unwrap_or(usize::MAX);
         let id = match symbol {
             Some((module, mangled)) => find_variable(device, plan, module, mangled, size)?,

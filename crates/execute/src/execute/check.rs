@@ -218,6 +218,7 @@ fn check_one<'a>(
 /// Runs a case for the first time; the text that its kernels printed.
 fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut Vec<Event>) -> Result<String, Stop> {
     let job = case.job;
+    let _span = tracing::debug_span!("run for the first time", case = %job.case.key).entered();
     if let Body::Host(body) = &mut case.body {
         body.run();
         return Ok(String::new());

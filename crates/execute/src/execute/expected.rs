@@ -110,6 +110,7 @@ impl Expected {
         if let Some(known) = self.references.iter().find(|known| same(known)) {
             return Ok(known.value.clone());
         }
+        let _span = tracing::debug_span!("compute a reference", set = store.sets.current).entered();
         let value = reference::evaluate(expression, &mut |name| {
             let plan = plan_of(job, name)?;
             Ok::<_, Stop>(Operand::Bytes { element: plan.element, bytes: store.input(plan)? })
@@ -140,6 +141,7 @@ impl Expected {
         if let Some(known) = self.reductions.iter().find(same) {
             return Ok(Some(known.value.clone()));
         }
+        let _span = tracing::debug_span!("compute a reference in parts", set = store.sets.current).entered();
         let part = |input: usize, block: Range<usize>| -> Result<Vec<u8>, String> {
             let plan = &inputs[input];
             let made = plan.fill.as_ref().map(|fill| fill::chunk(plan, fill, block.start / fill::CHUNK));

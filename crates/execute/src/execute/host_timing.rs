@@ -1,22 +1,21 @@
 //! Times functions of the host on a thread of their own, so that the device is measured meanwhile.
 //!
-//! Each function is timed while no worker of the host works on many cores. It gives the host back after a stretch, so
-//! that the workers do not wait long for it.
+//! Other work of this process leaves the thread a core: see [`leave_a_core`](super::leave_a_core). The workers of other
+//! devices have cores of their own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::cases::{Body, Cases};
 use super::host::HostBody;
 use super::track::Track;
 use crate::backend::{Series, Timing};
-use crate::host_lock::{HostLock, POLL, Share};
 use crate::model::{Activity, MeasurePlan, Regime, Unit};
 
-/// How long samples of the host are taken before other workers may use it.
-const STRETCH: Duration = Duration::from_millis(500);
+/// How often the group looks whether all functions have been timed.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A function that is timed.
 struct Timed {
@@ -30,7 +29,7 @@ pub struct HostTiming {
     thread: JoinHandle<Vec<Timed>>,
     /// The places of the cases that it times.
     places: Vec<usize>,
-    /// Counts the samples, and each look at a host that is not free.
+    /// Counts the samples.
     beats: Arc<AtomicUsize>,
 }
 
@@ -51,10 +50,10 @@ impl HostTiming {
         }
         let places = timed.iter().map(|timed| timed.track.place).collect();
         let beats = Arc::new(AtomicUsize::new(0));
-        let (host, own) = (cases.bench.host.clone(), Arc::clone(&beats));
+        let own = Arc::clone(&beats);
         let thread = thread::spawn(move || {
             for timed in &mut timed {
-                timed.run(&host, &own);
+                timed.run(&own);
             }
             timed
         });
@@ -89,36 +88,15 @@ impl HostTiming {
 }
 
 impl Timed {
-    fn run(&mut self, host: &HostLock, beats: &AtomicUsize) {
+    fn run(&mut self, beats: &AtomicUsize) {
         while !self.track.done {
-            let _alone = alone(host, beats);
-            let since = Instant::now();
-            while !self.track.done && since.elapsed() < STRETCH {
-                beats.fetch_add(1, Ordering::Relaxed);
-                let whole = self.body.run().as_secs_f64() * 1e9;
-                let round = self.track.rounds.len() as u32;
-                self.track.record((round, 0), Timing { whole, each: Vec::new() }, 0.0);
-                if self.track.is_enough(&self.plan, None) {
-                    self.track.close();
-                }
+            beats.fetch_add(1, Ordering::Relaxed);
+            let whole = self.body.run().as_secs_f64() * 1e9;
+            let round = self.track.rounds.len() as u32;
+            self.track.record((round, 0), Timing { whole, each: Vec::new() }, 0.0);
+            if self.track.is_enough(&self.plan, None) {
+                self.track.close();
             }
         }
-    }
-}
-
-/// Waits until no worker works on many cores; none does until both locks are given back.
-fn alone(host: &HostLock, beats: &AtomicUsize) -> (Share, Share) {
-    let mut waiting = None;
-    let mut closed = None;
-    loop {
-        closed = closed.or_else(|| host.try_close());
-        if let Some(alone) = closed.as_ref().and_then(|_| host.try_alone())
-            && let Some(closed) = closed.take()
-        {
-            return (closed, alone);
-        }
-        waiting.get_or_insert_with(|| tracing::info_span!("wait for the lock of the host, alone").entered());
-        beats.fetch_add(1, Ordering::Relaxed);
-        thread::sleep(POLL);
     }
 }

@@ -48,6 +48,7 @@ impl Modules {
         if let Some(loaded) = self.loaded.iter().find(|loaded| loaded.key == code.key) {
             return Ok(loaded.module);
         }
+        let _span = tracing::debug_span!("load a module", key = %code.key.0).entered();
         let module = device.load(code)?;
         self.loaded.push(Loaded { key: code.key.clone(), module, variables: Vec::new() });
         let is_profiled = device.counter().is_some_and(|counter| counter.marks_launches());

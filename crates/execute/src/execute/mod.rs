@@ -57,10 +57,10 @@ mod variables;
 mod watch;
 mod whole;
 
+pub use parallel::leave_a_core;
 pub use stop::Lost;
 
 use crate::backend::Device;
-use crate::host_lock::HostLock;
 use crate::model::{Event, GroupJob, Phase};
 use bench::Bench;
 use check::Checked;
@@ -77,22 +77,8 @@ use prepare::Prepared;
 /// [`Lost`] if a kernel destroyed the device's context. Its case is settled as a launch error; other cases may have no
 /// outcome and have to be run again as a group, in another process.
 pub fn run_group(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
-    run_group_beside_others(device, job, &HostLock::default(), emit)
-}
-
-/// Runs a group as [`run_group`] does, on a host that other workers use, too.
-///
-/// # Errors
-///
-/// Those of [`run_group`].
-pub fn run_group_beside_others(
-    device: &mut dyn Device,
-    job: &GroupJob,
-    host: &HostLock,
-    emit: &mut dyn FnMut(Event),
-) -> Result<(), Lost> {
     emit(Event::GroupStarted { ordinal: job.ordinal, key: job.key.clone(), cases: job.cases.len() as u32 });
-    let mut bench = Bench::new(device, job, host.clone(), emit);
+    let mut bench = Bench::new(device, job, emit);
     let done = run_all(&mut bench);
     bench.close(done.is_err());
     done?;
@@ -119,8 +105,8 @@ fn run_all(bench: &mut Bench<'_>) -> Result<(), Lost> {
 
 /// Runs the cases at these places of the group, from preparation to the outcomes.
 fn run_cases(bench: &mut Bench<'_>, places: &[usize]) -> Result<(), Lost> {
-    let prepared = Prepared::prepare(bench, places)?;
-    let checked = Checked::check(prepared)?;
+    let prepared = tracing::debug_span!("prepare").in_scope(|| Prepared::prepare(bench, places))?;
+    let checked = tracing::debug_span!("check").in_scope(|| Checked::check(prepared))?;
     Measured::measure(checked)?.report();
     Ok(())
 }

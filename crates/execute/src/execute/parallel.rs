@@ -1,11 +1,26 @@
-//! Work on arrays, on all cores.
+//! Work on arrays, on many cores.
 //!
 //! The work is called through `dyn`: the scheduling is compiled once, not again for each of the twelve element types.
 //! Bounds depend on the length alone and results are in order, so a result is the same for any number of cores.
 
 use std::ops::Range;
+use std::thread;
 
 use rayon::prelude::*;
+
+/// The fewest cores of which one is left to functions that are timed.
+const FEWEST_CORES: usize = 4;
+
+/// Makes all later work on arrays use one core less than this process has, so that a function of the host that is timed
+/// meanwhile has a core of its own. A process with fewer than four cores, or that has worked on arrays before, goes on
+/// using all.
+pub fn leave_a_core() {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    if cores >= FEWEST_CORES {
+        // It fails if the threads exist already.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(cores - 1).build_global();
+    }
+}
 
 /// Returns what `work` makes of each `block` of `0..len`, in order; the last one may be shorter.
 pub fn blocks<R: Send>(len: usize, block: usize, work: &(dyn Fn(Range<usize>) -> R + Sync)) -> Vec<R> {

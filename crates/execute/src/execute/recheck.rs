@@ -81,6 +81,7 @@ fn change_to(cases: &mut Cases<'_, '_>, set: usize) -> Result<(), Halt> {
 /// Runs each case once more on each set of inputs but that of its last sample, and checks it: what it has stored
 /// meanwhile is wrong for one of them. Leaves the first set.
 pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[Track]) -> Result<(), Halt> {
+    let _span = tracing::debug_span!("check on the other sets of inputs").entered();
     let count = cases.bench.store.sets.count;
     for set in (1..=count).map(|next| next % count) {
         change_to(cases, set)?;

@@ -24,6 +24,7 @@ use crate::model::{Activity, MeasurePlan, Regime};
 
 /// Measures every case of the device that asks for a regime.
 pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Halt> {
+    let _span = tracing::debug_span!("measure the device", %regime).entered();
     let mut tracks = warm_up_all(cases, regime)?;
     if regime == Regime::Cold {
         Track::take_as_many_runs(&mut tracks);

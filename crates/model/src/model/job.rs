@@ -50,6 +50,11 @@ impl GroupJob {
         })
     }
 
+    /// Whether the host's clock takes times of the device.
+    pub fn is_timed_by_host(&self) -> bool {
+        self.cases.iter().any(|case| case.measure.regimes.contains(&Regime::Host))
+    }
+
     /// Whether functions of the host are timed.
     pub fn times_host(&self) -> bool {
         self.cases.iter().any(|case| matches!(case.body, BodyPlan::Cpu(_)))

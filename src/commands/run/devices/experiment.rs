@@ -41,7 +41,7 @@ pub struct WorkItem {
     pub experiment: usize,
     pub group: usize,
     /// Whether it runs alone.
-    alone: bool,
+    pub alone: bool,
     /// How many seconds the group takes, as estimated.
     seconds: f64,
 }
@@ -106,14 +106,16 @@ impl Experiment {
 }
 
 /// Returns the groups of all experiments in the order in which they begin: the longest first. Those that run alone come
-/// last, so that the GPUs wait for each other once and not for each of them.
-pub fn in_order(experiments: &[Experiment]) -> Vec<WorkItem> {
+/// last, so that the GPUs wait for each other once and not for each of them. Where each worker has cores of its own, only
+/// groups with times of the host's clock run alone: in these, memory is allocated, for which all GPUs share one driver.
+pub fn in_order(experiments: &[Experiment], has_own_cores: bool) -> Vec<WorkItem> {
     let mut units = Vec::new();
     for (experiment, Experiment { planned, .. }) in experiments.iter().enumerate() {
         for (group, resolved) in planned.groups.iter().enumerate() {
-            let alone = resolved.job.needs_host();
+            let job = &resolved.job;
+            let alone = if has_own_cores { job.is_timed_by_host() } else { job.needs_host() };
             let plan = &planned.plan;
-            let seconds = GroupCost::estimate(&resolved.job, plan.backend(), plan.device()).seconds;
+            let seconds = GroupCost::estimate(job, plan.backend(), plan.device()).seconds;
             units.push(WorkItem { experiment, group, alone, seconds });
         }
     }

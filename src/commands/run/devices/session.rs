@@ -98,11 +98,13 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         let Some(session) = open.get_mut(&running.experiment) else { return };
         session.recorder.emit(event);
         match event {
-            // Before it, the group may have waited for the host.
-            Event::GroupStarted { .. } => running.begun = Instant::now(),
+            Event::GroupStarted { .. } => {
+                self.run.waited(running.begun.elapsed());
+                running.begun = Instant::now();
+            }
             Event::GroupFinished { .. } => {
                 let experiment = &self.run.experiments[running.experiment];
-                let took = self.run.took(running.begun);
+                let took = self.run.took(self.gpu, running.begun);
                 experiment.took(took);
                 let (name, left) = (&experiment.manifest.name, self.run.queue.count_waiting());
                 let took = seconds(took.as_secs_f64());

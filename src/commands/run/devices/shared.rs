@@ -1,7 +1,8 @@
 //! Holds what the threads of the GPUs share.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use super::experiment::{Experiment, WorkItem};
@@ -10,7 +11,6 @@ use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::Interrupt;
 use crate::dispatch::queue::Queue;
 use crate::format::seconds;
-use crate::host_lock::HostLock;
 
 /// What the threads share.
 pub struct Run<'a> {
@@ -18,10 +18,8 @@ pub struct Run<'a> {
     pub experiments: &'a [Experiment],
     pub sanitize: bool,
     pub interrupt: &'a Interrupt,
-    /// Locked by groups whose times depend on the host.
+    /// Locked by groups that run alone.
     pub groups: RwLock<()>,
-    /// Locked by workers while they time the host.
-    pub host: HostLock,
     /// How many GPUs were lost.
     pub lost: AtomicUsize,
     pub console: Mutex<&'a mut Console>,
@@ -44,36 +42,55 @@ impl Run<'_> {
         act(&mut self.console.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub fn took(&self, begun: Instant) -> Duration {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).add(begun, Instant::now())
+    /// Notes how long a GPU waited until the group that it runs next could begin.
+    pub fn waited(&self, waited: Duration) {
+        self.times().alone += waited;
+    }
+
+    /// Notes a group that a GPU has run; returns its time.
+    pub fn took(&self, gpu: &Gpu, begun: Instant) -> Duration {
+        self.times().add(gpu.number, begun, Instant::now())
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long groups took.
+/// How long groups took, and how long GPUs waited.
 #[derive(Debug, Default)]
 pub struct Times {
     /// The time of all groups, as if one ran after the other.
     sum: Duration,
-    /// The time from the beginning of the first group to the end of the last.
-    span: Option<(Instant, Instant)>,
+    /// The time that GPUs waited for groups that run alone, and these for the others.
+    alone: Duration,
+    /// The beginning of the first group and the end of the last one, by the number of the GPU.
+    spans: BTreeMap<u32, (Instant, Instant)>,
 }
 
 impl Times {
     /// Adds a group, and returns its time.
-    pub fn add(&mut self, begun: Instant, ended: Instant) -> Duration {
+    fn add(&mut self, gpu: u32, begun: Instant, ended: Instant) -> Duration {
         let took = ended.duration_since(begun);
         self.sum += took;
-        let (first, last) = self.span.unwrap_or((begun, ended));
-        self.span = Some((first.min(begun), last.max(ended)));
+        let span = self.spans.entry(gpu).or_insert((begun, ended));
+        span.1 = ended;
         took
     }
 
-    /// Describes the times: `40.0 s of work in 21.0 s, 1.90 at a time`; `None` without groups.
+    /// Describes the times: `40.0 s of work in 21.0 s, 1.90 at a time`, with what GPUs waited for in all; `None` without
+    /// groups.
     pub fn describe(&self) -> Option<String> {
-        let (first, last) = self.span?;
+        let first = self.spans.values().map(|(begun, _)| *begun).min()?;
+        let last = self.spans.values().map(|(_, ended)| *ended).max()?;
         let (sum, span) = (self.sum.as_secs_f64(), last.duration_since(first).as_secs_f64());
         let ratio = sum / span.max(f64::MIN_POSITIVE);
-        Some(format!("{} of work in {}, {ratio:.2} at a time", seconds(sum), seconds(span)))
+        let starts: Duration = self.spans.values().map(|(begun, _)| begun.duration_since(first)).sum();
+        let ends: Duration = self.spans.values().map(|(_, ended)| last.duration_since(*ended)).sum();
+        let words = format!("{} of work in {}, {ratio:.2} at a time", seconds(sum), seconds(span));
+        let waits = [(starts, "to start"), (self.alone, "for groups that run alone"), (ends, "at the end")];
+        let waits = waits.map(|(wait, why)| format!("{} {why}", seconds(wait.as_secs_f64())));
+        Some(if self.spans.len() < 2 { words } else { format!("{words}; GPUs waited {}", waits.join(", ")) })
     }
 }
 
@@ -87,9 +104,14 @@ mod tests {
         let instant = |seconds: u64| start + Duration::from_secs(seconds);
         let mut times = Times::default();
         assert_eq!(times.describe(), None);
-        for (begun, ended) in [(0, 10), (0, 12), (12, 20), (10, 18)] {
-            times.add(instant(begun), instant(ended));
+        times.add(0, instant(0), instant(10));
+        assert_eq!(times.describe().as_deref(), Some("10.0 s of work in 10.0 s, 1.00 at a time"));
+        for (gpu, begun, ended) in [(1, 2, 12), (1, 12, 20), (0, 11, 18)] {
+            times.add(gpu, instant(begun), instant(ended));
         }
-        assert_eq!(times.describe().as_deref(), Some("38.0 s of work in 20.0 s, 1.90 at a time"));
+        times.alone += Duration::from_millis(500);
+        let expected = "35.0 s of work in 20.0 s, 1.75 at a time; GPUs waited 2.0 s to start, 0.5 s for groups that run \
+                        alone, 2.0 s at the end";
+        assert_eq!(times.describe().as_deref(), Some(expected));
     }
 }

@@ -1,16 +1,14 @@
 //! Rounds, and the ways in which a device ends a case.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::rig::{N, Said, buffer, call, case, copies, device, group, kernel, launch, right, run, run_beside};
+use super::rig::{N, Said, buffer, call, case, copies, device, group, kernel, launch, right, run};
 use crate::backend::DeviceError;
 use crate::execute::Lost;
-use crate::host_lock::{HostLock, Share};
 use crate::model::{
-    Access, Activity, BlockPlan, BodyPlan, Capabilities, CaseJob, Counters, Dim3, ElementType, Event, ExpectPlan,
-    FillPlan, GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Note, Outcome, RefExpr,
-    RefFunction, Regime, Unit, Value, Verdict,
+    Access, BlockPlan, BodyPlan, Capabilities, CaseJob, Counters, Dim3, ElementType, Event, ExpectPlan, FillPlan,
+    GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Note, Outcome, RefExpr, RefFunction,
+    Regime, Unit, Value, Verdict,
 };
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
@@ -151,80 +149,6 @@ fn a_function_of_the_host_is_timed_on_the_hosts_clock_and_checked() {
     assert!(measurement.rounds.iter().all(|round| round.whole > 0.0 && round.whole < 1e9));
     assert!(matches!(said.outcome("cpu"), Outcome::Measured | Outcome::Unstable { .. }));
     assert!(said.device.launched().is_empty());
-}
-
-/// Runs a kernel and a function of the host while another worker has `held`, until the third announcement of `step`.
-/// Returns how often the kernel had run by then.
-fn run_until_free(lock: &HostLock, held: Share, step: (&str, Activity)) -> (Said, usize) {
-    let launches = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&launches);
-    let kernel = kernel(move |call| {
-        counted.fetch_add(1, Ordering::Relaxed);
-        right(call)
-    });
-    let (mut held, mut seen, mut before) = (Some(held), 0, 0);
-    let cases = vec![copy("it"), on_the_host(RefFunction::Sum)];
-    let said = run_beside(device(vec![("it", kernel)]), &group(cases), lock, |event| {
-        if let Event::CaseActive { case, activity, .. } = event
-            && (case.key.variant.as_str(), *activity) == step
-        {
-            seen += 1;
-            if seen == 3 && held.take().is_some() {
-                before = launches.load(Ordering::Relaxed);
-            }
-        }
-    });
-    assert!(held.is_none(), "the step was announced {seen} times");
-    for variant in ["it", "cpu"] {
-        assert_eq!(said.verdict(variant), Some(&Verdict::Pass));
-        assert!(said.measurement(variant).is_some());
-    }
-    (said, before)
-}
-
-#[test]
-fn the_device_is_measured_while_a_function_of_the_host_waits_for_a_quiet_host() {
-    let (lock, _files) = HostLock::create().unwrap();
-    let held = lock.try_share().unwrap();
-    let (said, before) = run_until_free(&lock, held, ("cpu", Activity::Measuring));
-    assert_eq!(before, said.device.launched().len(), "every launch was before the host was quiet");
-}
-
-#[test]
-fn work_on_the_host_waits_while_another_worker_times_it() {
-    let (lock, _files) = HostLock::create().unwrap();
-    let held = lock.try_alone().unwrap();
-    let (_, before) = run_until_free(&lock, held, ("it", Activity::Preparing));
-    assert_eq!(before, 0);
-}
-
-/// A second worker begins to wait for a quiet host when the first of two cases is prepared, and finds it quiet before the
-/// second one is.
-#[test]
-fn work_on_the_host_gives_way_between_two_steps_to_a_worker_that_times_it() {
-    let (lock, _files) = HostLock::create().unwrap();
-    let (mut thread, mut was_quiet_before) = (None, Vec::new());
-    let quiet = Arc::new(AtomicUsize::new(0));
-    let cases = vec![copy("it"), copy("other")];
-    let kernels = vec![("it", kernel(right)), ("other", kernel(right))];
-    run_beside(device(kernels), &group(cases), &lock, |event| {
-        let Event::CaseActive { case, activity: Activity::Preparing, .. } = event else { return };
-        was_quiet_before.push((case.key.variant.clone(), quiet.load(Ordering::SeqCst)));
-        if thread.is_none() {
-            let closed = lock.try_close().unwrap();
-            let (own, quiet) = (lock.clone(), Arc::clone(&quiet));
-            thread = Some(std::thread::spawn(move || {
-                let _closed = closed;
-                while own.try_alone().is_none() {
-                    std::thread::yield_now();
-                }
-                quiet.store(1, Ordering::SeqCst);
-            }));
-        }
-    });
-    thread.unwrap().join().unwrap();
-    assert_eq!(was_quiet_before.first(), Some(&("it".to_owned(), 0)));
-    assert_eq!(was_quiet_before.last(), Some(&("other".to_owned(), 1)));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! A group of copies and sums on the fake device, and what it said.
 
 use crate::backend::DeviceError;
-use crate::execute::{Lost, run_group_beside_others};
-use crate::host_lock::HostLock;
+use crate::execute::{Lost, run_group};
 use crate::model::{
     Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ElementType, Event,
     ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan, Measurement, Mismatch, Note, Outcome,
@@ -71,17 +70,9 @@ impl Said {
     }
 }
 
-pub fn run(device: FakeDevice, job: &GroupJob) -> Said {
-    run_beside(device, job, &HostLock::default(), |_| ())
-}
-
-/// Runs a group on a host with other workers; `see` gets each event.
-pub fn run_beside(mut device: FakeDevice, job: &GroupJob, host: &HostLock, mut see: impl FnMut(&Event)) -> Said {
+pub fn run(mut device: FakeDevice, job: &GroupJob) -> Said {
     let mut events = Vec::new();
-    let result = run_group_beside_others(&mut device, job, host, &mut |event| {
-        see(&event);
-        events.push(event);
-    });
+    let result = run_group(&mut device, job, &mut |event| events.push(event));
     Said { events, device, result }
 }
 
