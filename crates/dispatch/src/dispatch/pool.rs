@@ -10,6 +10,7 @@
 //! be measured by several processes, one after the other; their samples are reported together.
 
 use std::collections::VecDeque;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::case_table::{self, ActiveStep, CaseTable, Emit};
@@ -261,21 +262,48 @@ impl Pool {
     }
 
     /// Puts a worker that has not measured the group in place of the one that has: the one that has rested longest if as
-    /// many rest as measure the group, or else a fresh one, which finds the constant of its own clock.
+    /// many rest as measure the group, or else a fresh one. All that the group needs start at once, because each takes
+    /// longer to open the device than to measure a group of short kernels.
     fn replace_worker(&mut self, processes: u32, interrupt: &Interrupt) -> Result<(), StartError> {
         let processes = processes as usize;
+        let may_rest = processes.saturating_sub(1) <= self.most_resting;
         if let Some(worker) = self.worker.take() {
-            if processes.saturating_sub(1) <= self.most_resting {
+            if may_rest {
                 self.resting.push_back(worker);
             } else {
                 worker.shut_down();
             }
         }
-        if self.resting.len() >= processes {
+        let needed = if may_rest { processes } else { 1 };
+        let missing = if may_rest { needed.saturating_sub(self.resting.len()) } else { needed };
+        for worker in self.start_several(missing, interrupt) {
+            self.worker = Some(worker);
+            self.calibrate_own(interrupt)?;
+            // One that died in this takes no part.
+            self.worker.take().into_iter().for_each(|worker| self.resting.push_front(worker));
+        }
+        if self.resting.len() >= needed {
             self.worker = self.resting.pop_front();
             return Ok(());
         }
         self.ready_worker(interrupt)?;
+        self.calibrate_own(interrupt)
+    }
+
+    /// Starts workers, all at the same time; those that cannot be started are left out.
+    fn start_several(&self, count: usize, interrupt: &Interrupt) -> Vec<WorkerProcess> {
+        let spec = &self.spec;
+        let start = || WorkerProcess::start(spec, interrupt).ok();
+        let started: Vec<_> = thread::scope(|scope| {
+            let starts: Vec<_> = (0..count).map(|_| scope.spawn(start)).collect();
+            starts.into_iter().filter_map(|start| start.join().ok().flatten()).collect()
+        });
+        let same = started.into_iter().filter(|(_, ready)| ready.device.name == self.device);
+        same.map(|(worker, _)| worker).inspect(|worker| send_calibration(worker, self.calibration)).collect()
+    }
+
+    /// Makes the worker find the constant of its own clock.
+    fn calibrate_own(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
         let Some(OwnCalibration { code, reference, limit }) = self.own_calibration.clone() else { return Ok(()) };
         match self.survey(SurveyRequest { code, spread: false, ceilings: false }, limit, interrupt) {
             Ok(survey) => {
