@@ -98,7 +98,7 @@ type Copies<'l> = BTreeMap<(usize, &'l str), u64>;
 /// How sure a count is: the share of instructions that agree, in thousandths, how many they are, and the block.
 type Sureness = (u64, u64, Reverse<usize>);
 
-/// What is known so far. The first counts of the balance are those of the blocks, and then come those of the edges.
+/// Holds the counts that have been derived so far. The first counts of the balance are those of the blocks, and then come those of the edges.
 struct Derivation<'l> {
     instructions: &'l [Instruction],
     counted: Vec<Option<LineCount>>,

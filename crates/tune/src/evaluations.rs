@@ -28,7 +28,7 @@ const SHARE_OF_KNOWN: usize = 16;
 /// Shows a line to the user.
 pub type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
-/// What is known so far.
+/// Keeps the evaluations of a search, and the state from which it continues.
 pub struct Evaluations<'a> {
     seat: Seat<'a>,
     /// The evaluations by the objective, or by all objectives joined with the present weights.
@@ -40,7 +40,7 @@ pub struct Evaluations<'a> {
     joined: Option<Joined>,
     /// How many more points are proposed for these weights.
     left: usize,
-    /// What was measured of cases that are not settled yet.
+    /// Holds the measured values of the cases that are not settled yet.
     measured: HashMap<u64, Measured>,
     /// The milliseconds that compiling the code of a case took.
     pub compiled: HashMap<u64, f64>,
@@ -56,7 +56,7 @@ pub struct Evaluations<'a> {
     pub failure: Option<TuneError>,
 }
 
-/// What was measured of a case.
+/// Holds the measured values of a case until it is settled.
 #[derive(Debug, Clone, Default)]
 struct Measured {
     /// The value of each objective.

@@ -24,7 +24,7 @@ pub struct Kind {
     pub example: Option<String>,
 }
 
-/// What the reasons of a kind have in one place.
+/// A part of the reasons of one kind: text that all share, a number, or a name.
 #[derive(Debug)]
 enum Place {
     Text(String),

@@ -1,4 +1,4 @@
-//! What a search minimises.
+//! Defines the objectives that a search can minimise, and reads their values from results.
 
 use crate::model::{BackendKind, CaseJob, CaseRecord, Event, Outcome, ResultError};
 use crate::stats::median;

@@ -44,7 +44,7 @@ pub fn count_lines(launches: &[CountedLaunch<'_>]) -> Vec<CountedLine> {
     gather_lines(&units, counted.iter().map(|((path, line), counters)| (path.as_str(), *line, counters)))
 }
 
-/// What is needed of a cubin.
+/// The parts of a cubin that place its instructions at lines.
 struct Code {
     tables: Tables,
     /// The sections of the functions.

@@ -13,7 +13,7 @@ use super::{ProfilerError, metrics, source_page};
 use crate::dispatch::{Interrupt, Limits, Pool, Ready, StartError, WorkerSpec};
 use crate::programs::Programs;
 
-/// What is counted.
+/// Selects whether the profiler counts whole launches or single instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Each launch as a whole.

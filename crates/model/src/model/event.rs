@@ -67,7 +67,7 @@ pub struct MarkedLaunch {
 /// The code of a kernel, which says what line each machine instruction comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelCode {
-    /// What it was compiled of.
+    /// The sources and options that the code was compiled from.
     pub unit: CompileUnit,
     /// The path of the compiled code.
     pub path: PathBuf,
