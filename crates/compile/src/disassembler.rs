@@ -2,7 +2,6 @@
 //! the cache, because it takes more than half a second for the smallest file.
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -90,8 +89,7 @@ impl Disassembler {
 
     /// Returns the address in the cache of what this program prints of a cubin. It changes with the file of the program.
     fn address(&self, cubin: &[u8]) -> String {
-        let program = fs::metadata(&self.path).map(|of| (of.len(), of.mtime(), of.mtime_nsec())).ok();
-        sha256_hex(format!("{} {} {program:?}", sha256_hex(cubin), self.path.display()).as_bytes())
+        sha256_hex(format!("{} {}", sha256_hex(cubin), program::identity(&self.path)).as_bytes())
     }
 
     /// Returns what the program prints of a cubin.

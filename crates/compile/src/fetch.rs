@@ -29,6 +29,9 @@ const PROGRAMS: [&str; 2] = ["bin", "nvvm/bin"];
 /// The program that prints machine code.
 pub(super) const NVDISASM: &str = "nvdisasm";
 
+/// The program that assembles PTX, which comes with nvcc.
+pub(super) const PTXAS: &str = "ptxas";
+
 /// The program nvcc.
 pub(super) const NVCC: &str = "nvcc";
 

@@ -4,6 +4,7 @@
 //! [`Toolkit::ensure`] finds an NVRTC and headers that suit the driver, and [`compile_all`] compiles units into files.
 //! This stage uses no device. Only `fetch` uses the network, and only if that is allowed.
 
+mod assembler;
 mod batch;
 mod cache;
 mod child;
@@ -32,6 +33,7 @@ mod whole_file;
 use runner_base::{atomic, cache_folder, programs, sandbox};
 use runner_model::{experiment, includes, model, project, ptx, regular};
 
+pub use assembler::{Assembler, AssemblerError};
 pub use batch::{CompileOptions, UnitResult, compile_all};
 pub use cache::Cache;
 pub use child::end_first;

@@ -1,5 +1,7 @@
 //! Runs compilers that are programs: nvcc, clang and the assembler. They are confined: see [`sandbox`].
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +21,12 @@ pub(super) struct Bounds<'a> {
     pub limit: Duration,
     /// Set to end it early.
     pub stop: &'a AtomicBool,
+}
+
+/// Returns what changes with the file of a program, for addresses in the cache.
+pub(super) fn identity(program: &Path) -> String {
+    let file = fs::metadata(program).map(|of| (of.len(), of.mtime(), of.mtime_nsec())).ok();
+    format!("{} {file:?}", program.display())
 }
 
 /// Runs a compiler until it ends, its time limit has passed or `stop` is set. Returns its warnings.

@@ -16,11 +16,11 @@ const LONGEST_TEXT: usize = 120;
 /// left out.
 pub fn gather_lines<'c>(
     units: &[&CompileUnit],
-    counts: impl IntoIterator<Item = (&'c str, u32, &'c Counters)>,
+    counts: impl IntoIterator<Item = ((&'c str, u32), &'c Counters)>,
 ) -> Vec<CountedLine> {
     let mut files: BTreeMap<&str, Option<(String, Vec<String>)>> = BTreeMap::new();
     let mut lines: BTreeMap<(String, u32), CountedLine> = BTreeMap::new();
-    for (path, line, counters) in counts {
+    for ((path, line), counters) in counts {
         let known = files.entry(path).or_insert_with(|| units.iter().find_map(|unit| read_own(unit, path)));
         let Some((file, texts)) = known else { continue };
         let at = (line as usize).checked_sub(1).and_then(|at| texts.get(at));
@@ -90,10 +90,10 @@ mod tests {
             counters(&[("inst_executed", 7.0), ("barriers", 0.0)]),
         ];
         let counts = [
-            (source.to_str().unwrap(), 2, &one),
-            ("/elsewhere/k.cu", 2, &two),
-            ("/elsewhere/inc/h.cuh", 3, &other),
-            ("/usr/include/cuda.h", 3, &other),
+            ((source.to_str().unwrap(), 2), &one),
+            (("/elsewhere/k.cu", 2), &two),
+            (("/elsewhere/inc/h.cuh", 3), &other),
+            (("/usr/include/cuda.h", 3), &other),
         ];
         let line = |file: &str, line, text: &str, counters| CountedLine {
             file: file.to_owned(),

@@ -8,9 +8,9 @@ use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::{compile_case, interrupt, worker};
 use crate::commands::{Console, Exit, Failure};
-use crate::compile::{Cache, Disassembler, Target};
+use crate::compile::{Assembler, Cache, Disassembler, Target};
 use crate::experiment::Manifest;
-use crate::model::{CaseKey, CodeKind, CompileUnit, Compiled, SourceForm};
+use crate::model::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
 use crate::programs::Programs;
 
 /// What of the code is printed.
@@ -48,7 +48,7 @@ pub fn show(
     for (unit, compiled) in &units {
         let _ = writeln!(text, "// {}", title(unit));
         match compiled {
-            Ok(compiled) => text.push_str(&printed(form, unit, compiled, options, console)?),
+            Ok(compiled) => text.push_str(&printed(form, (unit, compiled, capability), options, console)?),
             Err(failure) => {
                 let _ = writeln!(text, "does not compile: {}\n{}", failure.summary, failure.log);
                 exit = Exit::CaseFailed;
@@ -71,18 +71,15 @@ fn title(unit: &CompileUnit) -> String {
 
 fn printed(
     form: Form,
-    unit: &CompileUnit,
-    compiled: &Compiled,
+    (unit, compiled, capability): Built<'_>,
     options: &RunOptions,
     console: &mut Console,
 ) -> Result<String, Failure> {
-    let names: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
     match (form, compiled.kind) {
         (Form::Source, _) if matches!(unit.form(), SourceForm::Cuda | SourceForm::Ptx) => read(&unit.source),
         (Form::Ptx, CodeKind::Ptx) => read(&compiled.code),
-        (Form::Sass, CodeKind::Cubin) => {
-            disassemble(compiled, &names, options, console).map(|listings| machine_code::listings(&listings))
-        }
+        (Form::Sass, CodeKind::Cubin | CodeKind::Ptx) => disassemble((unit, compiled, capability), options, console)
+            .map(|listings| machine_code::listings(&listings)),
         _ => Err(Failure::usage(format!(
             "`{}` has no {}: it is {}",
             unit.source.display(),
@@ -92,7 +89,7 @@ fn printed(
                 Form::Source => "source as text",
             },
             match compiled.kind {
-                CodeKind::Ptx => "PTX, which the driver assembles",
+                CodeKind::Ptx => "PTX",
                 CodeKind::Cubin => "machine code",
                 CodeKind::Plugin => "a host function, which nvcc builds into a library",
             }
@@ -100,21 +97,34 @@ fn printed(
     }
 }
 
-/// Returns the machine code of these kernels of a cubin.
+/// A unit, what it was compiled to, and the compute capability of the device.
+pub type Built<'a> = (&'a CompileUnit, &'a Compiled, (u32, u32));
+
+/// Returns the machine code of a unit's kernels. PTX is assembled first, as the driver would.
 pub fn disassemble(
-    compiled: &Compiled,
-    kernels: &[&str],
+    (unit, compiled, capability): Built<'_>,
     options: &RunOptions,
     console: &mut Console,
 ) -> Result<Vec<sass::Listing>, Failure> {
-    let cache = Cache::locate().map_err(|error| Failure::environment(error.to_string()))?;
+    let environment = |error: &dyn std::fmt::Display| Failure::environment(error.to_string());
+    let cannot = |program: &Path, action: &str, failure: &CompileFailure| {
+        Failure::environment(format!("{} cannot {action}: {}\n{}", program.display(), failure.summary, failure.log))
+    };
+    let cache = Cache::locate().map_err(|error| environment(&error))?;
     let programs = Programs::of_this_machine();
-    let program = Disassembler::ensure(&programs, &cache, options.network, &mut |line| console.say(line))
-        .map_err(|error| Failure::environment(error.to_string()))?;
-    program.list(&compiled.code, kernels).map_err(|failure| {
-        let path = program.path().display();
-        Failure::environment(format!("{path} cannot read the code: {}\n{}", failure.summary, failure.log))
-    })
+    let mut say = |line: &str| console.say(line);
+    let program =
+        Disassembler::ensure(&programs, &cache, options.network, &mut say).map_err(|error| environment(&error))?;
+    let code = if compiled.kind == CodeKind::Ptx {
+        let assembler =
+            Assembler::ensure(&programs, &cache, options.network, &mut say).map_err(|error| environment(&error))?;
+        let assembled = assembler.assemble(unit, compiled, capability);
+        assembled.map_err(|failure| cannot(assembler.path(), "assemble the PTX", &failure))?.code
+    } else {
+        compiled.code.clone()
+    };
+    let kernels: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
+    program.list(&code, &kernels).map_err(|failure| cannot(program.path(), "read the code", &failure))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

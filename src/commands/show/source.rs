@@ -15,7 +15,7 @@ use crate::commands::session::{compile_case, interrupt, worker};
 use crate::commands::{Console, Failure};
 use crate::compile::Target;
 use crate::experiment::Manifest;
-use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome};
+use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome, SourceForm};
 use crate::project::Project;
 use crate::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
 use crate::render::{Templates, case_name};
@@ -45,10 +45,9 @@ pub fn show(
     for (unit, compiled) in &ptx {
         let Ok(compiled) = compiled else { continue };
         let of_unit = machine.iter().find(|(other, _)| other == unit).and_then(|(_, compiled)| compiled.as_ref().ok());
-        let listings = of_unit.filter(|compiled| compiled.kind == CodeKind::Cubin).map(|compiled| {
-            let names: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
-            disassemble(compiled, &names, options, console)
-        });
+        let listings = of_unit
+            .filter(|compiled| compiled.kind != CodeKind::Plugin)
+            .map(|compiled| disassemble((unit, compiled, capability), options, console));
         let listings = match listings {
             Some(Ok(listings)) => listings,
             Some(Err(failure)) => {
@@ -101,7 +100,7 @@ impl Unit<'_> {
         let kernels: Vec<&str> = names.collect();
         let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
         for counted in counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())) {
-            let at = self.find_line(view, counted.file.as_deref(), counted.line);
+            let at = counted.place(&[self.unit]).and_then(|(path, line)| self.find_line(view, Some(path), Some(line)));
             let known = by_ptx.entry(counted.ptx_line).or_insert_with(|| (at, Counters::default()));
             add(&mut known.1, &counted.counters);
             if let Some(line) = at.and_then(|at| view.files[at.file].lines.get_mut(at.line.saturating_sub(1) as usize))
@@ -134,7 +133,8 @@ impl Unit<'_> {
                 *before = before.zip(executed).map(|(before, executed)| before + executed);
             }
             for (instruction, executed) in listing.instructions.iter().zip(each) {
-                let source = self.author_line(view, listing, instruction);
+                let ptx_line = instruction.ptx_line.and_then(|line| same_lines.get(&line)).copied();
+                let source = self.author_line(view, listing, instruction).or_else(|| self.ptx_line(view, ptx_line));
                 view.machine.push(MachineLine {
                     function: listing.name.clone(),
                     offset: instruction.offset,
@@ -143,7 +143,7 @@ impl Unit<'_> {
                     control: machine_code::control(instruction.control),
                     pipe: instruction.pipe().map(Pipe::name),
                     executed: executed.filter(|_| !counts.is_empty()),
-                    ptx_line: instruction.ptx_line.and_then(|line| same_lines.get(&line)).copied(),
+                    ptx_line,
                     source,
                     calls: machine_code::call_chain(listing, instruction),
                 });
@@ -170,6 +170,12 @@ impl Unit<'_> {
 
     fn find_line(&mut self, view: &mut SourceView, path: Option<&str>, line: Option<u32>) -> Option<At> {
         Some(At { file: self.file(view, path?)?, line: line? })
+    }
+
+    /// Returns a line of PTX that is the source itself.
+    fn ptx_line(&mut self, view: &mut SourceView, line: Option<u32>) -> Option<At> {
+        let path = (self.unit.form() == SourceForm::Ptx).then(|| self.unit.source.display().to_string())?;
+        self.find_line(view, Some(&path), line)
     }
 
     /// Returns the file with this path, which is read if it is one of the author's.

@@ -118,6 +118,56 @@ fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
     assert!(page.contains("__global__ void plain(float *y)") && page.contains("STG.E"), "{page}");
 }
 
+/// What another compiler wrote: each thread stores its number in an element.
+const PTX: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry numbers(.param .u64 numbers_y)
+{
+    .reg .b32 %r<2>;
+    .reg .f32 %f<2>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [numbers_y];
+    cvta.to.global.u64 %rd1, %rd1;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    mov.f32 %f1, 0f40800000;
+    st.global.f32 [%rd3], %f1;
+    ret;
+}
+";
+
+#[test]
+fn ptx_of_another_compiler_is_assembled_and_its_lines_are_those_of_the_source() {
+    let folder = folder();
+    fs::write(folder.path().join("numbers.ptx"), PTX).unwrap();
+    let variant = "[[variant]]\nname = \"ptx\"\nsource = \"numbers.ptx\"\nkernel = \"numbers\"\ndefines = {}\n";
+    fs::write(folder.path().join("code.toml"), format!("{MANIFEST}{variant}")).unwrap();
+    let store = 1 + PTX.lines().position(|line| line.contains("st.global")).unwrap();
+    let (code, _, error) = run(&folder, &["run", "code.toml", "--variant", "ptx", "--lines", "--out", "report"]);
+    assert_eq!(code, Some(0), "{error}");
+    let lines = fs::read_to_string(folder.path().join("report/lines.csv")).unwrap();
+    assert!(lines.contains(&format!("\nptx,numbers.ptx,{store},\"st.global.f32 [%rd3], %f1;\",")), "{lines}");
+
+    let show = |form: &[&str]| run(&folder, &[&["show", "code.toml", "ptx"][..], form].concat());
+    let (code, sass, error) = show(&["--sass", "--offline"]);
+    if code == Some(3) && error.contains("ptxas, which assembles PTX, is not found") {
+        println!("skipped: no ptxas");
+        return;
+    }
+    assert_eq!(code, Some(0), "{error}");
+    let words: Vec<&str> = sass.lines().find(|line| line.contains("STG.E ")).unwrap().split_whitespace().collect();
+    assert_eq!(words[2], store.to_string(), "{sass}");
+    let (_, view, error) = show(&["--source", "--json"]);
+    let view: serde_json::Value = serde_json::from_str(&view).expect(&error);
+    // One warp stores 32 values of four bytes: four sectors.
+    assert_eq!(view["files"][0]["lines"][store - 1]["counters"]["gst_sectors"], 4.0, "{view}");
+    let machine = view["machine"].as_array().unwrap();
+    let stored = machine.iter().find(|one| one["text"].as_str().unwrap().starts_with("STG.E")).unwrap();
+    assert_eq!((&stored["executed"], &stored["source"]["line"]), (&1.into(), &store.into()), "{stored}");
+}
+
 #[test]
 fn what_the_sanitizer_found_is_a_result_at_its_line() {
     let folder = folder();

@@ -41,7 +41,7 @@ pub fn count_lines(launches: &[CountedLaunch<'_>]) -> Vec<CountedLine> {
         }
     }
     let units: Vec<&CompileUnit> = launches.iter().map(|launch| &launch.code.unit).collect();
-    gather_lines(&units, counted.iter().map(|((path, line), counters)| (path.as_str(), *line, counters)))
+    gather_lines(&units, counted.iter().map(|((path, line), counters)| ((path.as_str(), *line), counters)))
 }
 
 /// The parts of a cubin that place its instructions at lines.

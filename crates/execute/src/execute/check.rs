@@ -292,6 +292,5 @@ fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport) ->
 fn counted_lines(job: &CaseJob, lines: &[LineCounts]) -> Vec<CountedLine> {
     let BodyPlan::Launches(launches) = &job.body else { return Vec::new() };
     let units: Vec<&CompileUnit> = launches.iter().map(|launch| &launch.unit).collect();
-    let placed = lines.iter().filter_map(|line| Some((line.file.as_deref()?, line.line?, &line.counters)));
-    gather_lines(&units, placed)
+    gather_lines(&units, lines.iter().filter_map(|line| Some((line.place(&units)?, &line.counters))))
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Counters;
+use super::{CompileUnit, Counters, SourceForm};
 
 /// The counts of what comes from one line of the PTX, as `lines.json` has them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,19 @@ pub struct LineCounts {
 impl LineCounts {
     /// The file with the counts of all lines, in the folder of what a case left.
     pub const FILE: &str = "lines.json";
+
+    /// Returns the path and the line of the source that the counts belong to, where it is known. A source that is PTX is
+    /// the source itself, unless it names lines of a file of the author.
+    pub fn place<'a>(&'a self, units: &[&'a CompileUnit]) -> Option<(&'a str, u32)> {
+        let named = self.file.as_deref().zip(self.line);
+        let is_own = |unit: &CompileUnit| unit.kernels.contains(&self.kernel) && unit.form() == SourceForm::Ptx;
+        match units.iter().find(|unit| is_own(unit)) {
+            Some(unit) if named.is_none_or(|(path, _)| unit.find_own(path).is_none()) => {
+                Some((unit.source.to_str()?, self.ptx_line))
+            }
+            _ => named,
+        }
+    }
 }
 
 /// What was executed on one line of a source, as records have it.
@@ -38,4 +51,29 @@ pub struct CountedLine {
     pub text: String,
     /// The counts of work that are not zero.
     pub counters: Counters,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ptx_is_the_source_of_its_own_lines_unless_it_names_a_file_of_the_author() {
+        let ptx = CompileUnit::from_kernels("/nowhere/k.ptx", ["k"]);
+        let cuda = CompileUnit::from_kernels("/nowhere/k.cu", ["of_cuda"]);
+        let line = |kernel: &str, named: Option<(&str, u32)>| LineCounts {
+            kernel: kernel.to_owned(),
+            ptx_line: 7,
+            file: named.map(|(file, _)| file.to_owned()),
+            line: named.map(|(_, line)| line),
+            counters: Counters::default(),
+        };
+        let units = [&cuda, &ptx];
+        let own = Some(("/nowhere/k.ptx", 7));
+        assert_eq!(line("k", None).place(&units), own);
+        assert_eq!(line("k", Some(("/elsewhere/triton.py", 3))).place(&units), own);
+        assert_eq!(line("k", Some(("/nowhere/k.ptx", 3))).place(&units), Some(("/nowhere/k.ptx", 3)));
+        assert_eq!(line("of_cuda", None).place(&units), None);
+        assert_eq!(line("of_cuda", Some(("/usr/include/a.h", 2))).place(&units), Some(("/usr/include/a.h", 2)));
+    }
 }

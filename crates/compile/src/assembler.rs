@@ -1,0 +1,105 @@
+//! Assembles PTX into machine code for reading, as a driver would before it runs it: with the ptxas of this machine, or with
+//! that of the fetched nvcc.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::cache::Cache;
+use super::fetch::{self, FetchError, PTXAS, find_program};
+use super::locate::Network;
+use super::pinned::{self, NEWEST};
+use super::program::{self, Bounds};
+use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, sha256_hex};
+use crate::programs::Programs;
+
+/// The time that assembling one file may take.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// Why there is no ptxas, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
+pub enum AssemblerError {
+    #[error(
+        "ptxas, which assembles PTX, is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and \
+         --offline forbids fetching it ({mb} MB): install it (it comes with the CUDA toolkit), or run once without \
+         --offline"
+    )]
+    Offline { mb: u32 },
+    #[error("ptxas, which assembles PTX, is not found on this machine, and cannot be fetched: {0}")]
+    Fetch(#[from] FetchError),
+    #[error("ptxas, which assembles PTX, is not found on this machine, and there is no package of it")]
+    NoPackage,
+}
+
+/// The program ptxas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assembler {
+    path: PathBuf,
+    cache: Cache,
+}
+
+impl Assembler {
+    /// Returns the program. If this machine has none, the pinned nvcc is fetched into the cache, which has one; `say`
+    /// receives lines of progress meanwhile.
+    pub fn ensure(
+        programs: &Programs,
+        cache: &Cache,
+        network: Network,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Self, AssemblerError> {
+        let set = pinned::nvcc(NEWEST.build).ok_or(AssemblerError::NoPackage)?;
+        let found = programs.find(PTXAS).or_else(|| find_program(&cache.nvcc_dir(set), PTXAS).ok());
+        let path = match found {
+            Some(path) => path,
+            None if network == Network::Forbidden => return Err(AssemblerError::Offline { mb: set.download_mb }),
+            None => {
+                let place = fetch::fetch_nvcc(set, cache, say)?;
+                find_program(&place, PTXAS).map_err(|reason| FetchError::Incomplete { place, reason })?
+            }
+        };
+        Ok(Self { path, cache: cache.clone() })
+    }
+
+    /// Returns the path of the executable.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the machine code of a unit that was compiled to PTX, with line tables.
+    pub fn assemble(
+        &self,
+        unit: &CompileUnit,
+        compiled: &Compiled,
+        compute_capability: (u32, u32),
+    ) -> Result<Compiled, CompileFailure> {
+        let (major, minor) = compute_capability;
+        let own = unit.architecture().filter(|name| name.starts_with("sm_"));
+        let architecture = own.map_or_else(|| format!("sm_{major}{minor}"), str::to_owned);
+        let mut arguments = vec![format!("-arch={architecture}"), "--generate-line-info".to_owned()];
+        arguments.extend(unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
+        let ptx = fs::read(&compiled.code)
+            .map_err(|error| failed(format!("cannot read {}: {error}", compiled.code.display())))?;
+        let program = program::identity(&self.path);
+        let address = sha256_hex(format!("{} {program} {arguments:?}", sha256_hex(&ptx)).as_bytes());
+        if let Some(known) = self.cache.load(&address) {
+            return Ok(known);
+        }
+        let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
+        let place = folder.path().join("code.cubin");
+        let mut command = Command::new(&self.path);
+        command.args(&arguments).arg("-o").arg(&place).arg(&compiled.code);
+        let stop = AtomicBool::new(false);
+        let bounds = Bounds { readable: vec![compiled.code.clone()], folder: folder.path(), limit: LIMIT, stop: &stop };
+        let log = program::run(&mut command, &bounds)?;
+        let code = fs::read(&place).map_err(|error| failed(format!("ptxas wrote no code: {error}")))?;
+        let assembled = Compiled { kind: CodeKind::Cubin, log, ..compiled.clone() };
+        self.cache.store(&address, &code, assembled).map_err(|error| failed(error.to_string()))
+    }
+}
+
+fn failed(summary: String) -> CompileFailure {
+    CompileFailure { summary, log: String::new() }
+}
