@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sass::{Instruction, LineCount, Listing, Pipe};
+use sass::{Instruction, LineCount, Listing};
 
 use super::code::disassemble;
 use super::machine_code;
@@ -141,7 +141,7 @@ impl Unit<'_> {
                     text: machine_code::statement(instruction),
                     stall: instruction.control.stall,
                     control: machine_code::control(instruction.control),
-                    pipe: instruction.pipe().map(Pipe::name),
+                    pipes: instruction.pipes().iter().map(|pipe| pipe.name()).collect(),
                     executed: executed.filter(|_| !counts.is_empty()),
                     ptx_line,
                     source,

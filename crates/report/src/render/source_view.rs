@@ -81,8 +81,8 @@ pub struct MachineLine {
     pub stall: u8,
     /// The other control bits: the barriers that it waits for, those that it sets, and whether it yields.
     pub control: String,
-    /// The pipeline that executes it, by its name in the counters of Nsight Compute; `None` if it only takes an issue slot.
-    pub pipe: Option<&'static str>,
+    /// The pipelines that count it, by their names in the counters of Nsight Compute; none if it only takes an issue slot.
+    pub pipes: Vec<&'static str>,
     /// How many warps executed it, derived from the counts of the PTX; `None` where they do not say.
     pub executed: Option<u64>,
     /// The line of the PTX that it comes from.
@@ -161,7 +161,8 @@ impl SourceView {
     /// Returns how many instructions each pipeline executed for warps, in a sentence; `None` where nothing is known.
     fn pipes(&self) -> Option<String> {
         let mut pipes: BTreeMap<&str, u64> = BTreeMap::new();
-        for (pipe, executed) in self.machine.iter().filter_map(|one| Some((one.pipe?, one.executed?))) {
+        let counts = self.machine.iter().filter_map(|one| Some((&one.pipes, one.executed?)));
+        for (pipe, executed) in counts.flat_map(|(pipes, executed)| pipes.iter().map(move |pipe| (pipe, executed))) {
             *pipes.entry(pipe).or_default() += executed;
         }
         let mut pipes: Vec<(&str, u64)> = pipes.into_iter().filter(|(_, executed)| *executed > 0).collect();
@@ -353,7 +354,7 @@ mod tests {
             offset,
             text: text.to_owned(),
             stall: 4,
-            pipe: Some(if text.starts_with("LDG") { "lsu" } else { "alu" }),
+            pipes: vec![if text.starts_with("LDG") { "lsu" } else { "alu" }],
             executed,
             source: Some(At { file: 0, line }),
             ..MachineLine::default()
