@@ -226,7 +226,7 @@ pub fn counters_csv(data: &[u8]) {
 
 /// A cubin with its line tables, and the output of nvdisasm.
 pub fn cubin(data: &[u8]) {
-    let _ = read_disassembly(data);
+    let _ = read_disassembly(data, |_| true);
     let Ok(cubin) = Cubin::parse(data) else { return };
     let tables = Tables::read(&cubin).unwrap_or_default();
     for function in cubin.functions() {
@@ -256,7 +256,6 @@ fn text_of(function: &Function) -> Text {
     Text {
         function: function.name.clone(),
         start: function.start,
-        length: 16 * function.words.len() as u64,
         instructions: function.words.iter().map(instruction).collect(),
     }
 }

@@ -80,11 +80,7 @@ impl Disassembler {
             let _ = self.cache.store_listing(&address, &json);
             json
         };
-        let mut listings = join(&bytes, &json).map_err(|error| failed(error.to_string()))?;
-        let of_kernel = |listing: &&Listing| kernels.contains(&listing.name.as_str());
-        let sections: Vec<usize> = listings.iter().filter(of_kernel).map(|listing| listing.section).collect();
-        listings.retain(|listing| sections.contains(&listing.section));
-        Ok(listings)
+        join(&bytes, &json, kernels).map_err(|error| failed(error.to_string()))
     }
 
     /// Returns the address in the cache of what this program prints of a cubin. It changes with the file of the program.
@@ -114,9 +110,15 @@ fn unreadable(path: &Path, error: &std::io::Error) -> CompileFailure {
     failed(format!("cannot read {}: {error}", path.display()))
 }
 
-fn join(cubin: &[u8], json: &[u8]) -> Result<Vec<Listing>, SassError> {
+fn join(cubin: &[u8], json: &[u8], kernels: &[&str]) -> Result<Vec<Listing>, SassError> {
     let cubin = Cubin::parse(cubin)?;
-    Listing::join(&cubin, &sass::read_disassembly(json)?, &Tables::read(&cubin)?)
+    let all = cubin.functions();
+    let kernels = all.iter().filter(|function| kernels.contains(&function.name.as_str()));
+    let sections: Vec<usize> = kernels.map(|function| function.section).collect();
+    let of_sections = all.iter().filter(|function| sections.contains(&function.section));
+    let names: Vec<&str> = of_sections.map(|function| function.name.as_str()).collect();
+    let text = sass::read_disassembly(json, |name| names.contains(&name))?;
+    Listing::join(&cubin, &text, &Tables::read(&cubin)?)
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@
 //! opcode for calls that were inlined (0x90): the following rows are inlined at an earlier row, which it names by its
 //! number in the table, and belong to a function, which it names by an offset in `.debug_str`. The number 0 ends that.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gimli::{DebugLine, DebugLineOffset, LineInstruction, LineRow, LittleEndian, Reader as _};
@@ -46,10 +44,11 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LineTable {
     files: Vec<String>,
-    /// Rows by section and offset. Each row holds up to the next one of its section.
-    rows: BTreeMap<(usize, u64), Row>,
     /// All rows in the order of the table: an inlined row names the one of its call.
-    numbered: Vec<Row>,
+    rows: Vec<Row>,
+    /// Section and offset of rows with their indices, sorted. Each row holds up to the next one of its section; of several at
+    /// one place the last holds.
+    places: Vec<((usize, u64), usize)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,14 +85,16 @@ impl LineTable {
     /// Returns the line of the instruction at `offset` in the section with this index, followed by the lines of the
     /// calls that were inlined, the innermost first. Empty if the table does not say.
     pub fn places(&self, section: usize, offset: u64) -> Vec<&Place> {
-        let before = self.rows.range((section, 0)..=(section, offset)).next_back();
-        let mut row = before.map(|(_, row)| row).filter(|row| !row.ends && row.place.line > 0);
+        let following = self.places.partition_point(|(place, _)| *place <= (section, offset));
+        let before = self.places[..following].last().filter(|((of, _), _)| *of == section);
+        let row = before.and_then(|(_, index)| self.rows.get(*index));
+        let mut row = row.filter(|row| !row.ends && row.place.line > 0);
         let mut places = Vec::new();
         while let Some(Row { place, caller, .. }) = row {
             places.push(place);
             // A row can only name a row before it, but a damaged table may name itself.
             let earlier = places.len() < DEEPEST;
-            row = caller.checked_sub(1).filter(|_| earlier).and_then(|number| self.numbered.get(number));
+            row = caller.checked_sub(1).filter(|_| earlier).and_then(|number| self.rows.get(number));
         }
         places
     }
@@ -107,11 +108,12 @@ impl Tables {
     /// If a table is damaged.
     pub fn read(cubin: &Cubin) -> Result<Self, SassError> {
         let text = cubin.elf().section_by_name(PTX_TEXT).and_then(|section| section.data().ok());
-        let lines = text.unwrap_or_default().split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let text: Vec<u8> =
+            text.unwrap_or_default().iter().map(|byte| if *byte == 0 { b'\n' } else { *byte }).collect();
         Ok(Self {
             source: read_table(cubin, SOURCE_LINES)?,
             ptx: read_table(cubin, PTX_LINES)?,
-            ptx_text: lines.collect::<Vec<Cow<str>>>().join("\n").trim_end_matches('\n').into(),
+            ptx_text: String::from_utf8_lossy(&text).trim_end_matches('\n').into(),
         })
     }
 }
@@ -135,6 +137,7 @@ fn run_programs(data: &[u8], strings: &[u8]) -> Result<LineTable, String> {
         offset += 4 + program.header().unit_length();
         run_program(program, strings, &mut table)?;
     }
+    table.places.sort_by_key(|(place, _)| *place);
     Ok(table)
 }
 
@@ -170,7 +173,7 @@ fn run_program<'data>(
     }
     let mut instructions = header.instructions();
     let mut row = LineRow::new(&header);
-    let first_row = table.numbered.len();
+    let first_row = table.rows.len();
     let (mut caller, mut function) = (0, None);
     while let Some(instruction) = instructions.next_instruction(&header).map_err(|error| error.to_string())? {
         if let LineInstruction::UnknownExtended(INLINED_CALL, mut operands) = instruction {
@@ -179,31 +182,27 @@ fn run_program<'data>(
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             caller = if number == 0 { 0 } else { first_row.saturating_add(number) };
             function = if number == 0 { None } else { read_string(strings, name) };
-            if caller > table.numbered.len() {
-                return Err(format!("row {} is inlined at row {number}, which follows it", table.numbered.len() + 1));
+            if caller > table.rows.len() {
+                return Err(format!("row {} is inlined at row {number}, which follows it", table.rows.len() + 1));
             }
             continue;
         }
         if !row.execute(instruction, &mut program).map_err(|error| error.to_string())? {
             continue;
         }
-        if table.numbered.len() == MOST_ROWS {
+        if table.rows.len() == MOST_ROWS {
             return Err(format!("it has more than {MOST_ROWS} rows"));
         }
         let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(u32::MAX));
         // Files count from one. The table of PTX lines names file 0, because there is one text only.
         let file = usize::try_from(row.file_index().saturating_sub(1)).unwrap_or(usize::MAX).saturating_add(first_file);
         if row.file_index() > 0 && file >= table.files.len() {
-            return Err(format!(
-                "row {} names file {}, which is not listed",
-                table.numbered.len() + 1,
-                row.file_index()
-            ));
+            return Err(format!("row {} names file {}, which is not listed", table.rows.len() + 1, row.file_index()));
         }
         let made = Row { place: Place { file, line, function: function.clone() }, caller, ends: row.end_sequence() };
         let section = usize::try_from(row.address() >> SECTION_BITS).unwrap_or(usize::MAX);
-        table.rows.insert((section, row.address() & ((1 << SECTION_BITS) - 1)), made.clone());
-        table.numbered.push(made);
+        table.places.push(((section, row.address() & ((1 << SECTION_BITS) - 1)), table.rows.len()));
+        table.rows.push(made);
         row.reset(&header);
     }
     Ok(())
