@@ -16,7 +16,8 @@ use crate::{Cubin, SassError};
 const SOURCE_LINES: &str = ".debug_line";
 /// The section that leads to lines of the PTX.
 const PTX_LINES: &str = ".nv_debug_line_sass";
-/// The section with the text of the PTX, whose lines end with a zero byte.
+/// How the name of the section begins that has the text of the PTX, whose lines end with a zero byte. In code that is still to be
+/// linked a number follows.
 const PTX_TEXT: &str = ".nv_debug_ptx_txt";
 /// NVIDIA's extended opcode for an inlined call.
 const INLINED_CALL: gimli::DwLne = gimli::DwLne(0x90);
@@ -107,7 +108,10 @@ impl Tables {
     ///
     /// If a table is damaged.
     pub fn read(cubin: &Cubin) -> Result<Self, SassError> {
-        let text = cubin.elf().section_by_name(PTX_TEXT).and_then(|section| section.data().ok());
+        let is_text =
+            |name: &str| name.strip_prefix(PTX_TEXT).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let section = cubin.elf().sections().find(|section| section.name().is_ok_and(is_text));
+        let text = section.and_then(|section| section.data().ok());
         let text: Vec<u8> =
             text.unwrap_or_default().iter().map(|byte| if *byte == 0 { b'\n' } else { *byte }).collect();
         Ok(Self {

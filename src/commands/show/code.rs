@@ -78,8 +78,11 @@ fn printed(
     match (form, compiled.kind) {
         (Form::Source, _) if matches!(unit.form(), SourceForm::Cuda | SourceForm::Ptx) => read(&unit.source),
         (Form::Ptx, CodeKind::Ptx) => read(&compiled.code),
-        (Form::Sass, CodeKind::Cubin | CodeKind::Ptx) => disassemble((unit, compiled, capability), options, console)
-            .map(|listings| machine_code::listings(&listings)),
+        (Form::Sass, CodeKind::Cubin | CodeKind::Ptx) => {
+            let kernels: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
+            disassemble((unit, compiled, capability), &kernels, options, console)
+                .map(|listings| machine_code::listings(&listings))
+        }
         _ => Err(Failure::usage(format!(
             "`{}` has no {}: it is {}",
             unit.source.display(),
@@ -100,9 +103,10 @@ fn printed(
 /// A unit, what it was compiled to, and the compute capability of the device.
 pub type Built<'a> = (&'a CompileUnit, &'a Compiled, (u32, u32));
 
-/// Returns the machine code of a unit's kernels. PTX is assembled first, as the driver would.
+/// Returns the machine code of these kernels of a unit. PTX is assembled first, as the driver would.
 pub fn disassemble(
     (unit, compiled, capability): Built<'_>,
+    kernels: &[&str],
     options: &RunOptions,
     console: &mut Console,
 ) -> Result<Vec<sass::Listing>, Failure> {
@@ -123,8 +127,7 @@ pub fn disassemble(
     } else {
         compiled.code.clone()
     };
-    let kernels: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
-    program.list(&code, &kernels).map_err(|failure| cannot(program.path(), "read the code", &failure))
+    program.list(&code, kernels).map_err(|failure| cannot(program.path(), "read the code", &failure))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

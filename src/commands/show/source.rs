@@ -44,10 +44,14 @@ pub fn show(
     });
     for (unit, compiled) in &ptx {
         let Ok(compiled) = compiled else { continue };
+        let bytes = std::fs::read(&compiled.code)
+            .map_err(|error| Failure::environment(format!("cannot read {}: {error}", compiled.code.display())))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let kernels = executed_kernels(compiled, &text, &counts);
         let of_unit = machine.iter().find(|(other, _)| other == unit).and_then(|(_, compiled)| compiled.as_ref().ok());
         let listings = of_unit
             .filter(|compiled| compiled.kind != CodeKind::Plugin)
-            .map(|compiled| disassemble((unit, compiled, capability), options, console));
+            .map(|compiled| disassemble((unit, compiled, capability), &kernels, options, console));
         let listings = match listings {
             Some(Ok(listings)) => listings,
             Some(Err(failure)) => {
@@ -56,7 +60,7 @@ pub fn show(
             }
             None => Vec::new(),
         };
-        Unit { unit, files: Files::default() }.add_to(&mut view, compiled, &counts, &listings)?;
+        Unit { unit, files: Files::default() }.add_to(&mut view, &text, (&kernels, &counts), &listings);
     }
     let failed = |error: crate::render::RenderError| Failure::environment(error.to_string());
     if let Some(path) = &args.html {
@@ -73,6 +77,20 @@ pub fn show(
     console.print(&text)
 }
 
+/// Returns the names of a unit's kernels that the case may have executed: those that the host launches, by the names of the
+/// manifest and of the linker, and those that kernels have launched.
+fn executed_kernels<'a>(compiled: &'a Compiled, ptx: &str, counts: &'a [LineCounts]) -> Vec<&'a str> {
+    let host = compiled.kernels.iter().flat_map(|(name, mangled)| [name.as_str(), mangled.as_str()]);
+    let mut names: Vec<&str> = host.collect();
+    for counted in counts {
+        let name = counted.kernel.as_str();
+        if !names.contains(&name) && ptx.contains(&format!(".entry {name}(")) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// A source that is joined with its code.
 struct Unit<'u> {
     unit: &'u CompileUnit,
@@ -87,17 +105,12 @@ impl Unit<'_> {
     fn add_to(
         mut self,
         view: &mut SourceView,
-        compiled: &Compiled,
-        counts: &[LineCounts],
+        ptx: &str,
+        (kernels, counts): (&[&str], &[LineCounts]),
         listings: &[Listing],
-    ) -> Result<(), Failure> {
-        let bytes = std::fs::read(&compiled.code)
-            .map_err(|error| Failure::environment(format!("cannot read {}: {error}", compiled.code.display())))?;
-        let ptx = String::from_utf8_lossy(&bytes);
+    ) {
         // The file of the kernels comes first.
         self.file(view, &self.unit.source.display().to_string());
-        let names = compiled.kernels.iter().flat_map(|(name, mangled)| [name.as_str(), mangled.as_str()]);
-        let kernels: Vec<&str> = names.collect();
         let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
         for counted in counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())) {
             let at = counted.place(&[self.unit]).and_then(|(path, line)| self.find_line(view, Some(path), Some(line)));
@@ -157,7 +170,6 @@ impl Unit<'_> {
                 view.ptx.push(PtxLine { line, text: text.trim_end().replace('\t', "    "), source, counters });
             }
         }
-        Ok(())
     }
 
     /// Returns the author's line of a machine instruction: the innermost of its calls in the author's own files.

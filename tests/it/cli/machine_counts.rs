@@ -10,13 +10,31 @@ use runner::render::case_name;
 /// Experiments whose kernels launch kernels: the hardware also counts the device runtime.
 const LAUNCHES: [&str; 3] = ["dynamic_parallelism", "launch_limits", "nested_hello"];
 
-/// Returns the number of warps times instructions that the source view of a case derives.
-fn derived(manifest: &str, case: &str) -> Option<u64> {
+/// Returns the machine instructions of a case: the function and how many warps executed each, as the source view derives.
+fn machine_instructions(manifest: &str, case: &str) -> Option<Vec<(String, Option<u64>)>> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = command.args(["show", manifest, case, "--source", "--json", "--backend", "sim"]).output().unwrap();
     let view: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-    Some(view["machine"].as_array()?.iter().filter_map(|one| one["executed"].as_u64()).sum())
+    let one = |one: &serde_json::Value| Some((one["function"].as_str()?.to_owned(), one["executed"].as_u64()));
+    view["machine"].as_array()?.iter().map(one).collect()
+}
+
+/// Returns the number of warps times instructions that the source view of a case derives.
+fn derived(manifest: &str, case: &str) -> Option<u64> {
+    Some(machine_instructions(manifest, case)?.into_iter().filter_map(|(_, executed)| executed).sum())
+}
+
+/// The hardware counted 18,366 of `interleaved`, where the host launches the same kernel in the same grid.
+#[test]
+fn a_kernel_that_a_kernel_launches_has_the_counts_that_the_hardware_has_where_the_host_launches_it() {
+    let counted = machine_instructions("experiments/dynamic_parallelism.toml", "launched[n = 5003]").unwrap();
+    let sum = |kernel: &str| -> Option<u64> {
+        counted.iter().filter(|(function, _)| function == kernel).map(|(_, executed)| *executed).sum()
+    };
+    assert_eq!(sum("_Z18reduce_interleavedIiEvPT_S1_j"), Some(18_366));
+    // One warp executes each of the 54 instructions before the padding once.
+    assert_eq!(sum("_Z8launchedPiS_jj"), Some(54));
 }
 
 #[test]
