@@ -202,6 +202,10 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &
                 return Err(Misfit::Range(low.clone(), high.clone()));
             }
             let (source, span) = (Source::new(*seed, name), to.wrapping_sub(from).wrapping_add(1) as u64);
+            if (1..=1 << 32).contains(&span) {
+                narrow_uniform::<T>(bytes, first, (from, span), &source);
+                return Ok(());
+            }
             write(bytes, first, |number| {
                 let mut rng = source.stream(number);
                 move |_| T::from_lane(from.wrapping_add(below(&mut rng, span) as i64))
@@ -258,11 +262,7 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
             if from > to || !from.is_finite() || !to.is_finite() {
                 return Err(Misfit::Range(low.clone(), high.clone()));
             }
-            let source = Source::new(*seed, name);
-            write(bytes, first, |number| {
-                let mut rng = source.stream(number);
-                move |_| uniform_between::<T>(&mut rng, from, to)
-            });
+            uniform::<T>(bytes, first, (from, to), &Source::new(*seed, name));
         }
         FillPlan::Normal { mean, deviation, seed } => {
             normal::<T>(bytes, first, (*mean, *deviation), &Source::new(*seed, name), T::nearest)?;
@@ -324,11 +324,9 @@ pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
         return rng.next_u64();
     }
     if span <= 1 << 32 {
-        let rejected = ((1u64 << 32) - span) % span;
         loop {
-            let product = u64::from(rng.next_u32()) * span;
-            if product & 0xffff_ffff >= rejected {
-                return product >> 32;
+            if let Some(number) = narrow_below(rng.next_u32(), span, rejected_below(span)) {
+                return number;
             }
         }
     }
@@ -341,17 +339,70 @@ pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     }
 }
 
-/// Draws a number uniformly from `[low, high)`: 53 random bits for f64, 32 for the narrower types.
-fn uniform_between<T: Float>(rng: &mut ChaCha8Rng, low: f64, high: f64) -> T {
-    let u = if T::SIZE == 8 {
-        (rng.next_u64() >> 11) as f64 * 2f64.powi(-53)
-    } else {
-        f64::from(rng.next_u32()) * 2f64.powi(-32)
+/// Returns a number of `0..span` from 32 random bits, for a span of up to 2^32; `None` if others must be drawn.
+fn narrow_below(bits: u32, span: u64, rejected: u64) -> Option<u64> {
+    let product = u64::from(bits) * span;
+    (product & 0xffff_ffff >= rejected).then_some(product >> 32)
+}
+
+/// Returns the least low half of a product that makes no number more frequent than another.
+const fn rejected_below(span: u64) -> u64 {
+    ((1 << 32) - span) % span
+}
+
+/// Numbers that are drawn from a generator at a time: one by one takes twice as long.
+const DRAWN: usize = 1024;
+
+/// Draws integers uniformly, the least and how many, of which there are at most 2^32.
+fn narrow_uniform<T: Integer>(bytes: &mut [u8], first: usize, (from, span): (i64, u64), source: &Source) {
+    let rejected = rejected_below(span);
+    parallel::chunks(bytes, CHUNK * T::SIZE, &|place, chunk| {
+        let mut rng = source.stream(first + place);
+        let (mut drawn, mut next) = ([0; 4 * DRAWN], 4 * DRAWN);
+        for element in chunk.chunks_exact_mut(T::SIZE) {
+            let number = loop {
+                if next == drawn.len() {
+                    rng.fill_bytes(&mut drawn);
+                    next = 0;
+                }
+                let bits = u32::load(&drawn[next..next + 4]);
+                next += 4;
+                if let Some(number) = narrow_below(bits, span, rejected) {
+                    break number;
+                }
+            };
+            T::from_lane(from.wrapping_add(number as i64)).store(element);
+        }
+    });
+}
+
+/// Draws numbers uniformly from `[low, high)`: from 53 random bits for f64, from 32 for the narrower types.
+fn uniform<T: Float>(bytes: &mut [u8], first: usize, (low, high): (f64, f64), source: &Source) {
+    let (lowest, highest) = (T::nearest(low), T::nearest(high).below());
+    let between = |unit: f64| {
+        // Weighted ends, since `high - low` may overflow.
+        let drawn = T::nearest(low * (1.0 - unit) + high * unit);
+        let inside = if drawn.wide() >= high { highest } else { drawn };
+        if inside.wide() < low { lowest } else { inside }
     };
-    // Weighted ends, since `high - low` may overflow.
-    let drawn = T::nearest(low * (1.0 - u) + high * u);
-    let inside = if drawn.wide() >= high { T::nearest(high).below() } else { drawn };
-    if inside.wide() < low { T::nearest(low) } else { inside }
+    let is_wide = T::SIZE == 8;
+    let width = if is_wide { 8 } else { 4 };
+    parallel::chunks(bytes, CHUNK * T::SIZE, &|place, chunk| {
+        let mut rng = source.stream(first + place);
+        let mut drawn = [0; 8 * DRAWN];
+        for part in chunk.chunks_mut(DRAWN * T::SIZE) {
+            let drawn = &mut drawn[..part.len() / T::SIZE * width];
+            rng.fill_bytes(drawn);
+            let elements = part.chunks_exact_mut(T::SIZE).zip(drawn.chunks_exact(width));
+            if is_wide {
+                let unit = |bits: &[u8]| (u64::load(bits) >> 11) as f64 * 2f64.powi(-53);
+                elements.for_each(|(element, bits)| between(unit(bits)).store(element));
+            } else {
+                let unit = |bits: &[u8]| f64::from(u32::load(bits)) * 2f64.powi(-32);
+                elements.for_each(|(element, bits)| between(unit(bits)).store(element));
+            }
+        }
+    });
 }
 
 /// Draws normal numbers by the method of Box and Muller: two uniforms make two normals, so every chunk starts a pair.

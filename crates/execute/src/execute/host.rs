@@ -8,9 +8,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::operand::{Lanes, Number, Operand, PIECE};
+use super::operand::{Number, Operand, PIECE};
 use super::parallel;
-use super::reference::{gelu, gelu_tanh, normal_of};
+use super::reference::{BLOCK, gelu, gelu_tanh, normal_of};
 use super::stop::Stop;
 use super::typed::{Float, Integer, Typed, by_type};
 use crate::model::{ElementType, Map, Reduction, RefFunction, RefKind};
@@ -77,27 +77,27 @@ fn number<T: Integer>(value: T) -> Number {
 }
 
 fn unpack_integers<T: Integer>(operand: &Operand) -> Vec<T> {
-    unpack(operand, |lanes, out: &mut [T]| {
-        if let Lanes::Int(lanes) = lanes {
-            out.iter_mut().zip(lanes).for_each(|(element, lane)| *element = T::from_lane(lane));
-        }
-    })
+    unpack(operand, Operand::read_integers, T::from_lane)
 }
 
 fn unpack_floats<T: Float>(operand: &Operand) -> Vec<T> {
-    unpack(operand, |lanes, out: &mut [T]| {
-        if let Lanes::Float(lanes) = lanes {
-            out.iter_mut().zip(lanes).for_each(|(element, lane)| *element = T::nearest(lane));
-        }
-    })
+    unpack(operand, Operand::read_floats, T::nearest)
 }
 
-/// Returns every element, written piece by piece on all cores.
-fn unpack<T: Typed>(operand: &Operand, write: impl Fn(Lanes, &mut [T]) + Sync) -> Vec<T> {
+/// Returns every element, on all cores: each is read as a lane and narrowed to its type.
+fn unpack<T: Typed, L: Copy + Default>(
+    operand: &Operand,
+    read: fn(&Operand, usize, &mut [L]),
+    narrow: impl Fn(L) -> T + Sync,
+) -> Vec<T> {
     let mut out = zeros(operand.len().unwrap_or(0));
-    parallel::chunks(&mut out, PIECE, &|number, out| {
-        let start = number * PIECE;
-        write(operand.lanes(start..start + out.len()), out);
+    parallel::chunks(&mut out, BLOCK, &|number, block| {
+        let mut lanes = [L::default(); PIECE];
+        for (piece, out) in block.chunks_mut(PIECE).enumerate() {
+            let lanes = &mut lanes[..out.len()];
+            read(operand, number * BLOCK + piece * PIECE, lanes);
+            out.iter_mut().zip(lanes).for_each(|(element, lane)| *element = narrow(*lane));
+        }
     });
     out
 }

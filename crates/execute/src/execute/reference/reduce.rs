@@ -103,7 +103,7 @@ fn integer_products(other: usize, len: usize, given: &Blocks<'_>) -> Result<i64,
 fn floats(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<f64, String> {
     let read = |block: &Block<'_>, start, lanes: &mut [f64]| block.read_floats(0, start, lanes);
     match reduction {
-        Reduction::Sum => compensated(len, given, |block, chains, piece| add_all(chains, &block.floats(0, piece))),
+        Reduction::Sum => compensated(len, given, |block, sums, piece| add_all(sums, &block.floats(0, piece))),
         Reduction::SumSquares => float_products(element, 0, len, given),
         Reduction::Dot => float_products(element, 1, len, given),
         Reduction::Product => folded(len, 1.0, given, read, |a, b| a * b),
@@ -150,6 +150,31 @@ impl OrNan for f64 {
     }
 }
 
+/// Sums of independent chains, and what the roundings of each lost.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    sums: [f64; CHAINS],
+    lost: [f64; CHAINS],
+}
+
+impl Sums {
+    /// Adds a value to a chain. The error of the addition is computed without a branch (Knuth, TAOCP 2, 4.2.2), so that
+    /// the chains are added at the same time.
+    fn add(&mut self, chain: usize, value: f64) {
+        let sum = self.sums[chain];
+        let total = sum + value;
+        let rest = total - sum;
+        self.lost[chain] += (sum - (total - rest)) + (value - rest);
+        self.sums[chain] = total;
+    }
+
+    /// Adds the chains up.
+    fn total(self) -> Sum {
+        let chains = self.sums.into_iter().zip(self.lost);
+        chains.fold(Sum::default(), |total, (sum, lost)| total.join(Sum { sum, lost }))
+    }
+}
+
 /// A sum and what its roundings lost (Neumaier 1974).
 #[derive(Clone, Copy, Default)]
 struct Sum {
@@ -158,17 +183,11 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, value: f64) {
-        let total = self.sum + value;
-        let (large, small) = if self.sum.abs() >= value.abs() { (self.sum, value) } else { (value, self.sum) };
-        self.lost += (large - total) + small;
-        self.sum = total;
-    }
-
-    fn join(mut self, other: Self) -> Self {
-        self.add(other.sum);
-        self.lost += other.lost;
-        self
+    fn join(self, other: Self) -> Self {
+        let total = self.sum + other.sum;
+        let (large, small) =
+            if self.sum.abs() >= other.sum.abs() { (self.sum, other.sum) } else { (other.sum, self.sum) };
+        Self { sum: total, lost: self.lost + ((large - total) + small) + other.lost }
     }
 
     /// Returns the corrected sum. An infinite or NaN sum has no meaningful correction.
@@ -180,13 +199,13 @@ impl Sum {
 fn compensated(
     len: usize,
     given: &Blocks<'_>,
-    add: impl Fn(&Block<'_>, &mut [Sum; CHAINS], &Range<usize>) + Sync,
+    add: impl Fn(&Block<'_>, &mut Sums, &Range<usize>) + Sync,
 ) -> Result<f64, String> {
     let of_block = |range: Range<usize>| {
         let block = given(range.clone())?;
-        let mut chains = [Sum::default(); CHAINS];
-        pieces(range).for_each(|piece| add(&block, &mut chains, &piece));
-        Ok(chains.into_iter().fold(Sum::default(), Sum::join))
+        let mut sums = Sums::default();
+        pieces(range).for_each(|piece| add(&block, &mut sums, &piece));
+        Ok(sums.total())
     };
     let mut parts = parallel::blocks(len, BLOCK, &of_block).into_iter();
     let sum = parts.try_fold(Sum::default(), |sum, part: Result<Sum, String>| Ok::<_, String>(sum.join(part?)))?;
@@ -197,24 +216,24 @@ fn compensated(
 fn float_products(element: ElementType, other: usize, len: usize, given: &Blocks<'_>) -> Result<f64, String> {
     // The product of two narrower floats is exact in f64; that of two f64 leaves a remainder, which is added too.
     let exact = element != ElementType::F64;
-    compensated(len, given, |block, chains, piece| {
-        add_products(chains, &block.floats(0, piece), &block.floats(other, piece), exact);
+    compensated(len, given, |block, sums, piece| {
+        add_products(sums, &block.floats(0, piece), &block.floats(other, piece), exact);
     })
 }
 
-fn add_all(chains: &mut [Sum; CHAINS], values: &[f64]) {
+fn add_all(sums: &mut Sums, values: &[f64]) {
     for row in values.chunks(CHAINS) {
-        chains.iter_mut().zip(row).for_each(|(chain, value)| chain.add(*value));
+        row.iter().enumerate().for_each(|(chain, value)| sums.add(chain, *value));
     }
 }
 
-fn add_products(chains: &mut [Sum; CHAINS], x: &[f64], y: &[f64], exact: bool) {
+fn add_products(sums: &mut Sums, x: &[f64], y: &[f64], exact: bool) {
     for (x, y) in x.chunks(CHAINS).zip(y.chunks(CHAINS)) {
-        for (chain, (x, y)) in chains.iter_mut().zip(x.iter().zip(y)) {
+        for (chain, (x, y)) in x.iter().zip(y).enumerate() {
             let product = x * y;
-            chain.add(product);
+            sums.add(chain, product);
             if !exact {
-                chain.lost += x.mul_add(*y, -product);
+                sums.lost[chain] += x.mul_add(*y, -product);
             }
         }
     }
