@@ -82,6 +82,8 @@ pub struct GroupCost {
     pub memory: Bytes,
     /// The estimated seconds of all cases together.
     pub seconds: f64,
+    /// The estimated seconds of one launch of the shortest case on the device; 0 on the simulator.
+    pub shortest_launch: f64,
 }
 
 impl GroupCost {
@@ -96,7 +98,9 @@ impl GroupCost {
         };
         let rate = if backend == BackendKind::Sim { HOST_BYTES_PER_SECOND } else { DEVICE_BYTES_PER_SECOND };
         let seconds = inputs / rate + job.cases.iter().map(case).sum::<f64>();
-        Self { memory: Bytes(memory), seconds }
+        let launches = job.cases.iter().filter(|case| backend != BackendKind::Sim && is_on_device(case));
+        let shortest_launch = launches.map(|case| launch_seconds(case, device)).reduce(f64::min).unwrap_or(0.0);
+        Self { memory: Bytes(memory), seconds, shortest_launch }
     }
 }
 
@@ -160,13 +164,17 @@ fn warps(launch: &LaunchPlan) -> f64 {
     }
 }
 
-fn case_seconds(case: &CaseJob, device: Option<&DeviceInfo>) -> f64 {
+fn launch_seconds(case: &CaseJob, device: Option<&DeviceInfo>) -> f64 {
     let moved = case.work.bytes.map_or_else(|| bytes_where(case, |_| true), |bytes| bytes as f64);
     let speed = match case.body {
         BodyPlan::Cpu(_) => HOST_BYTES_PER_SECOND,
         _ => device.and_then(DeviceInfo::peak_bandwidth).unwrap_or(ASSUMED_PEAK) * SHARE_OF_PEAK,
     };
-    let launch = moved / speed;
+    moved / speed
+}
+
+fn case_seconds(case: &CaseJob, device: Option<&DeviceInfo>) -> f64 {
+    let launch = launch_seconds(case, device);
     let measure = &case.measure;
     let (least, most) = (f64::from(measure.min_samples) * launch, f64::from(measure.max_samples) * launch);
     let sampling = if is_on_device(case) { measure.budget.min(SAMPLING_SECONDS) } else { measure.budget };

@@ -42,6 +42,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let units = experiment::in_order(&experiments, gpus.iter().all(|gpu| !gpu.cores.is_empty()));
     console.say(&format!("{} on {}", plural(units.len() as u64, "group"), plural(gpus.len() as u64, "GPU")));
     let run = Run {
+        planned: units.clone(),
         queue: Queue::new(units),
         experiments: &experiments,
         sanitize: !args.no_sanitize,
@@ -89,6 +90,7 @@ fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
     });
     let machine = machine.unwrap_or_default();
     pool.spread_samples(machine.spread);
+    pool.start_early(run.planned.iter().map(|item| item.job(run.experiments)), run.interrupt);
     let sessions = GpuJournals::new(run, gpu, &ready, machine);
     if is_first && run.experiments.iter().any(|experiment| experiment.options.resume) {
         sessions.open_all();

@@ -28,7 +28,7 @@ use crate::model::{
     GroupKey, KernelCompiler, Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
 use crate::plan::link::CompiledUnits;
-use crate::plan::{self, Plan, PlanOptions, ResolvedGroup, Shards};
+use crate::plan::{self, GroupCost, Plan, PlanOptions, ResolvedGroup, Shards};
 use crate::programs::Programs;
 use crate::progress::above_bars;
 use crate::project::Project;
@@ -103,6 +103,9 @@ pub fn get_ready(
     // What one run compares is in the same process, so that processes do not differ unless the user asks for several.
     let compares_within = task.base.is_some() || matches!(options.kind, Kind::Try { .. });
     worker.pool.spread_samples(machine.spread.filter(|_| !compares_within));
+    let (backend, device) = (planned.plan.backend(), planned.plan.device());
+    let launch = |job: &GroupJob| GroupCost::estimate(job, backend, device).shortest_launch * 1e9;
+    worker.pool.start_early(planned.groups.iter().map(|group| (&group.job, launch(&group.job))), interrupt);
     let environment = planned.environment(&worker.ready, task.counting_method, machine);
     if let Some(folder) = &options.keep_outputs {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());

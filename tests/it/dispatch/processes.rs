@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use runner::dispatch::Interrupt;
 use runner::model::{Event, GroupJob, Measurement, Spread};
 
 use super::scripted::{group, spec, spec_with_memory};
@@ -97,6 +98,28 @@ fn a_worker_that_dies_while_it_rests_costs_no_case_its_result() {
     );
     assert_eq!(run.names(), [("a", "measured"), ("kills_those_that_rest", "measured")]);
     assert!(run.measurements().iter().all(|(_, measured)| measured.rounds.len() == 2));
+}
+
+/// The time that a case tells is the ID of its process, which is small beside a difference of a millisecond.
+#[test]
+fn workers_for_later_groups_start_while_the_first_one_is_prepared() {
+    let spread = Spread { nanoseconds: 1e6, relative: 0.0, processes: 5 };
+    let first = numbered(0, 1, &["waits_until_five_workers_have_started", "tells_its_process"]);
+    let later = group(1, &["tells_its_process"]);
+    let run = run_prepared(
+        vec![first.clone(), later.clone()],
+        |_, _| {},
+        |folder| spec_with_memory(folder, 80 << 30),
+        |pool| {
+            pool.spread_samples(Some(spread));
+            pool.start_early([(&first, 1e12), (&later, 1e4)].into_iter(), &Interrupt::new());
+        },
+    );
+    let ids = run.measurements().into_iter().filter(|(variant, _)| *variant == "tells_its_process");
+    let ids: Vec<BTreeSet<u64>> =
+        ids.map(|(_, measured)| measured.rounds.iter().map(|round| round.whole as u64).collect()).collect();
+    assert_eq!(ids.iter().map(BTreeSet::len).collect::<Vec<_>>(), [1, 5]);
+    assert!(ids[1].is_superset(&ids[0]), "{ids:?}");
 }
 
 /// Samples of two nanoseconds need many more than five processes if these differ by 50 ns.

@@ -91,11 +91,17 @@ fn open(folder: &Path) -> Result<Box<dyn Device>, DeviceError> {
         fs::write(&broken, (left - 1).to_string()).unwrap();
         return Err(DeviceError::Unavailable("the device is resting".into()));
     }
+    append(folder, "opened", std::process::id());
     let mut info = device_info();
     if let Ok(bytes) = fs::read_to_string(folder.join("memory")) {
         info.memory_bytes = Bytes(bytes.parse().unwrap());
     }
     Ok(Box::new(FakeDevice::new(info)))
+}
+
+fn append(folder: &Path, name: &str, line: impl fmt::Display) {
+    let mut file = fs::OpenOptions::new().append(true).create(true).open(folder.join(name)).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 #[derive(Debug)]
@@ -110,10 +116,8 @@ impl fmt::Display for Lost {
 /// The order of a real group: check each, measure in rounds, settle.
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
     let variants: Vec<&str> = job.cases.iter().map(|c| c.case.key.variant.as_str()).collect();
-    let mut log = fs::OpenOptions::new().append(true).create(true).open(folder.join("attempts")).unwrap();
-    writeln!(log, "{} of baseline {:?}", variants.join(" "), job.baseline).unwrap();
-    let mut processes = fs::OpenOptions::new().append(true).create(true).open(folder.join("processes")).unwrap();
-    writeln!(processes, "{}", std::process::id()).unwrap();
+    append(folder, "attempts", format_args!("{} of baseline {:?}", variants.join(" "), job.baseline));
+    append(folder, "processes", std::process::id());
     if variants.contains(&"dies_between") {
         std::process::exit(7);
     }
@@ -207,6 +211,11 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
             let own = rustix::process::getpid();
             let others = processes.lines().filter_map(|id| Pid::from_raw(id.parse().unwrap())).filter(|id| *id != own);
             others.for_each(|id| _ = rustix::process::kill_process(id, rustix::process::Signal::KILL));
+        }
+        ("waits_until_five_workers_have_started", Activity::Checking) => {
+            while fs::read_to_string(folder.join("opened")).unwrap().lines().count() < 5 {
+                thread::sleep(Duration::from_millis(5));
+            }
         }
         ("breaks_the_device", _) => {
             fs::write(folder.join("broken"), "1000").unwrap();

@@ -10,12 +10,13 @@
 //! be measured by several processes, one after the other; their samples are reported together.
 
 use std::collections::VecDeque;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::case_table::{self, ActiveStep, CaseTable, Emit};
 use super::interrupt::{Interrupt, Urgency};
 use super::process::{Limits, Received, StartError, WorkerProcess, WorkerSpec};
+use super::processes::{MOST_UNASKED, is_likely_spread};
 use super::protocol::{ProtocolError, Ready, Reply, Request};
 use super::source::GroupSource;
 use super::{INTERRUPTED, RunEnd};
@@ -48,6 +49,8 @@ pub struct Pool {
     resting: VecDeque<WorkerProcess>,
     /// The most workers that may rest.
     most_resting: usize,
+    /// Workers that start while the first group is prepared.
+    early: Option<JoinHandle<Vec<WorkerProcess>>>,
     /// What every worker subtracts from the intervals of its device's clock, nanoseconds.
     calibration: Option<f64>,
     /// The data with which a worker finds that constant for itself.
@@ -126,6 +129,7 @@ impl Pool {
             worker: Some(worker),
             resting: VecDeque::new(),
             most_resting: most_resting(&ready),
+            early: None,
             calibration: None,
             own_calibration: None,
             is_spread: false,
@@ -213,7 +217,8 @@ impl Pool {
                 case_table::settle_all(job, &outcome, emit);
             }
         }
-        self.worker.take().into_iter().chain(self.resting.drain(..)).for_each(WorkerProcess::shut_down);
+        let early = self.take_early();
+        WorkerProcess::shut_down(self.worker.take().into_iter().chain(self.resting.drain(..)).chain(early));
         end
     }
 
@@ -271,12 +276,15 @@ impl Pool {
             if may_rest {
                 self.resting.push_back(worker);
             } else {
-                worker.shut_down();
+                WorkerProcess::shut_down([worker]);
             }
         }
         let needed = if may_rest { processes } else { 1 };
+        let mut fresh = self.take_early();
         let missing = if may_rest { needed.saturating_sub(self.resting.len()) } else { needed };
-        for worker in self.start_several(missing, interrupt) {
+        fresh.extend(start_several(&self.spec, &self.device, missing.saturating_sub(fresh.len()), interrupt));
+        for worker in fresh {
+            send_calibration(&worker, self.calibration);
             self.worker = Some(worker);
             self.calibrate_own(interrupt)?;
             // One that died in this takes no part.
@@ -290,16 +298,22 @@ impl Pool {
         self.calibrate_own(interrupt)
     }
 
-    /// Starts workers, all at the same time; those that cannot be started are left out.
-    fn start_several(&self, count: usize, interrupt: &Interrupt) -> Vec<WorkerProcess> {
-        let spec = &self.spec;
-        let start = || WorkerProcess::start(spec, interrupt).ok();
-        let started: Vec<_> = thread::scope(|scope| {
-            let starts: Vec<_> = (0..count).map(|_| scope.spawn(start)).collect();
-            starts.into_iter().filter_map(|start| start.join().ok().flatten()).collect()
-        });
-        let same = started.into_iter().filter(|(_, ready)| ready.device.name == self.device);
-        same.map(|(worker, _)| worker).inspect(|worker| send_calibration(worker, self.calibration)).collect()
+    /// Starts the workers that later groups of short kernels take, while the first group is prepared, if that one takes
+    /// no more than one. With each group comes the estimated time of its shortest launch, nanoseconds.
+    pub fn start_early<'j>(&mut self, mut groups: impl Iterator<Item = (&'j GroupJob, f64)>, interrupt: &Interrupt) {
+        let count = MOST_UNASKED as usize - 1;
+        let is_spread = |(job, nanoseconds): (&GroupJob, f64)| {
+            job.cases.iter().any(|case| is_likely_spread(nanoseconds, &case.measure, self.spread.as_ref()))
+        };
+        if count <= self.most_resting && !groups.next().is_none_or(is_spread) && groups.any(is_spread) {
+            let (spec, device, interrupt) = (self.spec.clone(), self.device.clone(), interrupt.clone());
+            self.early = Some(thread::spawn(move || start_several(&spec, &device, count, &interrupt)));
+        }
+    }
+
+    /// Waits for the workers that started early.
+    fn take_early(&mut self) -> Vec<WorkerProcess> {
+        self.early.take().and_then(|started| started.join().ok()).unwrap_or_default()
     }
 
     /// Makes the worker find the constant of its own clock.
@@ -412,6 +426,16 @@ impl Pool {
             }
         }
     }
+}
+
+/// Starts workers on the device of this name, all at the same time; those that cannot be started are left out.
+fn start_several(spec: &WorkerSpec, device: &str, count: usize, interrupt: &Interrupt) -> Vec<WorkerProcess> {
+    let start = || WorkerProcess::start(spec, interrupt).ok();
+    let started: Vec<_> = thread::scope(|scope| {
+        let starts: Vec<_> = (0..count).map(|_| scope.spawn(start)).collect();
+        starts.into_iter().filter_map(|start| start.join().ok().flatten()).collect()
+    });
+    started.into_iter().filter(|(_, ready)| ready.device.name == device).map(|(worker, _)| worker).collect()
 }
 
 /// Returns how many workers may rest on the device: those whose contexts take a small part of its memory; none on a GPU

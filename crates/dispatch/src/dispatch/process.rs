@@ -330,10 +330,10 @@ impl WorkerProcess {
         Exit { how, stderr: self.stderr.quote(), from_outside }
     }
 
-    /// Asks an idle worker to end, and kills it if it does not.
-    pub(super) fn shut_down(mut self) {
-        let _ = self.send(&Request::Quit);
-        self.reap();
+    /// Asks idle workers to end, all at the same time, and kills those that do not.
+    pub(super) fn shut_down(workers: impl IntoIterator<Item = Self>) {
+        let asked = workers.into_iter().inspect(|worker| drop(worker.send(&Request::Quit)));
+        asked.collect::<Vec<Self>>().iter_mut().for_each(|worker| drop(worker.reap()));
     }
 
     /// Waits until the worker has exited, at most `limit`, without reaping it; true if it has.

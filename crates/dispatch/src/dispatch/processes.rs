@@ -4,7 +4,7 @@ use crate::model::{Event, MeasurePlan, Measurement, Outcome, Regime, Spread, Uni
 
 /// The most processes that measure a group unless its manifest asks for more. Each takes the time of a whole
 /// measurement, and the fifth reduces what is left of the difference by a tenth.
-const MOST_UNASKED: u32 = 5;
+pub(super) const MOST_UNASKED: u32 = 5;
 
 /// The half-width of an interval of 95 %, in standard deviations.
 const HALF_WIDTH: f64 = 1.959_963_984_540_054;
@@ -19,7 +19,16 @@ pub(super) fn wanted_processes(measured: &Measurement, plan: &MeasurePlan, sprea
     // Each cold run has two events around it; in the other regimes all runs of a sample share them.
     let launches = if measured.regime == Regime::Cold { 1 } else { measured.launches };
     let mean = measured.rounds.iter().map(|round| round.whole).sum::<f64>() / measured.rounds.len() as f64;
-    let half_width = HALF_WIDTH * spread.deviation_at(mean, launches);
+    processes_for(mean, launches, plan, spread)
+}
+
+/// Whether several processes are likely to measure a case of which a launch takes about so many nanoseconds.
+pub(super) fn is_likely_spread(nanoseconds: f64, plan: &MeasurePlan, spread: Option<&Spread>) -> bool {
+    plan.processes.or_else(|| Some(processes_for(nanoseconds, 1, plan, spread?))).is_some_and(|processes| processes > 1)
+}
+
+fn processes_for(nanoseconds: f64, launches: u32, plan: &MeasurePlan, spread: &Spread) -> u32 {
+    let half_width = HALF_WIDTH * spread.deviation_at(nanoseconds, launches);
     let wanted = (half_width / plan.precision).powi(2).ceil();
     if wanted.is_finite() { (wanted as u32).clamp(1, MOST_UNASKED) } else { 1 }
 }
@@ -105,7 +114,7 @@ fn join_outcomes(before: &Outcome, last: &Outcome, processes: u32, [whole, each]
 
 #[cfg(test)]
 mod tests {
-    use super::{join, join_outcomes, share, wanted_processes};
+    use super::{is_likely_spread, join, join_outcomes, share, wanted_processes};
     use crate::model::{
         Case, CaseKey, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Spread, Unit, WorkAmount,
     };
@@ -155,6 +164,18 @@ mod tests {
         let host = Measurement { unit: Unit::HostNanoseconds, ..cold };
         assert_eq!(wanted_processes(&host, &plan, Some(&spread)), 1);
         assert_eq!(wanted_processes(&warm, &plan, None), 1);
+    }
+
+    #[test]
+    fn an_estimated_time_says_whether_several_processes_are_likely() {
+        let mut plan = fake_backend::one_sample(Regime::Warm, 1.0);
+        plan.precision = 0.005;
+        let spread = Spread { nanoseconds: 50.0, relative: 0.0, processes: 5 };
+        let likely = |nanoseconds, plan: &_| is_likely_spread(nanoseconds, plan, Some(&spread));
+        assert_eq!([1e4, 2e4, 1e6].map(|time| likely(time, &plan)), [true, false, false]);
+        assert!(!is_likely_spread(1e4, &plan, None));
+        plan.processes = Some(2);
+        assert!(likely(1e6, &plan));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::commands::{Console, Exit, Failure, merge};
 use crate::dispatch::{Interrupt, Urgency};
 use crate::experiment::Manifest;
 use crate::journal::{self, Held, History, JOURNAL_FILE};
-use crate::model::DeviceInfo;
+use crate::model::{DeviceInfo, GroupJob};
 use crate::plan::GroupCost;
 use crate::plan::link::CompiledUnits;
 use crate::{render, stored};
@@ -42,8 +42,8 @@ pub struct WorkItem {
     pub group: usize,
     /// Whether it runs alone.
     pub alone: bool,
-    /// How many seconds the group takes, as estimated.
-    seconds: f64,
+    /// What it costs, as estimated.
+    cost: GroupCost,
 }
 
 impl Experiment {
@@ -115,16 +115,24 @@ pub fn in_order(experiments: &[Experiment], has_own_cores: bool) -> Vec<WorkItem
             let job = &resolved.job;
             let alone = if has_own_cores { job.is_timed_by_host() } else { job.needs_host() };
             let plan = &planned.plan;
-            let seconds = GroupCost::estimate(job, plan.backend(), plan.device()).seconds;
-            units.push(WorkItem { experiment, group, alone, seconds });
+            let cost = GroupCost::estimate(job, plan.backend(), plan.device());
+            units.push(WorkItem { experiment, group, alone, cost });
         }
     }
     sort(&mut units);
     units
 }
 
+impl WorkItem {
+    /// Returns the job of the group, with the estimated nanoseconds of its shortest launch.
+    pub fn job<'e>(&self, experiments: &'e [Experiment]) -> (&'e GroupJob, f64) {
+        let groups = &experiments[self.experiment].planned.groups;
+        (&groups[self.group].job, self.cost.shortest_launch * 1e9)
+    }
+}
+
 fn sort(units: &mut [WorkItem]) {
-    units.sort_by(|a, b| a.alone.cmp(&b.alone).then(b.seconds.total_cmp(&a.seconds)));
+    units.sort_by(|a, b| a.alone.cmp(&b.alone).then(b.cost.seconds.total_cmp(&a.cost.seconds)));
 }
 
 fn joined(root: &Path) -> Result<Vec<journal::Merged>, Failure> {
@@ -179,7 +187,10 @@ mod tests {
 
     #[test]
     fn the_longest_group_of_any_manifest_begins_and_those_that_run_alone_come_last() {
-        let unit = |experiment, group, alone, seconds| WorkItem { experiment, group, alone, seconds };
+        let unit = |experiment, group, alone, seconds| {
+            let cost = GroupCost { seconds, ..GroupCost::default() };
+            WorkItem { experiment, group, alone, cost }
+        };
         let mut units = vec![
             unit(0, 0, false, 2.0),
             unit(0, 1, true, 9.0),

@@ -15,6 +15,8 @@ use crate::format::seconds;
 /// What the threads share.
 pub struct Run<'a> {
     pub queue: Queue<WorkItem>,
+    /// All that the queue had at first, in its order.
+    pub planned: Vec<WorkItem>,
     pub experiments: &'a [Experiment],
     pub sanitize: bool,
     pub interrupt: &'a Interrupt,
