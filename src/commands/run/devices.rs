@@ -10,7 +10,7 @@ mod shared;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError, RwLock};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::several::{Line, finish, load_all};
@@ -23,7 +23,7 @@ use crate::commands::session::worker::{self, Worker};
 use crate::commands::{Console, Exit, Failure};
 use crate::dispatch::queue::Queue;
 use crate::dispatch::shared::Shared;
-use crate::dispatch::{RunEnd, Urgency};
+use crate::dispatch::{Interrupt, RunEnd, Urgency};
 use crate::format::{plural, seconds};
 use experiment::{Experiment, WorkItem};
 use session::GpuJournals;
@@ -34,7 +34,10 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let gpus = gpus::select(&args.target, named)?;
     let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
-    let first = worker::start_on(&gpus[0].target, !args.no_sanitize, &gpus[0].cores, &interrupt)?;
+    // All open their devices at the same time, and plans and code are made meanwhile.
+    let sanitize = !args.no_sanitize;
+    let starts: Vec<Start> = gpus[1..].iter().map(|gpu| begin_start(gpu, sanitize, &interrupt)).collect();
+    let first = worker::start_on(&gpus[0].target, sanitize, &gpus[0].cores, &interrupt)?;
     let experiments = manifests
         .into_iter()
         .map(|(path, manifest)| Experiment::prepare(args, (path, manifest), (gpus[0].number, &first), console))
@@ -45,19 +48,21 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
         planned: units.clone(),
         queue: Queue::new(units),
         experiments: &experiments,
-        sanitize: !args.no_sanitize,
         interrupt: &interrupt,
         groups: RwLock::new(()),
         lost: AtomicUsize::new(0),
         console: Mutex::new(console),
         times: Mutex::default(),
     };
-    let mut first = Some(first);
     thread::scope(|scope| {
-        for gpu in &gpus {
-            let (worker, run) = (first.take(), &run);
-            scope.spawn(move || serve(run, gpu, worker));
+        let run = &run;
+        for (gpu, start) in gpus[1..].iter().zip(starts) {
+            scope.spawn(move || match finish_start(start) {
+                Ok(worker) => serve(run, gpu, worker, false),
+                Err(failure) => run.lose(gpu, &failure),
+            });
         }
+        serve(run, &gpus[0], first, true);
     });
     let (lost, times) = (run.lost.into_inner(), run.times.into_inner().unwrap_or_else(PoisonError::into_inner));
     let lines: Vec<Line> = experiments
@@ -74,14 +79,21 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     Ok(exit)
 }
 
+/// A worker that opens its device on a thread.
+type Start = JoinHandle<Result<Worker, Failure>>;
+
+fn begin_start(gpu: &Gpu, sanitize: bool, interrupt: &Interrupt) -> Start {
+    let (gpu, interrupt) = (gpu.clone(), interrupt.clone());
+    thread::spawn(move || worker::start_on(&gpu.target, sanitize, &gpu.cores, &interrupt))
+}
+
+fn finish_start(start: Start) -> Result<Worker, Failure> {
+    let panicked = |_| Err(Failure::environment("the thread that starts a worker panicked".to_owned()));
+    start.join().unwrap_or_else(panicked)
+}
+
 /// Runs groups on one GPU until none is left or the GPU is lost.
-fn serve(run: &Run<'_>, gpu: &Gpu, worker: Option<Worker>) {
-    let is_first = worker.is_some();
-    let started = worker.map_or_else(|| worker::start_on(&gpu.target, run.sanitize, &gpu.cores, run.interrupt), Ok);
-    let Worker { mut pool, ready } = match started {
-        Ok(worker) => worker,
-        Err(failure) => return run.lose(gpu, &failure),
-    };
+fn serve(run: &Run<'_>, gpu: &Gpu, Worker { mut pool, ready }: Worker, is_first: bool) {
     let mut quiet = run.with_console(|console| Console { quiet: true, ..*console });
     let machine = run.experiments.first().map(|experiment| {
         let toolkit = experiment.planned.toolkit();

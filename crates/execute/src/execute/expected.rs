@@ -142,9 +142,10 @@ impl Expected {
             return Ok(Some(known.value.clone()));
         }
         let _span = tracing::debug_span!("compute a reference in parts", set = store.sets.current).entered();
-        let part = |input: usize, block: Range<usize>| -> Result<Vec<u8>, String> {
+        let part = |input: usize, block: Range<usize>, bytes: &mut Vec<u8>| -> Result<(), String> {
             let plan = &inputs[input];
-            let made = plan.fill.as_ref().map(|fill| fill::chunk(plan, fill, block.start / fill::CHUNK));
+            let number = block.start / fill::CHUNK;
+            let made = plan.fill.as_ref().map(|fill| fill::make_chunk(plan, fill, number, bytes));
             made.unwrap_or_else(|| Err("it has no fill".to_owned())).map_err(|e| format!("of `{}`: {e}", plan.name))
         };
         let Some(value) = reference::evaluate_in_parts(expression, element, len as usize, &part)? else {

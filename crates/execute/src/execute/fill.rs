@@ -66,10 +66,16 @@ fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u6
 
 /// Returns one chunk of a buffer's first content, the last one perhaps shorter. A file has no chunks.
 pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    make_chunk(plan, fill, number, &mut bytes).map(|()| bytes)
+}
+
+/// Makes one chunk in memory that may have been used before.
+pub fn make_chunk(plan: &BufferPlan, fill: &FillPlan, number: usize, bytes: &mut Vec<u8>) -> Result<(), String> {
     let elements = (plan.len as usize).saturating_sub(number * CHUNK).min(CHUNK);
-    let mut bytes = vec![0; elements * plan.element.size()];
-    make(&mut bytes, number, plan, fill)?;
-    Ok(bytes)
+    bytes.clear();
+    bytes.resize(elements * plan.element.size(), 0);
+    make(bytes, number, plan, fill)
 }
 
 /// Whether a chunk costs as much alone as within the whole buffer.

@@ -18,7 +18,6 @@ pub struct Run<'a> {
     /// All that the queue had at first, in its order.
     pub planned: Vec<WorkItem>,
     pub experiments: &'a [Experiment],
-    pub sanitize: bool,
     pub interrupt: &'a Interrupt,
     /// Locked by groups that run alone.
     pub groups: RwLock<()>,

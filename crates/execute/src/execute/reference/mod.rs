@@ -12,6 +12,7 @@ mod reduce;
 pub use arrays::{gelu, gelu_tanh, normal_of};
 pub use reduce::BLOCK;
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -124,9 +125,15 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     }
 }
 
-/// A function that makes some elements of the arrays that a reduction takes, which have one length. The error says why
-/// there are none.
-pub type Part<'a> = dyn Fn(usize, Range<usize>) -> Result<Vec<u8>, String> + Sync + 'a;
+/// A function that makes some elements of one of the arrays that a reduction takes, which have one length. The error
+/// says why there are none.
+pub type Part<'a> = dyn Fn(usize, Range<usize>, &mut Vec<u8>) -> Result<(), String> + Sync + 'a;
+
+thread_local! {
+    /// Memory for the parts of arrays, one for each array. A thread keeps it, since fresh pages take as long as the numbers
+    /// that fill them.
+    static ROOM: Cell<Vec<Arc<Vec<u8>>>> = const { Cell::new(Vec::new()) };
+}
 
 /// Returns the buffers that a reduction takes as they are; `None` for any other expression.
 pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
@@ -148,9 +155,15 @@ pub fn evaluate_in_parts(
     let RefExpr::Call { function, buffers, .. } = expression else { return Ok(None) };
     let RefKind::Reduction(reduction) = function.kind() else { return Ok(None) };
     let block = |range: Range<usize>| {
-        let bytes = |place| Ok(Operand::Bytes { element, bytes: Arc::new(part(place, range.clone())?) });
-        let arguments = (0..buffers.len()).map(bytes).collect::<Result<_, String>>()?;
-        Ok(Block::alone(arguments, range.start))
+        let mut room = ROOM.take();
+        room.resize_with(buffers.len(), Arc::default);
+        let filled = room.iter_mut().enumerate().map(|(place, bytes)| {
+            part(place, range.clone(), Arc::make_mut(bytes))?;
+            Ok(Operand::Bytes { element, bytes: Arc::clone(bytes) })
+        });
+        let arguments = filled.collect::<Result<_, String>>();
+        ROOM.set(room);
+        Ok(Block::alone(arguments?, range.start))
     };
     reduced((reduction, function.name()), element, len, &block).map(Some)
 }
