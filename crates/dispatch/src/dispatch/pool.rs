@@ -166,8 +166,10 @@ impl Pool {
     ) -> Result<Survey, SurveyError> {
         let worker = self.ready_worker(interrupt)?;
         let found = survey(worker, request, limit, interrupt);
-        if !matches!(found, Ok(_) | Err(SurveyError::Refused(_))) {
-            self.worker = None;
+        match (&found, &self.worker) {
+            // The survey has undone it.
+            (Ok(_) | Err(SurveyError::Refused(_)), Some(worker)) => send_calibration(worker, self.calibration),
+            _ => self.worker = None,
         }
         found
     }

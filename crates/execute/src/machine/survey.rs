@@ -28,13 +28,15 @@ pub fn unit(source: PathBuf) -> CompileUnit {
     CompileUnit::from_kernels(source, kernels)
 }
 
-/// Measures the device, and frees what that took even if it fails.
+/// Measures the device, and frees what that took even if it fails. What was subtracted from intervals no longer is: a
+/// survey finds what is to be subtracted.
 ///
 /// # Errors
 ///
 /// The device's own, and [`DeviceError::Driver`] where its clock gives no sound time.
 pub fn survey(device: &mut dyn Device, request: &SurveyRequest) -> Result<Survey, DeviceError> {
     let mut bench = Bench::new(device, &request.code)?;
+    bench.clock()?.calibrate(0.0);
     let measured = measure(&mut bench, request);
     let freed = bench.close();
     let survey = measured?;
