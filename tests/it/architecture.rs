@@ -124,7 +124,15 @@ const DOORS: Floors = &[
     ("indicatif", &["crates/progress/src/progress"]),
     ("tracing_subscriber", &["crates/progress/src/log"]),
     ("simt", &["crates/backend/src/sim", "src/commands"]),
-    ("sass", &["crates/compile/src/disassembler", "crates/dispatch/src/profiler/by_line", "src/commands/show"]),
+    (
+        "sass",
+        &[
+            "crates/compile/src/disassembler",
+            "crates/compile/src/elf",
+            "crates/dispatch/src/profiler/by_line",
+            "src/commands/show",
+        ],
+    ),
     ("gimli", &["crates/sass/src/lines"]),
     ("annotate_snippets", &["crates/model/src/diagnostics"]),
 ];

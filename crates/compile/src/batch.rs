@@ -175,6 +175,7 @@ impl Batch<'_> {
             parts: parts.collect(),
             // What is linked with a kernel is part of it.
             digests: BTreeMap::new(),
+            operations: BTreeMap::new(),
             cached: all().all(|made| made.cached),
             ..first.clone()
         })
@@ -281,14 +282,15 @@ impl Batch<'_> {
         &self,
         unit: &CompileUnit,
         identity: &Identity,
-        Built { kind, code, lowered, log }: Built,
+        Built { kind, code, lowered, operations, log }: Built,
         note: &str,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let describe = |unit: &CompileUnit, lowered: &BTreeMap<String, String>| {
             let compiled = describe(unit, identity, self.toolkit, kind, lowered, &log, &code);
             let replaced = identity.replaced.as_ref().map_or("", |replaced| &replaced.log);
             let log = [note, replaced, &compiled.log].join("\n").trim().to_owned();
-            Compiled { log, ..compiled }
+            let operations = whole_file::rename_keys(&operations, &compiled.kernels);
+            Compiled { operations, log, ..compiled }
         };
         if let Some(address) = identity.file_address.as_ref().filter(|_| self.is_unchanged(unit, identity)) {
             let kernels = whole_file::list_kernels(kind, &code);
@@ -368,8 +370,8 @@ impl Batch<'_> {
                 self.compile_refused(unit, identity, CompileFailure { summary, log })
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
-            Reply::Compiled { kind, lowered, log } => {
-                let built = Built { kind, code: read(scratch.path())?, lowered, log };
+            Reply::Compiled { kind, lowered, operations, log } => {
+                let built = Built { kind, code: read(scratch.path())?, lowered, operations, log };
                 self.describe_and_share(unit, identity, built, "")
             }
         }
@@ -480,6 +482,7 @@ fn describe(
         code: PathBuf::new(),
         resources: resources.collect(),
         digests: whole_file::rename_keys(&digests, &kernels),
+        operations: BTreeMap::new(),
         symbols: names(&unit.symbols, &address_of),
         kernels,
         toolkit: toolkit.info.clone(),

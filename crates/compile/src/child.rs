@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::elf;
 use super::nvrtc::{self, Nvrtc, Refusal, Source};
 use super::options::Target;
 use super::toolkit::Toolkit;
@@ -65,6 +66,8 @@ pub(super) enum Reply {
         kind: CodeKind,
         /// The mangled name of each expression.
         lowered: BTreeMap<String, String>,
+        /// The operations of each function's machine code by its mangled name, also where the code is PTX.
+        operations: BTreeMap<String, String>,
         log: String,
     },
     /// The program has an error.
@@ -162,7 +165,12 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
     let Request { source: text, name, expressions, options, .. } = request;
     let product = nvrtc.compile(&Source { text, name, expressions, options }, &architecture, kind)?;
     Ok(match output.write_all(&product.code) {
-        Ok(()) => Reply::Compiled { kind, lowered: product.lowered, log: product.log },
+        Ok(()) => Reply::Compiled {
+            kind,
+            operations: elf::operations(&product.machine),
+            lowered: product.lowered,
+            log: product.log,
+        },
         Err(error) => unwritable(&request.output, &error),
     })
 }

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolIndex};
 
-use crate::model::sha256_hex;
+use sass::Cubin;
+
+use crate::model::{sha256_hex, write_operations};
 
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
@@ -85,6 +87,15 @@ pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
     };
     let kernels = sections.iter().filter_map(|(name, ..)| name.strip_prefix(".text."));
     kernels.map(|kernel| (kernel.to_owned(), digest(kernel))).collect()
+}
+
+/// Returns how many instructions of each operation each function has, by its mangled name, as texts; empty if the code is no
+/// machine code whose operations are known.
+pub(super) fn operations(cubin: &[u8]) -> BTreeMap<String, String> {
+    let Ok(cubin) = Cubin::parse(cubin) else { return BTreeMap::new() };
+    let counts = |function| Some((function, cubin.count_operations(function)?));
+    let counts = cubin.functions().iter().filter_map(counts);
+    counts.map(|(function, counts)| (function.name.clone(), write_operations(&counts))).collect()
 }
 
 /// Returns the records of a section: a byte of format, a byte of attribute, then either a length and that many bytes,

@@ -60,6 +60,8 @@ pub(super) struct Source<'a> {
 /// The result of a successful compile.
 pub(super) struct Product {
     pub code: Vec<u8>,
+    /// The machine code; empty if it was compiled for no real architecture.
+    pub machine: Vec<u8>,
     /// The mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
     pub log: String,
@@ -129,7 +131,11 @@ impl Nvrtc {
             // The text ends with a null, which the file must not contain.
             code.pop_if(|last| *last == 0);
         }
-        Ok(Product { code, lowered, log })
+        let machine = match kind {
+            CodeKind::Cubin => code.clone(),
+            _ => program.bytes("nvrtcGetCUBINSize", "nvrtcGetCUBIN").unwrap_or_default(),
+        };
+        Ok(Product { code, machine, lowered, log })
     }
 
     /// Returns a function of the library. The caller guarantees that `F` is its type.

@@ -37,6 +37,7 @@ pub(super) fn describe(unit: &CompileUnit, code: &[u8], toolkit: &ToolkitInfo) -
         symbols: itself(&unit.symbols),
         resources: resources.collect(),
         digests: if kind == CodeKind::Cubin { elf::digests(code) } else { BTreeMap::new() },
+        operations: if kind == CodeKind::Cubin { elf::operations(code) } else { BTreeMap::new() },
         toolkit: toolkit.clone(),
         log: String::new(),
         device_runtime: None,

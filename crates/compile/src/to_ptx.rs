@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::elf;
 use super::key::Compiler;
 use super::log;
 use super::nvrtc::{self, Refusal};
@@ -131,6 +132,8 @@ pub(super) struct Built {
     pub code: Vec<u8>,
     /// The mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
+    /// The operations of each function's machine code by its mangled name.
+    pub operations: BTreeMap<String, String>,
     pub log: String,
 }
 
@@ -195,7 +198,8 @@ impl KernelBuild<'_> {
             }
             _ => ptx.into_bytes(),
         };
-        Ok(Built { kind, code, lowered, log })
+        let operations = fs::read(place("code.cubin")).map_or_else(|_| BTreeMap::new(), |code| elf::operations(&code));
+        Ok(Built { kind, code, lowered, operations, log })
     }
 
     fn architecture(&self, program: &Path) -> Result<(String, CodeKind), CompileFailure> {

@@ -28,6 +28,7 @@ pub(super) fn narrow(file: &Compiled, unit: &CompileUnit, identity: &Identity) -
         key: identity.key.clone(),
         resources: rename_keys(&file.resources, &kernels),
         digests: rename_keys(&file.digests, &kernels),
+        operations: rename_keys(&file.operations, &kernels),
         kernels,
         ..file.clone()
     })

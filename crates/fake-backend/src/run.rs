@@ -23,6 +23,7 @@ pub fn compiled(key: &str) -> Compiled {
         symbols: BTreeMap::new(),
         resources: BTreeMap::new(),
         digests: BTreeMap::new(),
+        operations: BTreeMap::new(),
         toolkit: toolkit(),
         log: String::new(),
         device_runtime: None,

@@ -1,5 +1,6 @@
 //! The parts of a case, hashed one by one, so that a comparison can say what changed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use crate::cpp;
 use crate::model::{
     ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, LaunchPlan,
-    PrintedPlan, sha256_hex,
+    PrintedPlan, operation_counts, sha256_hex, write_operations,
 };
 
 /// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
@@ -38,6 +39,7 @@ pub fn hash_case(case: &CaseJob) -> CaseHashes {
         },
         check: check(case),
         code: code(case),
+        operations: operations(case),
     }
 }
 
@@ -47,6 +49,21 @@ fn code(case: &CaseJob) -> Option<String> {
     let digest = |launch: &LaunchPlan| launch.compiled.as_ref()?.digests.get(&launch.kernel).cloned();
     let digests: Vec<String> = launches.iter().map(digest).collect::<Option<_>>()?;
     Some(hash(&digests))
+}
+
+/// Returns the operations of a case's kernels, each kernel once; `None` if those of one are unknown.
+fn operations(case: &CaseJob) -> Option<String> {
+    let BodyPlan::Launches(launches) = &case.body else { return None };
+    let of_kernel = |launch: &LaunchPlan| {
+        let compiled = launch.compiled.as_ref()?;
+        Some(((compiled.key.clone(), launch.kernel.clone()), compiled.operations.get(&launch.kernel)?.clone()))
+    };
+    let kernels: BTreeMap<_, String> = launches.iter().map(of_kernel).collect::<Option<_>>()?;
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for (name, count) in kernels.values().flat_map(|operations| operation_counts(operations)) {
+        *counts.entry(name).or_default() += count;
+    }
+    (!counts.is_empty()).then(|| write_operations(&counts))
 }
 
 /// Returns the hash of the sources of a case's launches, each of which is hashed already.

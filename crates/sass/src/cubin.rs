@@ -56,6 +56,14 @@ impl<'data> Cubin<'data> {
         &self.functions
     }
 
+    /// Returns the architecture as a number, such as 90 of `sm_90`.
+    pub fn architecture(&self) -> u32 {
+        let header = self.elf.elf_header();
+        let flags = header.e_flags.get(Endianness::Little).0;
+        // Since CUDA 13 the lowest byte holds something else.
+        if header.e_ident.abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff }
+    }
+
     pub(crate) const fn elf(&self) -> &ElfFile64<'data, Endianness> {
         &self.elf
     }

@@ -8,6 +8,7 @@ mod disassembly;
 mod executed;
 mod lines;
 mod listing;
+mod operations;
 mod pipe;
 
 pub use control::Control;

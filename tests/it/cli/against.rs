@@ -57,6 +57,8 @@ __global__ void scale(const float* input, float* output, unsigned n) {
         if (i < n) output[i] = 2.0f * load(input + i);
     }
 }
+
+// Twice the input.
 "#;
 
 const HEADER: &str = "__device__ float load(const float* at) { return *at; }\n";
@@ -164,6 +166,8 @@ fn one_more_load_per_thread_is_found_and_explained() {
             "\n2 cases: 2 with more work counted.",
             "source changed",
             "gld_requests 32 → 64",
+            "machine code: ",
+            "LDG 1 → 2",
         ],
     );
     assert!(!repository.is_there("reports"), "the report is below target/");
@@ -174,6 +178,8 @@ fn one_more_load_per_thread_is_found_and_explained() {
     let counters = change["counters"].as_array().unwrap();
     let requests = counters.iter().find(|counter| counter["name"] == "gld_requests").unwrap();
     assert_eq!((requests["base"].as_f64(), requests["new"].as_f64()), (Some(32.0), Some(64.0)));
+    let loads = change["operations"].as_array().unwrap().iter().find(|operation| operation["name"] == "LDG").unwrap();
+    assert_eq!((loads["base"].as_u64(), loads["new"].as_u64()), (Some(1), Some(2)));
     assert!(fs::read_to_string(repository.path("page.md")).unwrap().contains("2 with more work counted"));
     let report = repository.path("target/reports/scale/simulated-h100-against-main/records.jsonl");
     let records = fs::read_to_string(report).unwrap();

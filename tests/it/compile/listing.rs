@@ -1,13 +1,15 @@
 //! Machine code of cubins that lack something or are damaged, through the real nvdisasm.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
-use runner::compile::{Cache, Disassembler, Network};
-use runner::model::CompileFailure;
+use runner::compile::{Cache, Disassembler, Network, Target, compile_all};
+use runner::model::{CompileFailure, CompileUnit, write_operations};
 use runner::programs::Programs;
 use sass::Listing;
 
-use super::{Bench, SCALE};
+use super::{Bench, SCALE, toolkit};
 
 /// The kernel, by its mangled name.
 const PLAIN: &str = "plain";
@@ -20,11 +22,15 @@ fn compiled() -> (Bench, Vec<u8>) {
 }
 
 fn list(bench: &Bench, cubin: &[u8]) -> Result<Vec<Listing>, CompileFailure> {
+    list_kernel(bench, cubin, PLAIN)
+}
+
+fn list_kernel(bench: &Bench, cubin: &[u8], kernel: &str) -> Result<Vec<Listing>, CompileFailure> {
     let program =
         Disassembler::ensure(&Programs::of_this_machine(), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {});
     let path = bench.path("k.cubin");
     fs::write(&path, cubin).unwrap();
-    program.unwrap().list(&path, &[PLAIN])
+    program.unwrap().list(&path, &[kernel])
 }
 
 /// Gives every section with a name that begins so another name of the same length.
@@ -50,6 +56,42 @@ fn a_cubin_without_line_tables_has_a_listing_without_lines() {
     let without_any = list(&bench, &without(&without(&cubin, ".debug_line"), ".nv_debug_line_sass")).unwrap();
     assert!(without_any[0].instructions.iter().all(|one| one.source.is_empty() && one.ptx_line.is_none()));
     assert_eq!(without_any[0].instructions.len(), whole[0].instructions.len());
+}
+
+#[test]
+fn operations_are_counted_from_the_words_as_the_disassembler_names_them() {
+    let kernels = [
+        ("warp_primitives.cu", vec!["warp_primitives"]),
+        ("reduce.cu", vec!["reduce_neighbored<int>", "reduce_vector<float, 4>"]),
+        ("softmax.cu", vec!["softmax"]),
+        ("copy.cu", vec!["copy_guarded"]),
+    ];
+    // Names of what shares a number with another operation, or is called otherwise on older architectures.
+    let shared = [("CGAERRBAR", "ERRBAR"), ("RED", "REDG")];
+    let bench = Bench::new(&[]);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+    let mut compared = 0;
+    for capability in [(9, 0), (8, 0)] {
+        let units = kernels.iter().map(|(file, names)| CompileUnit::from_kernels(folder.join(file), names.clone()));
+        let units: Vec<CompileUnit> = units.collect();
+        let all = compile_all(&units, Target::Gpu(capability), toolkit(), &bench.options(), &mut |_, _, _| {});
+        for compiled in all.into_values().filter_map(Result::ok) {
+            let code = fs::read(&compiled.code).unwrap();
+            for (kernel, mangled) in &compiled.kernels {
+                let listings = list_kernel(&bench, &code, mangled).unwrap();
+                let mut counts = BTreeMap::new();
+                for one in listings.iter().flat_map(|listing| &listing.instructions) {
+                    let name = one.opcode.split('.').next().unwrap();
+                    let name = shared.iter().find(|(other, _)| *other == name).map_or(name, |(_, known)| known);
+                    *counts.entry(name).or_default() += u32::from(name != "NOP");
+                }
+                counts.retain(|_, count| *count > 0);
+                assert_eq!(compiled.operations[kernel], write_operations(&counts), "{kernel} of {capability:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 10);
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn compiled(unit: &CompileUnit) -> Compiled {
         symbols: [].into(),
         resources: [].into(),
         digests: std::collections::BTreeMap::new(),
+        operations: std::collections::BTreeMap::new(),
         toolkit: environment().toolkit,
         log: String::new(),
         device_runtime: None,

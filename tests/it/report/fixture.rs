@@ -77,7 +77,14 @@ fn owned(axes: Axes<'_>) -> Vec<(String, Value)> {
 
 pub fn hashes() -> CaseHashes {
     let digest = |part: &str| format!("{part:0<16}");
-    CaseHashes { source: digest("50"), options: digest("09"), inputs: digest("14"), check: digest("c4"), code: None }
+    CaseHashes {
+        source: digest("50"),
+        options: digest("09"),
+        inputs: digest("14"),
+        check: digest("c4"),
+        code: None,
+        operations: None,
+    }
 }
 
 pub fn fingerprint() -> Fingerprint {

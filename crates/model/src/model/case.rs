@@ -71,6 +71,10 @@ pub struct CaseHashes {
     /// The machine code of its launches, without what tells lines of the source; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// How many instructions of each operation the machine code of its kernels has, such as `BAR 2 LDG 4`: no hash, because
+    /// it is short; `None` if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<String>,
 }
 
 /// A point of the matrix for one variant, with its position in the manifest's order.

@@ -25,6 +25,7 @@ mod line_counts;
 mod machine;
 mod measurement;
 mod note;
+mod operations;
 mod outcome;
 mod persist;
 pub mod real;
@@ -76,6 +77,7 @@ pub use machine::{
 };
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use note::{Crowded, Fixed, Note};
+pub use operations::{operation_counts, write_operations};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use persist::Persist;
 pub use real::Real;

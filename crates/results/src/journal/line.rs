@@ -38,6 +38,9 @@ pub(super) struct CaseLine {
     /// The hash of the machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<Listed>,
+    /// The operations of the machine code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    operations: Option<Listed>,
     /// How the case ended; a line without this field is a measured case.
     #[serde(default = "measured", skip_serializing_if = "is_measured")]
     outcome: Outcome,
@@ -106,6 +109,11 @@ impl CaseLine {
             fingerprint: record.fingerprint.clone(),
             hashes: record.hashes.as_ref().map(hashes),
             code: record.hashes.as_ref().and_then(|hashes| hashes.code.as_ref()).map(|hash| numbers.digest(hash)),
+            operations: record
+                .hashes
+                .as_ref()
+                .and_then(|hashes| hashes.operations.as_ref())
+                .map(|text| numbers.digest(text)),
             outcome: record.outcome.clone(),
             verdict: record.verdict.clone(),
             launches: record.launches.iter().map(LaunchLine::new).collect(),
@@ -145,7 +153,8 @@ impl CaseLine {
             let digest = |listed: Listed| listed.text(&columns.digests, "digests");
             let (source, options, inputs, check) = (digest(source)?, digest(options)?, digest(inputs)?, digest(check)?);
             let code = self.code.map(digest).transpose()?;
-            Ok(CaseHashes { source, options, inputs, check, code })
+            let operations = self.operations.map(digest).transpose()?;
+            Ok(CaseHashes { source, options, inputs, check, code, operations })
         };
         let error = |[abs, rel, mean_rel, ulp]: [Number; 4]| ResultError {
             abs: abs.0,

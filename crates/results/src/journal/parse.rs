@@ -204,6 +204,7 @@ mod tests {
             inputs: "c".to_owned(),
             check: "d".to_owned(),
             code: Some("e".to_owned()),
+            operations: Some("BAR 2 LDG 4".to_owned()),
         };
         let events = [
             Event::CasesPlanned { todo: vec![case.clone()], held: vec![case.clone()] },

@@ -8,7 +8,7 @@ use super::Compared;
 use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
     CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind,
-    LineChange, Newcomer, ReportComparison, TimeChange,
+    LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
 };
 use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
@@ -95,6 +95,8 @@ struct Row<'a> {
     counters: &'a [CounterChange],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     lines: &'a [LineChange],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    operations: &'a [OperationChange],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Difference<'a, DifferenceKind>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -214,6 +216,7 @@ fn row(change: &Change) -> Row<'_> {
         counted_by: change.counted_by,
         counters: &change.counters,
         lines: &change.lines,
+        operations: &change.operations,
         differences: sides(&change.differences),
         causes: sides(&change.causes),
         informs: change.informs,

@@ -116,6 +116,7 @@ mod tests {
             counters: Vec::new(),
             counted_by: None,
             lines: lines.into_iter().map(|(base, new)| LineChange { base, new }).collect(),
+            operations: Vec::new(),
             causes: Vec::new(),
             informs: false,
             accepted: None,

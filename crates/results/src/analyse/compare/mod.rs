@@ -14,6 +14,7 @@ mod fit;
 mod lines;
 mod matching;
 mod newcomers;
+mod operations;
 #[cfg(test)]
 pub(super) mod tests;
 mod time;
@@ -38,6 +39,7 @@ pub use differences::DifferenceKind;
 pub use evidence::Interval;
 pub use lines::LineChange;
 pub use newcomers::Newcomer;
+pub use operations::OperationChange;
 pub use time::{BETWEEN_GPUS, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
@@ -186,6 +188,8 @@ pub struct Change {
     pub counted_by: Option<CountedBy>,
     /// The lines of the sources that differ in text or counts; none where lines were not counted on both sides.
     pub lines: Vec<LineChange>,
+    /// The operations that the machine code has more or less of; none where a side does not know them.
+    pub operations: Vec<OperationChange>,
     /// What may have changed the time or the counts of this case.
     pub causes: Vec<Differs<CauseKind>>,
     /// Whether its time and counts fail no gate, as the caller wants it for what differs.
@@ -387,6 +391,10 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
         counters: Vec::new(),
         counted_by: None,
         lines: Vec::new(),
+        operations: match (matched.base, matched.new) {
+            (Some(base), Some(new)) => operations::compare_operations([base, new]),
+            _ => Vec::new(),
+        },
         causes: match (matched.base, matched.new) {
             (Some(base), Some(new)) => causes::find_causes(base, new),
             _ => Vec::new(),

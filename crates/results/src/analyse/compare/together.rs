@@ -98,6 +98,7 @@ fn gone(case: &Case) -> Change {
         counters: Vec::new(),
         counted_by: None,
         lines: Vec::new(),
+        operations: Vec::new(),
         causes: Vec::new(),
         informs: false,
         accepted: None,

@@ -14,7 +14,7 @@ pub(in crate::journal) struct Columns {
     pub counters: Vec<String>,
     /// The cases that ratios are against; lines have their numbers in this list, from 0.
     pub against: Vec<String>,
-    /// The name of every hash that any case has.
+    /// Every hash, and the operations of every machine code, that any case has.
     pub digests: Vec<String>,
     /// The file, number and text of every line of a source that any case has counts of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,8 +82,8 @@ impl Columns {
             line_counters: line_counters.into_iter().map(str::to_owned).collect(),
             counters: records.counter_names().into_iter().map(str::to_owned).collect(),
             against: distinct(ratios.map(|ratio| &ratio.against)),
-            digests: distinct(hashes.flat_map(|CaseHashes { source, options, inputs, check, code }| {
-                [source, options, inputs, check].into_iter().chain(code)
+            digests: distinct(hashes.flat_map(|CaseHashes { source, options, inputs, check, code, operations }| {
+                [source, options, inputs, check].into_iter().chain(code).chain(operations)
             })),
             names: Names::default(),
         }

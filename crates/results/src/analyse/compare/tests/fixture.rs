@@ -79,6 +79,7 @@ pub fn case(n: i64) -> CaseRecord {
             inputs: hash("1"),
             check: hash("c"),
             code: None,
+            operations: None,
         }),
         outcome: Outcome::Measured,
         verdict: Verdict::Pass,
