@@ -122,7 +122,8 @@ pub struct ShowArgs {
     /// Print what the counts of `--source` hint at and the fault that ended the case as SARIF, for code hosts.
     #[arg(long, requires = "source", conflicts_with_all = ["html", "ptx", "sass"])]
     pub sarif: bool,
-    /// Write the lines of `--source` to this file, for a browser: sources, PTX and machine code side by side.
+    /// Write the lines of `--source` to this file, for a browser: sources, PTX and machine code side by side. If it is the
+    /// folder of a report, the page is kept in it, and `report --html` links to it.
     #[arg(long, value_name = "FILE", requires = "source", conflicts_with_all = ["ptx", "sass"])]
     pub html: Option<PathBuf>,
     /// Turn the simulator's sanitizer off; bounds are still checked.

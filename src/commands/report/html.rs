@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::commands::compare::{read_failure, samples};
+use crate::commands::session::source_page_of;
 use crate::commands::{Console, Exit, Failure, write_file};
 use crate::compile::{self, Cache, Requirement, Toolkit};
 use crate::manifest;
@@ -26,21 +27,36 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
     for warning in found.iter().flat_map(|stored| &stored.warnings) {
         console.say(&format!("warning: {warning}"));
     }
-    let besides: Vec<Companions> = found.iter().map(|stored| find_companions(stored, console)).collect();
+    let file = file.map_or_else(|| dir.join(FILE), Path::to_owned);
+    let besides: Vec<Companions> = found.iter().map(|stored| find_companions(stored, &file, console)).collect();
     let both = found.iter().zip(&besides);
     let pages: Vec<Page<'_>> =
         both.map(|(stored, beside)| Page { place: &stored.place, records: &stored.records, beside }).collect();
     let text = html(&pages).map_err(|e| Failure::environment(e.to_string()))?;
-    let file = file.map_or_else(|| dir.join(FILE), Path::to_owned);
     write_file("--out", &file, &text)?;
     console.say(&format!("wrote {}", file.display()));
     Ok(Exit::Success)
 }
 
-/// Returns what was found beside the records. A journal that cannot be read is reported and left out.
-fn find_companions(stored: &Stored, console: &mut Console) -> Companions {
+/// Returns what was found beside the records, for a page in this file. A journal that cannot be read is reported and left out.
+fn find_companions(stored: &Stored, file: &Path, console: &mut Console) -> Companions {
     let dir = Path::new(&stored.place);
-    Companions { samples: samples(stored, console), sources: sources(dir, &stored.records) }
+    Companions {
+        samples: samples(stored, console),
+        sources: sources(dir, &stored.records),
+        pages: pages(dir, file, &stored.records),
+    }
+}
+
+/// Returns the pages that `show --source --html` wrote into the folder of a report, by the ordinals of their cases.
+fn pages(dir: &Path, file: &Path, records: &Records) -> BTreeMap<u64, String> {
+    let found = records.cases.iter().filter_map(|record| {
+        let page = Some(source_page_of(dir, &record.case.key)).filter(|page| page.is_file())?;
+        let from_file = file.parent().and_then(|folder| page.strip_prefix(folder).ok()).map(Path::to_owned);
+        let page = from_file.or_else(|| std::path::absolute(&page).ok())?;
+        Some((record.case.ordinal, page.to_str()?.to_owned()))
+    });
+    found.collect()
 }
 
 /// Returns the sources of the working tree that have the hash in the records.

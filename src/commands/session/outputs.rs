@@ -1,9 +1,10 @@
-//! Where the files of each case are that `--keep-outputs` and `show` write.
+//! Where the files of each case are that `--keep-outputs` and `show` write, and its page in a report's folder.
 
 use std::path::{Path, PathBuf};
 
 use crate::file_names::{escaped, shortened};
 use crate::model::CaseKey;
+use crate::render::SOURCE_DIR;
 
 /// Returns the folder of a case among what cases leave; no other case of the same or another experiment has it. What
 /// could not be in a name, or could be taken for what separates its parts, is written as `%` and two hexadecimal digits
@@ -13,6 +14,13 @@ pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
     let axes = parts.collect::<Vec<_>>().join(",");
     let axes = if axes.is_empty() { axes } else { format!("[{axes}]") };
     folder.join(&key.experiment).join(shortened(format!("{}{axes}", escaped(&key.variant, "=,[]"))))
+}
+
+/// Returns where the page with the sources of a case is in the folder of a report.
+pub fn source_page_of(report: &Path, key: &CaseKey) -> PathBuf {
+    let mut name = outputs_of(Path::new(""), key).file_name().unwrap_or_default().to_owned();
+    name.push(".html");
+    report.join(SOURCE_DIR).join(name)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::machine_code;
 use crate::atomic;
 use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
-use crate::commands::session::{compile_case, interrupt, worker};
+use crate::commands::session::{compile_case, interrupt, source_page_of, worker};
 use crate::commands::{Console, Failure};
 use crate::compile::Target;
 use crate::experiment::Manifest;
@@ -63,9 +63,14 @@ pub fn show(
         Unit { unit, files: Files::default() }.add_to(&mut view, &text, (&kernels, &counts), &listings);
     }
     let failed = |error: crate::render::RenderError| Failure::environment(error.to_string());
-    if let Some(path) = &args.html {
+    if let Some(place) = &args.html {
         let page = view.html(&Templates::new().map_err(failed)?).map_err(failed)?;
-        atomic::write(path, page.as_bytes()).map_err(|error| Failure::environment(error.to_string()))?;
+        let path = if place.is_dir() { source_page_of(place, &case.key) } else { place.clone() };
+        if let Some(folder) = path.parent().filter(|_| place.is_dir()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Failure::environment(format!("cannot create {}: {error}", folder.display())))?;
+        }
+        atomic::write(&path, page.as_bytes()).map_err(|error| Failure::environment(error.to_string()))?;
         return console.print(&format!("written to {}\n", path.display()));
     }
     let text = match () {

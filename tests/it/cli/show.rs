@@ -118,6 +118,30 @@ fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
     assert!(page.contains("__global__ void plain(float *y)") && page.contains("STG.E"), "{page}");
 }
 
+#[test]
+fn a_report_links_to_the_pages_that_are_kept_in_its_folder() {
+    let folder = folder();
+    let done = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        let output = command.current_dir(folder.path()).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    done(&["run", "code.toml", "--backend", "sim", "--variant", "plain", "--out", "report"]);
+    let link = r#""page":"source/plain.html""#;
+    let page = || {
+        done(&["report", "report", "--html"]);
+        fs::read_to_string(folder.path().join("report/report.html")).unwrap()
+    };
+    assert!(!page().contains(link), "there is no page yet");
+    done(&["show", "code.toml", "plain", "--backend", "sim", "--source", "--html", "report"]);
+    assert!(fs::read_to_string(folder.path().join("report/source/plain.html")).unwrap().contains("STG.E"));
+    assert!(page().contains(link));
+    done(&["report", "report", "--check"]);
+    done(&["report", "report", "--html", "-o", "elsewhere.html"]);
+    let elsewhere = fs::read_to_string(folder.path().join("elsewhere.html")).unwrap();
+    assert!(elsewhere.contains("report/source/plain.html"), "it is relative to the file");
+}
+
 /// What another compiler wrote: each thread stores its number in an element.
 const PTX: &str = ".version 8.0
 .target sm_80

@@ -25,6 +25,9 @@ pub const LINES_FILE: &str = "lines.csv";
 /// The folder of the charts.
 pub const PLOTS_DIR: &str = "plots";
 
+/// The folder of the pages of sources, which `show` writes and no report is made of.
+pub const SOURCE_DIR: &str = "source";
+
 /// Files of a report's folder that a run leaves there and that are not for git.
 const LOCAL_FILES: [&str; 5] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", "search.jsonl"];
 
@@ -157,6 +160,9 @@ fn others_in(
     for entry in fs::read_dir(&folder).map_err(refused)? {
         let entry = entry.map_err(refused)?;
         let name = within.join(entry.file_name());
+        if name == Path::new(SOURCE_DIR) {
+            continue;
+        }
         if entry.file_type().map_err(refused)?.is_dir() {
             others_in(dir, &name, is_known, others)?;
         } else if !is_known(&name) && !LOCAL_FILES.iter().chain(&SEARCH_FILES).any(|other| name == Path::new(other)) {

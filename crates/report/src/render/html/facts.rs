@@ -49,6 +49,9 @@ pub(super) struct Facts {
     interval: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<usize>,
+    /// The path of the page with the lines of the sources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<String>,
 }
 
 /// What the facts of all cases share.
@@ -103,6 +106,7 @@ impl<'a> Tables<'a> {
             rounds: rounds.map(|rounds| rounds.iter().map(|round| round.round).collect()),
             interval: rounds.and(result).map(|r| [r.time.point, r.time.low, r.time.high].map(six_digits)),
             source: hash.and_then(|hash| self.source_places.get(hash).copied()),
+            page: beside.pages.get(&record.case.ordinal).cloned(),
         }
     }
 

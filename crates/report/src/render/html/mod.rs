@@ -36,6 +36,8 @@ pub struct Companions {
     pub samples: Samples,
     /// The files that a case's launches were compiled from, by their hash in the records.
     pub sources: BTreeMap<String, Vec<SourceFile>>,
+    /// The paths of pages with the lines of a case's sources, by the ordinals of cases.
+    pub pages: BTreeMap<u64, String>,
 }
 
 /// A file that kernels were compiled from.

@@ -182,6 +182,11 @@
       parts.push(make("details", content));
     }
     if (facts.lines) parts.push(make("h4", "Lines with the largest counts"), grid(...facts.lines));
+    if (facts.page) {
+      const link = make("a", "Sources, PTX and machine code, by lines");
+      link.href = facts.page.split("/").map(encodeURIComponent).join("/");
+      parts.push(make("p", [link]));
+    }
     if (facts.samples) parts.push(make("h4", facts.samples.length + " samples, in the order of rounds"), times.strip(report.unit, facts));
     else if (report.noSamples) parts.push(make("p", report.noSamples, "dim"));
     const source = facts.source === undefined ? null : report.sources[facts.source];
