@@ -46,9 +46,40 @@ pub struct History {
     places: HashMap<u64, u32>,
     pending: HashSet<u64>,
     ranking: Ranking,
+    /// The part of the space that is evaluated here, if others evaluate the rest.
+    part: Option<Part>,
+}
+
+/// One of several parts of a space, which have about as many points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    index: u64,
+    of: u64,
+}
+
+impl Part {
+    /// Returns a part by its number, from 1 to `of`.
+    #[must_use]
+    pub fn new(index: u32, of: u32) -> Self {
+        Self { index: u64::from(index) - 1, of: u64::from(of) }
+    }
+
+    /// Says whether a point is of this part. Neighbours are in different parts as often as other points are.
+    #[must_use]
+    pub fn has(self, point: u64) -> bool {
+        // The output function of SplitMix64, a bijection that mixes all bits.
+        let mixed = (point ^ (point >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % self.of == self.index
+    }
 }
 
 impl History {
+    /// Leaves all points but those of a part to others, whose evaluations may be added.
+    pub fn keep(&mut self, part: Part) {
+        self.part = Some(part);
+    }
+
     /// Notes that a point is being evaluated.
     pub fn start(&mut self, point: u64) {
         self.pending.insert(point);
@@ -108,10 +139,16 @@ impl History {
         self.places.get(&point).map(|&place| self.evaluations[place as usize].outcome)
     }
 
-    /// Says whether a point has been evaluated or is being evaluated.
+    /// Says whether a point is not to be proposed: it has been evaluated, is being evaluated, or is left to others.
     #[must_use]
     pub fn is_taken(&self, point: u64) -> bool {
-        self.places.contains_key(&point) || self.pending.contains(&point)
+        self.places.contains_key(&point) || self.is_pending(point) || self.part.is_some_and(|part| !part.has(point))
+    }
+
+    /// Says whether a point is being evaluated.
+    #[must_use]
+    pub fn is_pending(&self, point: u64) -> bool {
+        self.pending.contains(&point)
     }
 
     /// Returns the points that are being evaluated, in increasing order.
@@ -145,9 +182,42 @@ impl History {
         self.ranking.worst_good()
     }
 
-    /// Returns how many points of the space have neither been evaluated nor are being evaluated.
+    /// Returns how many points of the space have neither been evaluated nor are being evaluated; those that are left to
+    /// others count.
     #[must_use]
     pub fn untouched(&self, size: u64) -> u64 {
         size.saturating_sub((self.evaluations.len() + self.pending.len()) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_point_is_of_one_part_and_parts_are_about_equal() {
+        let parts: Vec<Part> = (1..=3).map(|index| Part::new(index, 3)).collect();
+        let mut counts = [0_u32; 3];
+        for point in 0..30_000 {
+            let owners: Vec<usize> = (0..3).filter(|&place| parts[place].has(point)).collect();
+            assert_eq!(owners.len(), 1, "{point}");
+            counts[owners[0]] += 1;
+        }
+        // The deviation of a count is 82.
+        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
+        // Points that differ in the last parameter alone, which has two values, are in the same part as often as not.
+        let pairs = (0..10_000).filter(|pair| parts[0].has(2 * pair) && parts[0].has(2 * pair + 1)).count();
+        assert!(pairs.abs_diff(10_000 / 9) < 200, "{pairs}");
+    }
+
+    #[test]
+    fn points_of_other_parts_are_taken_and_not_pending() {
+        let mut history = History::default();
+        let part = Part::new(1, 2);
+        history.keep(part);
+        let (own, foreign): (Vec<u64>, Vec<u64>) = (0..100).partition(|&point| part.has(point));
+        assert!(!history.is_taken(own[0]) && history.is_taken(foreign[0]) && !history.is_pending(foreign[0]));
+        history.finish(foreign[0], Outcome::Value(2.0));
+        assert_eq!(history.best(), Some((foreign[0], 2.0)));
     }
 }

@@ -15,6 +15,7 @@ use crate::log::Log;
 use crate::model::{Case, Event, Outcome, calendar_time};
 use crate::objective::Objective;
 use crate::seat::Seat;
+use crate::shards::part_of;
 use crate::values::values;
 
 /// How often progress is shown.
@@ -47,6 +48,8 @@ pub struct Evaluations<'a> {
     /// When this search began, and after how many evaluations of earlier ones.
     pub begun: Instant,
     before: usize,
+    /// How many evaluations are of other shards.
+    of_others: usize,
     /// How many seconds the earlier ones took.
     earlier: f64,
     /// How long the devices have waited for code, together.
@@ -100,27 +103,49 @@ impl<'a> Evaluations<'a> {
             compiled: HashMap::new(),
             begun: now,
             before: 0,
+            of_others: 0,
             earlier: 0.0,
             waited: Duration::ZERO,
             say,
             shown: now,
             failure: None,
         };
-        let problem = seat.problem;
         for entry in known.log.entries()? {
             let entry = entry?;
-            let value = |name: &str| entry.configuration.0.iter().find(|(known, _)| known == name).map(|(_, v)| v);
-            let parameters = problem.space.parameters().iter();
-            let point: Option<Box<[u16]>> =
-                parameters.map(|parameter| parameter.position(value(&parameter.name)?)).collect();
-            if let Some(point) = point.and_then(|point| problem.space.number(&point)) {
-                let values = problem.objectives().iter().map(|objective| entry.value(objective.name())).collect();
-                known.finish(point, values);
-            }
+            known.take_over(&entry);
             known.earlier = entry.elapsed.unwrap_or(known.earlier);
         }
         known.before = known.history.len();
+        if let Some(shard) = seat.shard {
+            known.history.keep(part_of(shard));
+        }
         Ok(known)
+    }
+
+    /// Takes over an evaluation of a file.
+    fn take_over(&mut self, entry: &Entry) {
+        let problem = self.seat.problem;
+        let value = |name: &str| entry.configuration.0.iter().find(|(known, _)| known == name).map(|(_, v)| v);
+        let parameters = problem.space.parameters().iter();
+        let point: Option<Box<[u16]>> =
+            parameters.map(|parameter| parameter.position(value(&parameter.name)?)).collect();
+        if let Some(point) = point.and_then(|point| problem.space.number(&point)) {
+            let values = problem.objectives().iter().map(|objective| entry.value(objective.name())).collect();
+            self.finish(point, values);
+        }
+    }
+
+    /// Takes over what other shards have evaluated since the last time.
+    pub fn read_others(&mut self) {
+        let (before, standing) = (self.history.len(), self.standing());
+        match self.log.read_others() {
+            Ok(entries) => entries.iter().for_each(|entry| self.take_over(entry)),
+            Err(failure) => drop(self.failure.get_or_insert(failure)),
+        }
+        self.of_others += self.history.len() - before;
+        if self.standing() != standing {
+            self.say(&format!("of other shards: {}", self.found()));
+        }
     }
 
     /// Notes the value of each objective; `None` if the evaluation failed.
@@ -243,6 +268,17 @@ impl<'a> Evaluations<'a> {
         self.front.places().last().map(|&last| (self.front.places().len(), last as u64))
     }
 
+    /// Says what is known of the best.
+    fn found(&self) -> String {
+        match (self.history.best(), self.front.places().len()) {
+            (None, _) => "none is right yet".to_owned(),
+            (Some(_), count @ 1..) => format!("no other one beats {count} of them"),
+            (Some((point, value)), 0) => {
+                format!("best {} at {}", format::rough(value), self.seat.problem.case(point).key)
+            }
+        }
+    }
+
     /// Shows a line.
     pub fn say(&mut self, line: &str) {
         (self.say)(line);
@@ -250,14 +286,8 @@ impl<'a> Evaluations<'a> {
 
     fn show(&mut self) {
         self.shown = Instant::now();
-        let best = match (self.history.best(), self.front.places().len()) {
-            (None, _) => "none is right yet".to_owned(),
-            (Some(_), count @ 1..) => format!("no other one beats {count} of them"),
-            (Some((point, value)), 0) => {
-                format!("best {} at {}", format::rough(value), self.seat.problem.case(point).key)
-            }
-        };
-        let (done, took) = (self.history.len(), self.begun.elapsed().as_secs_f64());
+        let best = self.found();
+        let (done, took) = (self.history.len() - self.of_others, self.begun.elapsed().as_secs_f64());
         let rate = (done - self.before) as f64 / took;
         let waited = self.waited.as_secs_f64() / took / self.seat.devices as f64;
         let line = format!(

@@ -5,73 +5,33 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use search::format::t4::Entry;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::atomic;
 use crate::error::TuneError;
+use crate::header::{Header, SEARCH_FILE};
 use crate::journal::FolderLock;
-
-/// The name of the file.
-pub const SEARCH_FILE: &str = "search.jsonl";
-
-/// What evaluations depend on: those under another header do not apply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
-    /// The name of the experiment.
-    pub experiment: String,
-    /// The hash of the manifest without what changes no evaluation.
-    pub manifest: String,
-    /// The hash of the files that cases read.
-    #[serde(default)]
-    pub files: String,
-    /// The name of the device.
-    pub device: String,
-    /// How the command line narrows the plan.
-    pub narrowed: String,
-    /// The names of the objectives.
-    pub objective: String,
-    /// The axes that all configurations share.
-    #[serde(default)]
-    pub size: String,
-}
-
-impl Header {
-    /// Returns in what another header differs, in words.
-    fn differences(&self, other: &Self) -> Vec<String> {
-        let named = |what: &str, own: &str, other: &str| {
-            let word = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };
-            (own != other).then(|| format!("{what} was {}, and is {}", word(own), word(other)))
-        };
-        let changed = |what: &str, own: &str, other: &str| (own != other).then(|| format!("{what} changed"));
-        [
-            named("the experiment", &self.experiment, &other.experiment),
-            changed("the manifest", &self.manifest, &other.manifest),
-            changed("a source or a file of data", &self.files, &other.files),
-            named("the device", &self.device, &other.device),
-            named("the narrowing", &self.narrowed, &other.narrowed),
-            named("the objective", &self.objective, &other.objective),
-            named("the size", &self.size, &other.size),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
-}
+use crate::model::Shard;
+use crate::shards::{self, Others};
 
 /// The file, open for the next line.
 #[derive(Debug)]
 pub struct Log {
     file: File,
     path: PathBuf,
+    /// The other shards, if this is the file of one.
+    others: Option<Others>,
     /// Keeps other runs and searches out of the folder.
     _lock: FolderLock,
 }
 
 impl Log {
-    /// Begins a file, or continues one: without a last line that was cut.
-    pub fn open(folder: &Path, header: &Header, resume: bool) -> Result<Self, TuneError> {
-        atomic::create_folder(folder).map_err(|error| TuneError::Environment(error.to_string()))?;
-        let lock = FolderLock::take(folder).map_err(|error| TuneError::Environment(error.to_string()))?;
+    /// Begins the file of a search or of a shard of it, or continues one: without a last line that was cut. The file of a
+    /// whole search takes over what its shards have evaluated.
+    pub fn open(search: &Path, header: &Header, resume: bool, shard: Option<Shard>) -> Result<Self, TuneError> {
+        let folder = shard.map_or_else(|| search.to_owned(), |shard| shards::folder_of(search, shard));
+        atomic::create_folder(&folder).map_err(|error| TuneError::Environment(error.to_string()))?;
+        let lock = FolderLock::take(&folder).map_err(|error| TuneError::Environment(error.to_string()))?;
         let path = folder.join(SEARCH_FILE);
         let refused =
             |error: &dyn std::fmt::Display| TuneError::Environment(format!("cannot write {}: {error}", path.display()));
@@ -84,7 +44,26 @@ impl Log {
         if let Some(length) = whole {
             file.set_len(length).map_err(|error| refused(&error))?;
         }
-        Ok(Self { file, path, _lock: lock })
+        let others = shard.map(|_| Others::new(search, path.clone(), header));
+        let mut log = Self { file, path, others, _lock: lock };
+        if shard.is_none() {
+            log.gather(search, header, resume)?;
+        }
+        Ok(log)
+    }
+
+    /// Takes over what shards have evaluated: all of it or, if the machine stops, a part that is completed the next time.
+    fn gather(&mut self, folder: &Path, header: &Header, resume: bool) -> Result<(), TuneError> {
+        let known = self.entries()?.map(|entry| Ok(shards::name(&entry?.configuration))).collect::<Result<_, _>>()?;
+        for entry in shards::gather(folder, header, (resume, known))? {
+            self.add(&entry)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what other shards have evaluated since the last time.
+    pub fn read_others(&mut self) -> Result<Vec<Entry>, TuneError> {
+        self.others.as_mut().map_or_else(|| Ok(Vec::new()), Others::read_new)
     }
 
     /// Adds a line.
@@ -127,15 +106,9 @@ fn find_end(path: &Path, header: &Header) -> Result<u64, TuneError> {
         line.clear();
         let read = file.read_until(b'\n', &mut line).map_err(|error| refused(error.to_string()))?;
         if length == 0 {
-            let known: Header =
-                serde_json::from_slice(&line).map_err(|error| refused(format!("no search: {error}")))?;
-            let differences = known.differences(header);
-            if !differences.is_empty() {
-                return Err(refused(format!(
-                    "its evaluations do not apply: {}; run without --resume, or name another folder with --out",
-                    differences.join("; ")
-                )));
-            }
+            header
+                .accept(&line)
+                .map_err(|why| refused(format!("{why}; run without --resume, or name another folder with --out")))?;
         }
         if line.last() != Some(&b'\n') {
             return Ok(length);

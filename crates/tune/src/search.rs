@@ -88,7 +88,7 @@ pub fn run(
     };
     let (serve, compile) = (&serve, &compile);
     let ends: Vec<RunEnd> = thread::scope(|scope| {
-        for _ in 0..compiler.jobs() {
+        for _ in 0..seat.jobs() {
             scope.spawn(compile);
         }
         let serving: Vec<_> =

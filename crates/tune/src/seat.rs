@@ -1,7 +1,7 @@
 //! What a search is about and where it runs.
 
 use crate::dispatch::Interrupt;
-use crate::model::{CompileFailure, CompileUnit, Compiled, Environment};
+use crate::model::{CompileFailure, CompileUnit, Compiled, Environment, Shard};
 use crate::problem::Problem;
 
 /// The code of a unit, or why there is none.
@@ -9,7 +9,7 @@ pub type UnitResult = Result<Compiled, CompileFailure>;
 
 /// Compiles the units of configurations, many at once.
 pub trait Compiler: Sync {
-    /// Returns how many units are compiled at once.
+    /// Returns how many units are compiled at once beside one device.
     fn jobs(&self) -> usize;
     /// Lets units be compiled, after a search that has ended.
     fn begin(&self);
@@ -32,7 +32,7 @@ pub struct Seat<'a> {
     pub environment: &'a Environment,
     /// The user's wish to end.
     pub interrupt: &'a Interrupt,
-    /// How many configurations are evaluated, those of an earlier search included.
+    /// How many configurations are evaluated, those of an earlier search included, and those of other shards not.
     pub budget: u64,
     /// Whether the strategy learns from results, so that few configurations should be on their way.
     pub learns: bool,
@@ -40,16 +40,42 @@ pub struct Seat<'a> {
     pub first: &'a [u64],
     /// How many devices evaluate configurations.
     pub devices: usize,
+    /// The part of the space that this process evaluates; `None` for all of it.
+    pub shard: Option<Shard>,
+}
+
+impl Seat<'_> {
+    /// Returns how many units are compiled at once: each further device has a core for its worker.
+    pub fn jobs(&self) -> usize {
+        jobs_beside(self.compiler.jobs(), self.devices)
+    }
+}
+
+fn jobs_beside(jobs: usize, devices: usize) -> usize {
+    (jobs + 1).saturating_sub(devices).max(1)
 }
 
 impl std::fmt::Debug for Seat<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { budget, learns, first, devices, .. } = self;
+        let Self { budget, learns, first, devices, shard, .. } = self;
         f.debug_struct("Seat")
             .field("budget", budget)
             .field("learns", learns)
             .field("first", first)
             .field("devices", devices)
+            .field("shard", shard)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_device_has_a_core_beside_the_threads_that_compile() {
+        // On 16 cores, 15 threads compile beside one device.
+        assert_eq!([1, 2, 4].map(|devices| jobs_beside(15, devices)), [15, 14, 12]);
+        assert_eq!(jobs_beside(1, 8), 1);
     }
 }

@@ -113,7 +113,7 @@ impl<'a> Proposals<'a> {
             started,
             is_exhausted: false,
             // While a group runs, every core has units.
-            window: (if seat.learns { 2 } else { 6 } * seat.compiler.jobs()).max(GROUP * seat.devices),
+            window: (if seat.learns { 2 } else { 6 } * seat.jobs()).max(GROUP * seat.devices),
             turns: vec![Turn::Waits(0); seat.devices],
         };
         for point in seat.problem.baseline().into_iter().chain(seat.first.iter().copied()) {
@@ -126,6 +126,7 @@ impl<'a> Proposals<'a> {
 
     /// Proposes configurations until enough of them are on their way.
     fn propose(&mut self) {
+        self.known.read_others();
         while let Some(point) = self.again.pop() {
             self.begin(point);
         }

@@ -6,6 +6,7 @@ use clap::Args;
 use search::Budget;
 
 use super::{DisplayArgs, Narrowing, TargetArgs, TrustArgs};
+use crate::model::Shard;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
@@ -66,6 +67,10 @@ pub struct TuneArgs {
     /// Continue an interrupted search: what it has evaluated is not evaluated again.
     #[arg(long, conflicts_with = "simulate")]
     pub resume: bool,
+    /// Evaluate only part I of N of the space, beside processes that evaluate the others and write to the same folder; what
+    /// they find is read as it comes. `--resume` without this option reports all of it.
+    #[arg(long, value_name = "I/N", conflicts_with = "simulate")]
+    pub shard: Option<Shard>,
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,

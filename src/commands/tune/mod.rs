@@ -44,12 +44,13 @@ fn search(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, F
         let is_one = ready.groups.len() == 1;
         let folder = ready.destination.dir.join(if is_one { String::new() } else { escaped(&problem.size(), "=") });
         let header = problem.header(&ready.environment, &ready.identity, args.narrowing.describe());
-        let log = Log::open(&folder, &header, args.resume)?;
-        let budget = settings.budget.resolve(problem.space.len());
+        let log = Log::open(&folder, &header, args.resume, args.shard)?;
+        let (points, whole) = (problem.space.len(), settings.budget.resolve(problem.space.len()));
+        let budget = args.shard.map_or(whole, |shard| crate::tune::share_of(shard, whole, points));
         console.say(&format!(
-            "{}{} configurations, of which {budget} are evaluated by {}, strategy {}",
+            "{}{points} configurations, of which {budget} are evaluated{} by {}, strategy {}",
             if is_one { String::new() } else { format!("{}: ", problem.size()) },
-            problem.space.len(),
+            args.shard.map(|shard| format!(" in shard {shard}")).unwrap_or_default(),
             settings.objective_names(),
             settings.strategy,
         ));
@@ -65,11 +66,14 @@ fn search(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, F
             learns: !::search::strategy::is_blind(&settings.strategy),
             first: &first,
             devices: pools.len(),
+            shard: args.shard,
         };
         let strategy =
             ::search::strategy::named(&settings.strategy).ok_or_else(|| settings::unknown(&settings.strategy))?;
         let found = crate::tune::run(seat, strategy, log, &mut pools, &mut |line| console.say(line))?;
-        crate::tune::write(&folder, candidates, &problem, &found, &mut |line| console.say(line))?;
+        if args.shard.is_none() {
+            crate::tune::write(&folder, candidates, &problem, &found, &mut |line| console.say(line))?;
+        }
         let values = found.best(settings.finalists).into_iter().map(|point| problem.configuration(point));
         for values in values.filter(|values| best.insert(values.clone())) {
             chosen.push(values);
@@ -79,6 +83,11 @@ fn search(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, F
         if interrupted {
             break;
         }
+    }
+    if let Some(shard) = args.shard {
+        let rest = "when all shards have ended, --resume without --shard reports them and measures the finalists";
+        console.say(&format!("shard {shard} has {}: {rest}", if interrupted { "been interrupted" } else { "ended" }));
+        return Ok(if interrupted { Exit::Interrupted } else { Exit::Success });
     }
     if interrupted {
         interrupt.acknowledge();

@@ -385,6 +385,79 @@ fn several_devices_feed_one_search() {
     assert!(!fs::read_to_string(folder.path().join("both/search.json")).unwrap().contains("\"device\""));
 }
 
+/// Returns the rows of a table without its head.
+fn rows(table: &Path) -> Vec<String> {
+    fs::read_to_string(table).unwrap().lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn shards_evaluate_each_configuration_once_even_if_one_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds: Vec<String> = (2..42).map(|round| round.to_string()).collect();
+    write_space(folder.path(), &rounds.join(", "));
+    let options =
+        ["rounds.toml", "--backend", "sim", "--budget", "100%", "--strategy", "exhaustive", "--set", "width=32"];
+    let with = |more: &[&'static str]| [&options[..], more].concat();
+    tune(folder.path(), &with(&["--out", "alone"]), 0);
+    let alone = rows(&folder.path().join("alone/search.csv"));
+
+    let log = |shard: &str| folder.path().join("out/shards").join(shard).join("search.jsonl");
+    let shard = |number: &'static str| {
+        let mut shard = command(folder.path(), &with(&["--out", "out", "--resume", "--shard", number]));
+        shard.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut children = ["1/3", "2/3", "3/3"].map(shard);
+    while fs::read_to_string(log("2-of-3")).map_or(0, |text| text.lines().count()) < 2 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // It may have ended already on a fast machine; its last line is then whole, and cut here.
+    children[1].kill().unwrap();
+    for child in &mut children {
+        child.wait().unwrap();
+    }
+    let text = fs::read_to_string(log("2-of-3")).unwrap();
+    fs::write(log("2-of-3"), &text[..text.len() - 9]).unwrap();
+    let said = command(folder.path(), &with(&["--out", "out", "--resume", "--shard", "2/3"])).output().unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.contains("shard 2/3 has ended: when all shards have ended, --resume"), "{said}");
+    assert!(!folder.path().join("out/search.csv").exists());
+    let parts = ["1-of-3", "2-of-3", "3-of-3"].map(|shard| rows(&log(shard)).len());
+    assert!(parts.iter().all(|&part| part > 5) && parts.iter().sum::<usize>() == 40, "{parts:?}");
+
+    let said = tune(folder.path(), &with(&["--out", "out"]), 2);
+    assert!(said.contains("is of a search that was divided: --resume goes on with it"), "{said}");
+    tune(folder.path(), &with(&["--out", "out", "--resume"]), 0);
+    let all = rows(&folder.path().join("out/search.csv"));
+    assert_eq!(all.len(), 40, "{all:?}");
+    assert_eq!(all.into_iter().collect::<HashSet<_>>(), alone.into_iter().collect());
+    // Twice the same step adds nothing.
+    tune(folder.path(), &with(&["--out", "out", "--resume"]), 0);
+    assert_eq!(rows(&folder.path().join("out/search.csv")).len(), 40);
+}
+
+#[test]
+fn a_shard_knows_what_the_others_have_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds: Vec<String> = (2..42).map(|round| round.to_string()).collect();
+    write_space(folder.path(), &rounds.join(", "));
+    let shard = |number: &str, manifest: &str| {
+        let options = [manifest, "--backend", "sim", "--strategy", "exhaustive", "--out", "out", "--shard", number];
+        let output = command(folder.path(), &options).args(["--budget", "100%", "--set", "width=32"]).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let first = shard("1/2", "rounds.toml");
+    let second = shard("2/2", "rounds.toml");
+    // The best takes the fewest rounds. One shard has it, and the other one reads of it if it comes second.
+    let found =
+        |said: &str| said.lines().any(|line| line.starts_with("of other shards: best ") && line.contains("=2,"));
+    assert!(!found(&first) && found(&second), "{first}\n{second}");
+    // Evaluations of another manifest are of no use.
+    let manifest = fs::read_to_string(folder.path().join("rounds.toml")).unwrap();
+    fs::write(folder.path().join("other.toml"), manifest.replace("\"10s\"", "\"11s\"")).unwrap();
+    let refused = shard("1/2", "other.toml");
+    assert!(refused.contains("2-of-2/search.jsonl: its evaluations do not apply: the manifest changed"), "{refused}");
+}
+
 #[test]
 fn a_search_goes_on_after_edits_that_change_no_evaluation() {
     let folder = tempfile::tempdir().unwrap();

@@ -72,7 +72,7 @@ impl Strategy for LocalSearch {
             if let Some(free) = self.guide.choose(space, history, &neighbours, random) {
                 return Some(free);
             }
-            if neighbours.iter().any(|&point| history.outcome(point).is_none()) {
+            if neighbours.iter().any(|&point| history.is_pending(point)) {
                 break;
             }
             self.current = None;
@@ -221,7 +221,7 @@ impl Strategy for Tabu {
                     self.tried += 1;
                     return Some(free);
                 }
-                if open.iter().any(|&point| history.is_taken(point) && history.outcome(point).is_none()) {
+                if open.iter().any(|&point| history.is_pending(point)) {
                     break;
                 }
             }

@@ -1,0 +1,165 @@
+//! Shards of a search: processes that divide its space. Each has a file of its own and reads those of the others as they
+//! grow, so that all learn from all evaluations and no configuration is evaluated twice.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use search::format::t4::{Configuration, Entry};
+use search::history::Part;
+
+use crate::error::TuneError;
+use crate::header::{Header, SEARCH_FILE};
+use crate::journal::FolderLock;
+use crate::model::Shard;
+
+/// The folder of the shards, in that of the search.
+const FOLDER: &str = "shards";
+
+/// How often a shard looks for evaluations of the others.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Returns the folder of a shard.
+pub fn folder_of(folder: &Path, shard: Shard) -> PathBuf {
+    folder.join(FOLDER).join(shard.folder())
+}
+
+/// Returns the files of all shards, in the order of their names.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let shards = fs::read_dir(folder.join(FOLDER)).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = shards.map(|shard| shard.path().join(SEARCH_FILE)).collect();
+    files.retain(|file| file.is_file());
+    files.sort();
+    files
+}
+
+/// Returns the part of the space that a shard evaluates.
+pub fn part_of(shard: Shard) -> Part {
+    Part::new(shard.index, shard.of)
+}
+
+/// Returns how many evaluations a shard makes of those of the whole search.
+#[must_use]
+pub fn share_of(shard: Shard, budget: u64, points: u64) -> u64 {
+    let part = part_of(shard);
+    share(budget, points, (0..points).filter(|&point| part.has(point)).count() as u64)
+}
+
+/// Returns as large a share of a budget as there are own points, rounded up.
+fn share(budget: u64, points: u64, own: u64) -> u64 {
+    (u128::from(budget) * u128::from(own)).div_ceil(u128::from(points.max(1))) as u64
+}
+
+/// What the other shards have evaluated.
+#[derive(Debug)]
+pub struct Others {
+    /// The folder of the search.
+    folder: PathBuf,
+    own: PathBuf,
+    header: Header,
+    /// How many bytes of each file are known.
+    known: BTreeMap<PathBuf, u64>,
+    looked: Option<Instant>,
+}
+
+impl Others {
+    pub fn new(folder: &Path, own: PathBuf, header: &Header) -> Self {
+        let header = header.clone();
+        Self { folder: folder.to_owned(), own, header, known: BTreeMap::new(), looked: None }
+    }
+
+    /// Returns what the others have evaluated since the last time. Looks at the files now and then.
+    pub fn read_new(&mut self) -> Result<Vec<Entry>, TuneError> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+            return Ok(Vec::new());
+        }
+        self.looked = Some(Instant::now());
+        let mut new = Vec::new();
+        let whole = self.folder.join(SEARCH_FILE);
+        for path in files(&self.folder).into_iter().chain(whole.is_file().then_some(whole)) {
+            if path != self.own {
+                let known = self.known.entry(path.clone()).or_default();
+                new.extend(read_from(&path, known, &self.header)?);
+            }
+        }
+        Ok(new)
+    }
+}
+
+/// Reads the complete lines of a file after the first `known` bytes, and adds their bytes to `known`.
+fn read_from(path: &Path, known: &mut u64, header: &Header) -> Result<Vec<Entry>, TuneError> {
+    let refused = |why: &dyn std::fmt::Display| TuneError::Environment(format!("{}: {why}", path.display()));
+    let mut file = File::open(path).map_err(|error| refused(&error))?;
+    if file.metadata().map_err(|error| refused(&error))?.len() < *known {
+        // The shard has begun anew.
+        *known = 0;
+    }
+    file.seek(SeekFrom::Start(*known)).map_err(|error| refused(&error))?;
+    let (mut file, mut line, mut entries) = (BufReader::new(file), Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        file.read_until(b'\n', &mut line).map_err(|error| refused(&error))?;
+        if line.last() != Some(&b'\n') {
+            return Ok(entries);
+        }
+        if *known == 0 {
+            header.accept(&line).map_err(|why| {
+                TuneError::Usage(format!(
+                    "{}: {why}; remove the folder, or name another one with --out",
+                    path.display()
+                ))
+            })?;
+        } else {
+            entries.push(serde_json::from_slice(&line).map_err(|error| refused(&error))?);
+        }
+        *known += line.len() as u64;
+    }
+}
+
+/// Returns what the shards have evaluated and the whole search has not, in the order of the seconds of searching. Fails if
+/// a shard still runs, or if the shards are not to be continued.
+pub fn gather(
+    folder: &Path,
+    header: &Header,
+    (resume, mut known): (bool, HashSet<String>),
+) -> Result<Vec<Entry>, TuneError> {
+    let (mut new, files) = (Vec::new(), files(folder));
+    if let Some(file) = files.first().filter(|_| !resume) {
+        return Err(TuneError::Usage(format!(
+            "{} is of a search that was divided: --resume goes on with it; remove {}, or name another folder with --out",
+            file.display(),
+            folder.join(FOLDER).display(),
+        )));
+    }
+    for file in &files {
+        let shard = file.parent().unwrap_or(folder);
+        let _lock = FolderLock::take(shard).map_err(|error| TuneError::Environment(error.to_string()))?;
+        new.extend(read_from(file, &mut 0, header)?);
+    }
+    new.retain(|entry: &Entry| known.insert(name(&entry.configuration)));
+    let seconds = |entry: &Entry| entry.elapsed.unwrap_or_default();
+    new.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    Ok(new)
+}
+
+/// Returns a text that is the same for equal configurations alone.
+pub fn name(configuration: &Configuration) -> String {
+    // Names and values have a form in JSON.
+    serde_json::to_string(configuration).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_make_at_least_the_evaluations_of_the_whole_search_and_no_more_than_their_points() {
+        // 218 of 4,362 points; the parts have 1,100, 1,090 and 2,172 of them.
+        let parts = [1100, 1090, 2172].map(|own| share(218, 4362, own));
+        assert_eq!(parts, [55, 55, 109]);
+        assert_eq!([1100, 1090, 2172].map(|own| share(4362, 4362, own)), [1100, 1090, 2172]);
+        assert_eq!(share(0, 0, 0), 0);
+    }
+}
