@@ -39,7 +39,7 @@ pub fn hash_case(case: &CaseJob) -> CaseHashes {
         },
         check: check(case),
         code: code(case),
-        operations: operations(case),
+        operations: if case.lines { operations(case) } else { None },
     }
 }
 
