@@ -118,7 +118,7 @@ impl CaseTable {
     pub(super) fn wanted_processes(&self, spread: Option<&Spread>) -> u32 {
         let passed = self.entries.iter().zip(&self.job.cases).filter(|(entry, _)| entry.state == State::Passed);
         let wanted = passed.flat_map(|(entry, job)| {
-            measurements(&entry.pending).map(|measured| wanted_processes(measured, &job.measure, spread))
+            measurements(&entry.pending).map(|measured| wanted_processes(measured, job, spread))
         });
         wanted.max().unwrap_or(1)
     }

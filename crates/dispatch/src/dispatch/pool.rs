@@ -305,7 +305,7 @@ impl Pool {
     pub fn start_early<'j>(&mut self, mut groups: impl Iterator<Item = (&'j GroupJob, f64)>, interrupt: &Interrupt) {
         let count = MOST_UNASKED as usize - 1;
         let is_spread = |(job, nanoseconds): (&GroupJob, f64)| {
-            job.cases.iter().any(|case| is_likely_spread(nanoseconds, &case.measure, self.spread.as_ref()))
+            job.cases.iter().any(|case| is_likely_spread(nanoseconds, case, self.spread.as_ref()))
         };
         if count <= self.most_resting && !groups.next().is_none_or(is_spread) && groups.any(is_spread) {
             let (spec, device, interrupt) = (self.spec.clone(), self.device.clone(), interrupt.clone());

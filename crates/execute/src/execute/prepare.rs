@@ -54,7 +54,7 @@ fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
             Ok(Body::Device(body))
         }
         BodyPlan::Launches(launches) => {
-            if launches.iter().any(|launch| launch.unit.settings.relocatable) {
+            if job.has_device_runtime() {
                 // The limit applies to the device, and the cases of a group are interleaved.
                 bench.device.set_pending_launches(pending_launches(bench))?;
             }

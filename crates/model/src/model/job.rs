@@ -105,6 +105,14 @@ pub struct CaseJob {
 }
 
 impl CaseJob {
+    /// Whether its kernels are linked with the device runtime, with which kernels launch kernels.
+    pub fn has_device_runtime(&self) -> bool {
+        match &self.body {
+            BodyPlan::Launches(launches) => launches.iter().any(|launch| launch.unit.settings.relocatable),
+            BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) | BodyPlan::Host(_) => false,
+        }
+    }
+
     /// Returns the device memory of the case's buffers, without guard zones and restore copies.
     pub fn buffer_bytes(&self) -> Bytes {
         Bytes(self.buffers.iter().map(BufferPlan::bytes).map(|b| b.0).fold(0, u64::saturating_add))
