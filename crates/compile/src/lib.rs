@@ -39,7 +39,7 @@ pub use cache::Cache;
 pub use child::end_first;
 pub use child::serve;
 pub use disassembler::{Disassembler, DisassemblerError};
-pub use locate::ToolkitError;
+pub use locate::{Missing, ToolkitError};
 pub use locate::{Network, Requirement};
 pub use nvcc::{NvccError, NvccOnDemand};
 pub use options::Target;

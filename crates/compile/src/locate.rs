@@ -118,6 +118,7 @@ pub enum ToolkitError {
 pub struct Missing {
     /// Each folder and why it was refused.
     pub tried: Vec<(PathBuf, String)>,
+    /// What can be fetched instead.
     pub pinned: &'static Pinned,
 }
 

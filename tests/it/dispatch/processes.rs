@@ -1,6 +1,8 @@
 //! Groups that several processes measure, one after the other.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
 
 use runner::dispatch::Interrupt;
 use runner::model::{Event, GroupJob, Measurement, Spread};
@@ -143,7 +145,14 @@ fn a_case_that_is_wrong_in_another_process_is_wrong_and_the_others_are_measured_
 
 #[test]
 fn a_worker_that_cannot_be_started_again_leaves_what_the_first_has_measured() {
-    let run = run(vec![of_processes(2, &["a", "breaks_the_device_afterwards"])], None);
+    // It is tried again until the limit, whatever that is.
+    let impatient = |folder: &Path| {
+        let mut spec = spec(folder);
+        spec.limits.restart = Duration::from_secs(2);
+        spec
+    };
+    let groups = vec![of_processes(2, &["a", "breaks_the_device_afterwards"])];
+    let run = run_prepared(groups, |_, _| {}, impatient, |pool| pool.spread_samples(None));
     assert_eq!(run.names(), [("a", "measured"), ("breaks_the_device_afterwards", "measured")]);
     assert!(run.measurements().iter().all(|(_, measured)| measured.rounds.len() == 1));
     assert!(matches!(run.end, runner::dispatch::RunEnd::Environment(_)), "{:?}", run.end);
