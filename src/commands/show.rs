@@ -104,7 +104,8 @@ fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Co
     let (variant, values) = split(&args.case)?;
     let fits = |case: &Case| {
         let has = |(name, value): &(String, String)| {
-            case.key.axes.iter().any(|(axis, known)| axis == name && axis_value(known) == *value)
+            let is_it = |known| axis_value(known) == *value || known.to_string() == *value;
+            case.key.axes.iter().any(|(axis, known)| axis == name && is_it(known))
         };
         case.key.variant == variant && values.iter().all(has)
     };

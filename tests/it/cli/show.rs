@@ -119,6 +119,19 @@ fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
 }
 
 #[test]
+fn a_case_is_named_as_it_is_listed_or_by_its_plain_number() {
+    let folder = folder();
+    let manifest = MANIFEST.replace("[buffers.y]", "[axes]\nn = [1, 65536]\n[buffers.y]");
+    fs::write(folder.path().join("code.toml"), manifest).unwrap();
+    for case in ["plain[n = 2^16]", "plain[n = 65536]"] {
+        let (code, out, error) = run(&folder, &["show", "code.toml", case, "--ptx"]);
+        assert_eq!(code, Some(0), "{case}: {out}{error}");
+    }
+    let (code, _, error) = run(&folder, &["show", "code.toml", "plain[n = 65537]", "--ptx"]);
+    assert_eq!(code, Some(2), "{error}");
+}
+
+#[test]
 fn a_report_links_to_the_pages_that_are_kept_in_its_folder() {
     let folder = folder();
     let done = |arguments: &[&str]| {
