@@ -94,6 +94,7 @@ impl Strategy for DifferentialEvolution {
         if leaders.is_empty() {
             return draw(space, history, random);
         }
+        let dimensions = own.len() as f64;
         let mut child = || {
             let leader = space.point(leaders[random.index(leaders.len())]);
             let [a, b] = [(); 2].map(|()| space.point(self.members[random.index(self.members.len())]));
@@ -103,6 +104,10 @@ impl Strategy for DifferentialEvolution {
                 .iter()
                 .enumerate()
                 .map(|(i, parameter)| {
+                    // Where all members agree, no difference leads anywhere else.
+                    if random.chance(1.0 / dimensions) {
+                        return random.index(parameter.values.len()) as u16;
+                    }
                     if i != sure && !random.chance(CROSSING) {
                         return own[i];
                     }
