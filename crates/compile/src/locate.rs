@@ -118,7 +118,7 @@ pub enum ToolkitError {
 pub struct Missing {
     /// Each folder and why it was refused.
     pub tried: Vec<(PathBuf, String)>,
-    /// What can be fetched instead.
+    /// The compiler that can be fetched in place of one of this machine.
     pub pinned: &'static Pinned,
 }
 

@@ -52,7 +52,7 @@ fn share(budget: u64, points: u64, own: u64) -> u64 {
     (u128::from(budget) * u128::from(own)).div_ceil(u128::from(points.max(1))) as u64
 }
 
-/// What the other shards have evaluated.
+/// The evaluations of the other shards, read from their journals as they grow.
 #[derive(Debug)]
 pub struct Others {
     /// The folder of the search.

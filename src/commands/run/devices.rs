@@ -1,8 +1,9 @@
 //! Implements `runner run --devices`, which spreads the groups of all manifests over several GPUs of this machine.
 //!
-//! Code is compiled first. The groups of all manifests are in one queue, the longest first; those that run alone come
-//! last. Each GPU has one worker, which takes one group after the other, and a journal for each manifest. If a GPU is lost, the group that was running goes to another one. The journals of a
-//! manifest are merged into its report.
+//! Code is compiled first, while all GPUs open. The groups of all manifests are in one queue, the longest first; those
+//! that run alone come last. Each GPU has one worker, which takes one group after the other, and a journal for each
+//! manifest. If a GPU is lost, the group that was running goes to another one. The journals of a manifest are merged into
+//! its report.
 
 mod experiment;
 mod session;

@@ -120,6 +120,7 @@ fn workers_for_later_groups_start_while_the_first_one_is_prepared() {
     let ids = run.measurements().into_iter().filter(|(variant, _)| *variant == "tells_its_process");
     let ids: Vec<BTreeSet<u64>> =
         ids.map(|(_, measured)| measured.rounds.iter().map(|round| round.whole as u64).collect()).collect();
+    assert_eq!(run.names()[0], ("waits_until_five_workers_have_started", "measured"));
     assert_eq!(ids.iter().map(BTreeSet::len).collect::<Vec<_>>(), [1, 5]);
     assert!(ids[1].is_superset(&ids[0]), "{ids:?}");
 }
