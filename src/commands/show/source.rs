@@ -49,9 +49,11 @@ pub fn show(
         let text = String::from_utf8_lossy(&bytes);
         let kernels = executed_kernels(compiled, &text, &counts);
         let of_unit = machine.iter().find(|(other, _)| other == unit).and_then(|(_, compiled)| compiled.as_ref().ok());
-        let listings = of_unit
-            .filter(|compiled| compiled.kind != CodeKind::Plugin)
-            .map(|compiled| disassemble((unit, compiled, capability), &kernels, options, console));
+        let listings = of_unit.filter(|compiled| compiled.kind != CodeKind::Plugin).map(|compiled| {
+            // Names in an anonymous namespace differ between two compilations, so these are the cubin's.
+            let kernels = executed_kernels(compiled, &text, &counts);
+            disassemble((unit, compiled, capability), &kernels, options, console)
+        });
         let listings = match listings {
             Some(Ok(listings)) => listings,
             Some(Err(failure)) => {
@@ -241,20 +243,21 @@ fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     same
 }
 
-/// Returns a line of PTX without what differs between two compilations of one source: names of an anonymous namespace have
-/// a hash of where the source was.
+/// Returns a line of PTX without what differs between two compilations of one source: the name of an anonymous namespace has
+/// a hash of where the source was, or the number of the compiler's process. Its length comes before it.
 fn comparable(line: &str) -> Cow<'_, str> {
     const ANONYMOUS: &str = "_GLOBAL__N__";
-    const HASH: usize = 8;
-    let line = line.trim();
-    let mut parts = line.split(ANONYMOUS);
-    let mut text = Cow::Borrowed(parts.next().unwrap_or_default());
-    for part in parts {
-        let is_hash = part.len() > HASH && part.bytes().take(HASH).all(|byte| byte.is_ascii_hexdigit());
+    let mut rest = line.trim();
+    let mut text = Cow::Borrowed("");
+    while let Some(at) = rest.find(ANONYMOUS) {
+        let before = rest[..at].trim_end_matches(|digit: char| digit.is_ascii_digit());
+        let length: Option<usize> = rest[before.len()..at].parse().ok();
+        let end = length.and_then(|length| at.checked_add(length)).filter(|end| rest.is_char_boundary(*end));
+        text.to_mut().push_str(if end.is_some() { before } else { &rest[..at] });
         text.to_mut().push_str(ANONYMOUS);
-        text.to_mut().push_str(if is_hash { &part[HASH..] } else { part });
+        rest = &rest[end.unwrap_or(at).max(at + ANONYMOUS.len())..];
     }
-    text
+    if text.is_empty() { Cow::Borrowed(rest) } else { text + rest }
 }
 
 /// Whether a line of PTX holds an instruction.
@@ -293,16 +296,23 @@ mod tests {
     }
 
     #[test]
-    fn lines_match_where_names_of_an_anonymous_namespace_have_another_hash() {
-        let kernel = |hash: &str| format!(".entry _ZN40_GLOBAL__N__{hash}_8_names_cu_ff4b9f7f1kEv(");
-        let load =
-            |hash: &str| format!("ld.param.u64 %rd1, [_ZN40_GLOBAL__N__{hash}_8_names_cu_ff4b9f7f1kEv_param_0];");
-        let (begin, line) = (kernel("f1121b59"), load("f1121b59"));
-        let same =
-            match_lines(&format!("{}\n{}\nret;", kernel("1fa45f6a"), load("1fa45f6a")), &["", &begin, &line, "ret;"]);
-        assert_eq!(same.into_iter().collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 4)]);
-        assert_ne!(comparable("_GLOBAL__N__x"), comparable("_GLOBAL__N__12345678_x"));
-        assert_eq!(comparable("_GLOBAL__N__é345678é"), "_GLOBAL__N__é345678é");
+    fn lines_match_where_names_of_an_anonymous_namespace_have_another_hash_or_length() {
+        let kernel = |name: &str| format!(".entry _ZN{}{name}1kEv(", name.len());
+        let load = |name: &str| format!("ld.param.u64 %rd1, [_ZN{}{name}1kEv_param_0];", name.len());
+        let pairs = [
+            ["_GLOBAL__N__f1121b59_8_names_cu_ff4b9f7f", "_GLOBAL__N__1fa45f6a_8_names_cu_ff4b9f7f"],
+            ["_GLOBAL__N__00000000_4_k_cu_d52f3acb_268676", "_GLOBAL__N__00000000_4_k_cu_d52f3acb_1"],
+        ];
+        for [one, other] in pairs {
+            let (begin, line) = (kernel(one), load(one));
+            let same = match_lines(&format!("{}\n{}\nret;", kernel(other), load(other)), &["", &begin, &line, "ret;"]);
+            assert_eq!(same.into_iter().collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 4)], "{one}");
+        }
+        assert_ne!(comparable("_ZN12_GLOBAL__N__1kEv"), comparable("_ZN12_GLOBAL__N__1jEv"));
+        for odd in ["_GLOBAL__N__x", "99_GLOBAL__N__x", "13_GLOBAL__N__é", "99999999999999999999_GLOBAL__N__"] {
+            assert_eq!(comparable(odd), odd);
+        }
+        assert_eq!(comparable("3_GLOBAL__N__x"), "_GLOBAL__N__x");
     }
 
     #[test]

@@ -119,6 +119,19 @@ fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
 }
 
 #[test]
+fn a_kernel_in_an_anonymous_namespace_has_machine_code_with_counts() {
+    let folder = folder();
+    // The compiler's process is part of the name, so it differs between the PTX and the machine code.
+    fs::write(folder.path().join("k.cu"), format!("namespace {{ {KERNELS} }}")).unwrap();
+    let (code, view, error) = run(&folder, &["show", "code.toml", "plain", "--source", "--json"]);
+    assert_eq!(code, Some(0), "{error}");
+    let view: serde_json::Value = serde_json::from_str(&view).unwrap();
+    let machine = view["machine"].as_array().unwrap();
+    let store = machine.iter().find(|one| one["text"].as_str().unwrap().starts_with("STG.E")).unwrap();
+    assert_eq!((&store["executed"], &store["source"]["line"]), (&1.into(), &2.into()), "{store}");
+}
+
+#[test]
 fn a_case_is_named_as_it_is_listed_or_by_its_plain_number() {
     let folder = folder();
     let manifest = MANIFEST.replace("[buffers.y]", "[axes]\nn = [1, 65536]\n[buffers.y]");
