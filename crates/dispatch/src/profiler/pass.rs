@@ -90,10 +90,14 @@ pub fn conclude(tally: Tally, session: &ProfilerSession, emit: Emit<'_>) {
     if !session.unknown().is_empty() {
         emit(missing(&format!("`ncu` has no {} on this GPU", session.unknown().join(", "))));
     }
-    let counted = match session.results().and_then(|results| tally.close(&results)) {
+    let (counted, results) = match session.results().and_then(|results| Ok((tally.close(&results)?, results))) {
         Ok(counted) => counted,
         Err(why) => return emit(missing(&why)),
     };
+    if results.without_page > 0 {
+        let (without, all) = (results.without_page, results.rows.len());
+        emit(missing(&format!("the source page of `ncu` does not say what counted in {without} of {all} launches")));
+    }
     for (case, counted) in counted {
         emit(match counted {
             Counted::Counters(BodyCounters { whole, each, lines }) => {

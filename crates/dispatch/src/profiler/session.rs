@@ -161,13 +161,11 @@ impl ProfilerSession {
     fn read_report(&self, report: &Path) -> Result<Table, ProfilerError> {
         let mut table = table::read(&self.print(report, &["--page", "raw"])?)?;
         let pages = source_page::read(&self.print(report, &["--page", "source", "--print-source", "sass"])?);
-        if pages.len() == table.rows.len() {
-            table.rows.iter_mut().zip(pages).for_each(|(row, page)| row.instructions = page);
-        } else {
-            let counts = (pages.len(), table.rows.len());
-            table
-                .complaints
-                .push(format!("the source page of ncu has {} launches of {}: no counts by lines", counts.0, counts.1));
+        let kernels: Vec<&str> = table.rows.iter().map(|row| row.launch.kernel.as_str()).collect();
+        let pages = source_page::assign(pages, &kernels);
+        table.without_page = pages.iter().filter(|page| page.is_none()).count();
+        for (row, page) in table.rows.iter_mut().zip(pages) {
+            row.instructions = page.unwrap_or_default();
         }
         Ok(table)
     }
@@ -186,17 +184,19 @@ impl ProfilerSession {
     pub fn results(&self) -> Result<Table, ProfilerError> {
         let mut whole = Table::default();
         for path in self.files()? {
-            let Table { mut rows, complaints } = if path.extension().is_some_and(|extension| extension == REPORT) {
-                self.read_report(&path)?
-            } else {
-                let text = fs::read(&path).map_err(|e| ProfilerError::Folder(e.to_string()))?;
-                table::read(&String::from_utf8_lossy(&text))?
-            };
+            let Table { mut rows, complaints, without_page } =
+                if path.extension().is_some_and(|extension| extension == REPORT) {
+                    self.read_report(&path)?
+                } else {
+                    let text = fs::read(&path).map_err(|e| ProfilerError::Folder(e.to_string()))?;
+                    table::read(&String::from_utf8_lossy(&text))?
+                };
             for row in &mut rows {
                 row.values.retain(|name, _| self.is_wanted(name));
             }
             whole.rows.extend(rows);
             whole.complaints.extend(complaints);
+            whole.without_page += without_page;
         }
         Ok(whole)
     }

@@ -1,5 +1,6 @@
 //! Reads what `ncu --csv --page source --print-source sass` writes: for each profiled launch a head that names the kernel,
-//! the names of the columns, and a row for each machine instruction.
+//! the names of the columns, and a row for each machine instruction. Nsight Compute 2025.3 writes some launches several
+//! times, one after the other.
 
 use crate::model::Counters;
 
@@ -10,6 +11,15 @@ pub struct InstructionRow {
     pub address: u64,
     /// What was counted, by the names of the vocabulary, without zeros.
     pub counters: Counters,
+}
+
+/// What is printed of one launch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// The kernel, as its head names it; empty without a head.
+    pub kernel: String,
+    /// The instructions in their order.
+    pub instructions: Vec<InstructionRow>,
 }
 
 /// How the first cell of a line begins that is the head of a launch.
@@ -33,29 +43,55 @@ const OF_OPERATIONS: [(&str, &str, &str); 4] = [
     ("STS", "shared_st_bank_conflicts", "L1 Wavefronts Shared Excessive"),
 ];
 
-/// Returns the instructions of each launch, in the order of the page. What is no table is passed over.
-pub fn read(text: &str) -> Vec<Vec<InstructionRow>> {
+/// Returns the pages in their order. What is no table is passed over.
+pub fn read(text: &str) -> Vec<Page> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).has_headers(false).from_reader(text.as_bytes());
-    let mut launches: Vec<Vec<InstructionRow>> = Vec::new();
+    let mut pages: Vec<Page> = Vec::new();
     let mut titles: Vec<String> = Vec::new();
     for record in reader.records().map_while(Result::ok) {
         let first = record.get(0).unwrap_or_default();
         if HEADS.contains(&first) {
             // A newer version writes both heads of one launch, one after the other.
-            if !titles.is_empty() || launches.is_empty() {
-                launches.push(Vec::new());
+            if !titles.is_empty() || pages.is_empty() {
+                pages.push(Page { kernel: record.get(1).unwrap_or_default().to_owned(), ..Page::default() });
             }
             titles.clear();
         } else if record.iter().any(|cell| ADDRESSES.contains(&cell)) {
             titles = record.iter().map(str::to_owned).collect();
-            if launches.is_empty() {
-                launches.push(Vec::new());
+            if pages.is_empty() {
+                pages.push(Page::default());
             }
-        } else if let (Some(launch), Some(row)) = (launches.last_mut(), row(&titles, &record)) {
-            launch.push(row);
+        } else if let (Some(page), Some(row)) = (pages.last_mut(), row(&titles, &record)) {
+            page.instructions.push(row);
         }
     }
-    launches
+    pages
+}
+
+/// Returns the instructions of each launch, given the kernels of the launches in the order of the pages; `None` for those
+/// whose pages are not known.
+pub fn assign(pages: Vec<Page>, kernels: &[&str]) -> Vec<Option<Vec<InstructionRow>>> {
+    if pages.len() == kernels.len() {
+        return pages.into_iter().map(|page| Some(page.instructions)).collect();
+    }
+    // Launches of one kernel one after the other have pages one after the other.
+    let pages: Vec<&[Page]> = pages.chunk_by(|one, next| one.kernel == next.kernel).collect();
+    let launches: Vec<&[&str]> = kernels.chunk_by(|one, next| one == next).collect();
+    let names = launches.iter().map(|launches| launches[0]);
+    if !pages.iter().map(|pages| pages[0].kernel.as_str()).eq(names) {
+        return vec![None; kernels.len()];
+    }
+    pages.into_iter().zip(launches).flat_map(|(pages, launches)| assign_of_kernel(pages, launches.len())).collect()
+}
+
+/// Returns the instructions of each of so many launches of one kernel, where each has equally many pages that are the same.
+fn assign_of_kernel(pages: &[Page], launches: usize) -> Vec<Option<Vec<InstructionRow>>> {
+    let times = pages.len() / launches;
+    let are_same = |pages: &[Page]| pages.iter().all(|page| *page == pages[0]);
+    if times == 0 || !pages.len().is_multiple_of(launches) || !pages.chunks(times).all(are_same) {
+        return vec![None; launches];
+    }
+    pages.chunks(times).map(|pages| Some(pages[0].instructions.clone())).collect()
 }
 
 fn row(titles: &[String], record: &csv::StringRecord) -> Option<InstructionRow> {
@@ -80,6 +116,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
 
@@ -93,8 +130,9 @@ mod tests {
     #[test]
     fn an_instruction_has_its_counts_and_an_access_those_of_its_kind() {
         let text = format!("==PROF== Disconnected\n\"Kernel Name\",\"void k<(bool)1>(float *)\",\n{PAGE}");
-        let launches = read(&text);
-        let [rows] = launches.as_slice() else { panic!("{launches:?}") };
+        let pages = read(&text);
+        let [Page { kernel, instructions: rows }] = pages.as_slice() else { panic!("{pages:?}") };
+        assert_eq!(kernel, "void k<(bool)1>(float *)");
         assert_eq!(rows.iter().map(|row| row.address & 0xff).collect::<Vec<_>>(), [0x00, 0x10, 0x20, 0x30]);
         assert_eq!(
             (count(&rows[0], "inst_executed"), count(&rows[0], "thread_inst_executed")),
@@ -111,7 +149,7 @@ mod tests {
         let one = format!("\"Kernel Name\",\"a\"\n{PAGE}");
         let newer = one.replace("\"Kernel Name\",\"a\"\n", "\"File Path\",\"\"\n\"Function Name\",\"b\"\n");
         let both = one.replace("\"Kernel Name\",\"a\"\n", "\"Kernel Name\",\"a\"\n\"Function Name\",\"a\"\n");
-        let lengths = |text: &str| read(text).iter().map(Vec::len).collect::<Vec<_>>();
+        let lengths = |text: &str| read(text).iter().map(|page| page.instructions.len()).collect::<Vec<_>>();
         assert_eq!(lengths(&format!("{one}{one}")), [4, 4]);
         assert_eq!(lengths(&format!("{newer}{both}{one}")), [4, 4, 4]);
         assert_eq!(lengths(PAGE), [4]);
@@ -122,13 +160,63 @@ mod tests {
     #[test]
     fn a_page_cut_anywhere_has_the_instructions_before_the_cut() {
         let whole = format!("\"Kernel Name\",\"a\"\n{PAGE}");
-        let all = read(&whole).remove(0);
+        let all = read(&whole).remove(0).instructions;
         for end in 0..whole.len() {
-            let rows = read(&whole[..end]).first().map_or(0, Vec::len);
+            let rows = read(&whole[..end]).first().map_or(0, |page| page.instructions.len());
             assert!(rows <= all.len(), "cut at {end}");
             if let Some(before) = rows.checked_sub(2) {
-                assert_eq!(read(&whole[..end])[0][before], all[before], "cut at {end}");
+                assert_eq!(read(&whole[..end])[0].instructions[before], all[before], "cut at {end}");
             }
         }
+    }
+
+    /// Returns what each launch has executed of its first instruction, given the kernels and counts of pages, and the kernels
+    /// of launches.
+    fn assigned(pages: &[(&str, &str)], kernels: &[&str]) -> Vec<Option<f64>> {
+        let page = |(kernel, count): &(&str, &str)| {
+            format!(
+                "\"Kernel Name\",\"{kernel}\",\n\"Address\",\"Source\",\"Instructions Executed\"\n\"0x10\",\"EXIT\",\"{count}\"\n"
+            )
+        };
+        let pages = read(&pages.iter().map(page).collect::<String>());
+        let first = |rows: Vec<InstructionRow>| count(&rows[0], "inst_executed").unwrap();
+        assign(pages, kernels).into_iter().map(|rows| rows.map(first)).collect()
+    }
+
+    #[test]
+    fn a_launch_that_is_printed_twice_has_one_page() {
+        // This is how a report of `copy` was printed, whose first two kernels and `grid_stride` are printed twice.
+        let pages = [
+            ("plain", "3120"),
+            ("plain", "3120"),
+            ("rest", "6"),
+            ("rest", "6"),
+            ("guarded", "3128"),
+            ("grid_stride", "8448"),
+            ("grid_stride", "8448"),
+            ("grid_stride", "1"),
+            ("grid_stride", "1"),
+            ("unrolled", "8448"),
+        ];
+        let kernels = ["plain", "rest", "guarded", "grid_stride", "grid_stride", "unrolled"];
+        let expected = [3120.0, 6.0, 3128.0, 8448.0, 1.0, 8448.0];
+        assert_eq!(assigned(&pages, &kernels), expected.map(Some));
+        // Launches that count the same have pages that are the same.
+        assert_eq!(assigned(&[("a", "2"); 6], &["a", "a", "a"]), [Some(2.0); 3]);
+        assert_eq!(assigned(&[("a", "2"), ("a", "3")], &["a", "a"]), [Some(2.0), Some(3.0)]);
+    }
+
+    #[test]
+    fn a_launch_whose_page_is_not_known_has_none_and_takes_none_from_others() {
+        let pages = [("a", "1"), ("a", "2"), ("b", "3")];
+        assert_eq!(assigned(&pages, &["a", "b"]), [None, Some(3.0)]);
+        assert_eq!(
+            assigned(&[("a", "1"), ("a", "1"), ("a", "2"), ("b", "3")], &["a", "a", "b"]),
+            [None, None, Some(3.0)]
+        );
+        assert_eq!(assigned(&pages, &["a", "b", "c", "c"]), [None; 4]);
+        assert_eq!(assigned(&[("a", "1"), ("b", "3")], &["a", "a", "b"]), [None, None, Some(3.0)]);
+        assert_eq!(assigned(&[], &["a"]), [None]);
+        assert_eq!(assigned(&pages, &[]), []);
     }
 }

@@ -31,6 +31,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Errors and warnings, without their marks.
     pub complaints: Vec<String>,
+    /// How many launches have no counts of instructions, because the source page does not say which are theirs.
+    pub without_page: usize,
 }
 
 /// The columns that name a launch, in the order of [`row`]'s reading.

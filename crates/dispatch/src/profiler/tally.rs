@@ -75,7 +75,10 @@ impl Tally {
                 let mut counted = counted(&found, (launches, *whole_only), &table.complaints);
                 if let Counted::Counters(counters) = &mut counted {
                     let launches: Vec<_> = found.iter().flatten().filter_map(|row| with_code(row, code)).collect();
-                    counters.lines = count_lines(&launches);
+                    // The lines of one launch alone would look like those of all.
+                    if launches.iter().all(|launch| !launch.instructions.is_empty()) {
+                        counters.lines = count_lines(&launches);
+                    }
                 }
                 cases.insert(case.ordinal, (case.clone(), counted));
             }
