@@ -226,7 +226,7 @@ pub fn counters_csv(data: &[u8]) {
 
 /// A cubin with its line tables, and the output of nvdisasm.
 pub fn cubin(data: &[u8]) {
-    let _ = read_disassembly(data, |_| true);
+    let _ = read_disassembly(data);
     let Ok(cubin) = Cubin::parse(data) else { return };
     let tables = Tables::read(&cubin).unwrap_or_default();
     for function in cubin.functions() {

@@ -1,5 +1,5 @@
-//! Reads the machine code of kernels with nvdisasm: that of this machine, or the fetched one. What it prints is kept in
-//! the cache, because it takes more than half a second for the smallest file.
+//! Reads the machine code of kernels with nvdisasm: that of this machine, or the fetched one. What comes of it is kept in
+//! the cache, kernel by kernel, because nvdisasm takes half a second for the smallest file.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -71,30 +71,47 @@ impl Disassembler {
     /// call and the lines it comes from.
     pub fn list(&self, cubin: &Path, kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
         let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
-        let address = self.address(&bytes);
-        let json = if let Some(json) = self.cache.load_listing(&address) {
-            json
-        } else {
-            let json = self.print(cubin)?;
+        let address = self.address(&bytes, kernels);
+        let kept = self.cache.load_listing(&address).and_then(|json| serde_json::from_slice(&json).ok());
+        if let Some(listings) = kept {
+            return Ok(listings);
+        }
+        let listings = self.join((cubin, &bytes), kernels)?;
+        if let Ok(json) = serde_json::to_vec(&listings) {
             // The next call prints it again if it cannot be kept.
             let _ = self.cache.store_listing(&address, &json);
-            json
-        };
-        join(&bytes, &json, kernels).map_err(|error| failed(error.to_string()))
+        }
+        Ok(listings)
     }
 
-    /// Returns the address in the cache of what this program prints of a cubin. It changes with the file of the program.
-    fn address(&self, cubin: &[u8]) -> String {
-        sha256_hex(format!("{} {}", sha256_hex(cubin), program::identity(&self.path)).as_bytes())
+    /// Returns the address in the cache of the machine code of kernels. It changes with the file of the program.
+    fn address(&self, cubin: &[u8], kernels: &[&str]) -> String {
+        let mut kernels = kernels.to_vec();
+        kernels.sort_unstable();
+        let parts = [&sha256_hex(cubin), &program::identity(&self.path), &kernels.join(" ")];
+        sha256_hex(parts.map(String::as_str).join(" ").as_bytes())
     }
 
-    /// Returns what the program prints of a cubin.
-    fn print(&self, cubin: &Path) -> Result<Vec<u8>, CompileFailure> {
+    /// Joins what the program prints of kernels with the words of the cubin and its line tables.
+    fn join(&self, (path, bytes): (&Path, &[u8]), kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
+        let damaged = |error: SassError| failed(error.to_string());
+        let cubin = Cubin::parse(bytes).map_err(damaged)?;
+        let wanted = cubin.functions().iter().filter(|function| kernels.contains(&function.name.as_str()));
+        let symbols: Vec<String> = wanted.map(|function| function.symbol.to_string()).collect();
+        if symbols.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = sass::read_disassembly(&self.print(path, &symbols)?).map_err(damaged)?;
+        Listing::join(&cubin, &text, &Tables::read(&cubin).map_err(damaged)?).map_err(damaged)
+    }
+
+    /// Returns what the program prints of functions, by the indices of their symbols, and of those that they call.
+    fn print(&self, cubin: &Path, symbols: &[String]) -> Result<Vec<u8>, CompileFailure> {
         let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
         let place = folder.path().join("code.json");
         let output = File::create(&place).map_err(|e| failed(format!("cannot write {}: {e}", place.display())))?;
         let mut command = Command::new(&self.path);
-        command.arg("-json").arg(cubin);
+        command.arg("-json").arg("--cuda-function-index").arg(symbols.join(",")).arg(cubin);
         let stop = AtomicBool::new(false);
         let bounds = Bounds { readable: vec![cubin.to_owned()], folder: folder.path(), limit: LIMIT, stop: &stop };
         program::run_into(&mut command, output.into(), &bounds)?;
@@ -110,17 +127,6 @@ fn unreadable(path: &Path, error: &std::io::Error) -> CompileFailure {
     failed(format!("cannot read {}: {error}", path.display()))
 }
 
-fn join(cubin: &[u8], json: &[u8], kernels: &[&str]) -> Result<Vec<Listing>, SassError> {
-    let cubin = Cubin::parse(cubin)?;
-    let all = cubin.functions();
-    let kernels = all.iter().filter(|function| kernels.contains(&function.name.as_str()));
-    let sections: Vec<usize> = kernels.map(|function| function.section).collect();
-    let of_sections = all.iter().filter(|function| sections.contains(&function.section));
-    let names: Vec<&str> = of_sections.map(|function| function.name.as_str()).collect();
-    let text = sass::read_disassembly(json, |name| names.contains(&name))?;
-    Listing::join(&cubin, &text, &Tables::read(&cubin)?)
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
@@ -132,24 +138,32 @@ mod tests {
     const CUBIN: &[u8] = include_bytes!("../../../fuzz/corpus/cubin/lines.cubin");
 
     #[test]
-    fn a_cubin_is_printed_once_by_each_program() {
+    fn a_kernel_is_printed_once_by_each_program() {
         let dir = tempfile::tempdir().unwrap();
         let (path, cubin) = (dir.path().join("nvdisasm"), dir.path().join("k.cubin"));
         fs::write(&cubin, CUBIN).unwrap();
+        let parsed = Cubin::parse(CUBIN).unwrap();
+        let [kernel] = parsed.functions() else { panic!("{:?}", parsed.functions()) };
         let then = SystemTime::now() - Duration::from_hours(1);
-        let install = |prints: &str, written: SystemTime| {
-            fs::write(&path, format!("#!/bin/sh\necho '{prints}'\n")).unwrap();
+        // It prints only if it is asked for the kernel's symbol.
+        let install = |opcode: &str, written: SystemTime| {
+            let instructions = vec![format!("{{\"opcode\": \"{opcode}\"}}"); kernel.words.len()].join(",");
+            let function = format!("\"function-name\": \"{}\", \"start\": 0", kernel.name);
+            let prints = format!("[{{}}, [{{{function}, \"sass-instructions\": [{instructions}]}}]]");
+            let script = format!("#!/bin/sh\n[ \"$3\" = {} ] && echo '{prints}'\n", kernel.symbol);
+            fs::write(&path, script).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
             File::options().append(true).open(&path).unwrap().set_modified(written).unwrap();
         };
         let program = Disassembler { path: path.clone(), cache: Cache::at(dir.path().join("cache")) };
-        install("[{}, []]", then);
-        assert_eq!(program.list(&cubin, &[]).unwrap(), []);
-        // What would be printed now is no listing, but nothing is printed.
-        install("[{}, [?]", then);
-        assert_eq!(program.list(&cubin, &[]).unwrap(), []);
-        let newer = then + Duration::from_secs(1);
-        install("[{}, [?]", newer);
-        assert!(program.list(&cubin, &[]).is_err(), "another program prints for itself");
+        let opcode = || program.list(&cubin, &[&kernel.name]).unwrap()[0].instructions[0].opcode.clone();
+        install("FIRST", then);
+        let first = program.list(&cubin, &[&kernel.name]).unwrap();
+        assert_eq!((first[0].instructions.len(), &*first[0].instructions[0].opcode), (kernel.words.len(), "FIRST"));
+        install("LATER", then);
+        assert_eq!(program.list(&cubin, &[&kernel.name]).unwrap(), first, "nothing is printed again");
+        install("LATER", then + Duration::from_secs(1));
+        assert_eq!(opcode(), "LATER", "another program prints for itself");
+        assert_eq!(program.list(&cubin, &["other"]).unwrap(), [], "the cubin has no such kernel");
     }
 }

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = std::fs::read(cubin)?;
     let cubin = Cubin::parse(&bytes)?;
     let tables = Tables::read(&cubin)?;
-    for listing in Listing::join(&cubin, &read_disassembly(&std::fs::read(json)?, |_| true)?, &tables)? {
+    for listing in Listing::join(&cubin, &read_disassembly(&std::fs::read(json)?)?, &tables)? {
         println!("{}", listing.name);
         for instruction in &listing.instructions {
             let lines: Vec<String> = instruction.source.iter().map(|place| place.line.to_string()).collect();
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!(
                 "{:>6x}  stall {:>2}  PTX {ptx:>4}  source {:<12}  {:>4} {} {}",
                 instruction.offset,
-                instruction.control.stall,
+                instruction.control().stall,
                 lines.join(" < "),
                 instruction.predicate,
                 instruction.opcode,

@@ -2,7 +2,7 @@
 
 use object::elf::{EM_CUDA, STT_FUNC};
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SectionIndex};
+use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 use crate::{INSTRUCTION_BYTES, SassError};
 
@@ -11,6 +11,8 @@ use crate::{INSTRUCTION_BYTES, SassError};
 pub struct Function {
     /// The name as the linker knows it, for example `_Z6reducePKfPf`.
     pub name: String,
+    /// The index of its symbol, by which nvdisasm is asked for it.
+    pub symbol: usize,
     /// The index of the section that holds the code.
     pub section: usize,
     /// The offset of the first instruction in the section, bytes.
@@ -45,7 +47,9 @@ impl<'data> Cubin<'data> {
             let (Some(section), true) = (symbol.section_index(), raw.st_type() == STT_FUNC) else { continue };
             let name = symbol.name().map_err(damaged)?.to_owned();
             let code = elf.section_by_index(section).and_then(|section| section.data()).map_err(damaged)?;
-            functions.push(read_function(name, section, symbol.address(), symbol.size(), code)?);
+            let (start, bytes) = (symbol.address(), symbol.size());
+            let words = read_words(&name, (start, bytes), code)?;
+            functions.push(Function { name, symbol: symbol.index().0, section: section.0, start, words });
         }
         functions.sort_by_key(|function| (function.section, function.start));
         Ok(Self { elf, functions })
@@ -69,20 +73,14 @@ impl<'data> Cubin<'data> {
     }
 }
 
-fn read_function(
-    name: String,
-    section: SectionIndex,
-    start: u64,
-    bytes: u64,
-    code: &[u8],
-) -> Result<Function, SassError> {
+/// Returns the instruction words of a function with this start and length in the code of its section.
+fn read_words(name: &str, (start, bytes): (u64, u64), code: &[u8]) -> Result<Vec<u128>, SassError> {
     if !bytes.is_multiple_of(INSTRUCTION_BYTES) {
-        return Err(SassError::Length { function: name, bytes });
+        return Err(SassError::Length { function: name.to_owned(), bytes });
     }
     let range = usize::try_from(start).ok().zip(start.checked_add(bytes).and_then(|end| usize::try_from(end).ok()));
     let code = range.and_then(|(start, end)| code.get(start..end));
     let code = code.ok_or_else(|| SassError::Elf(format!("the code of `{name}` is outside of its section")))?;
     let (words, _) = code.as_chunks::<{ INSTRUCTION_BYTES as usize }>();
-    let words = words.iter().map(|word| u128::from_le_bytes(*word)).collect();
-    Ok(Function { name, section: section.0, start, words })
+    Ok(words.iter().map(|word| u128::from_le_bytes(*word)).collect())
 }

@@ -5,7 +5,6 @@
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
 use crate::SassError;
 
@@ -17,24 +16,16 @@ pub struct Disassembly {
 }
 
 /// The instructions of a function, as text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Text {
     /// The name of the function.
+    #[serde(rename = "function-name")]
     pub function: String,
     /// The offset of the first instruction in the section, bytes.
     pub start: u64,
     /// One entry per instruction.
+    #[serde(rename = "sass-instructions")]
     pub instructions: Vec<InstructionText>,
-}
-
-/// A function whose instructions are not read yet: a file can have hundreds of which one is wanted.
-#[derive(Deserialize)]
-struct Unread<'json> {
-    #[serde(rename = "function-name")]
-    function: String,
-    start: u64,
-    #[serde(rename = "sass-instructions", borrow)]
-    instructions: &'json RawValue,
 }
 
 /// One instruction as text.
@@ -50,38 +41,29 @@ pub struct InstructionText {
     pub operands: String,
 }
 
-/// Reads the functions that are wanted by their names from the output of `nvdisasm -json`.
+/// Reads the output of `nvdisasm -json`.
 ///
 /// # Errors
 ///
 /// If the output is no JSON of the expected form.
-pub fn read_disassembly(json: &[u8], is_wanted: impl Fn(&str) -> bool) -> Result<Disassembly, SassError> {
+pub fn read_disassembly(json: &[u8]) -> Result<Disassembly, SassError> {
     let failed = |error: serde_json::Error| SassError::Disassembly(error.to_string());
-    let (_, functions): (IgnoredAny, Vec<Unread<'_>>) = serde_json::from_slice(json).map_err(failed)?;
-    let wanted = functions.into_iter().filter(|unread| is_wanted(&unread.function));
-    let read = |Unread { function, start, instructions }| {
-        Ok(Text { function, start, instructions: serde_json::from_str(instructions.get()).map_err(failed)? })
-    };
-    Ok(Disassembly { functions: wanted.map(read).collect::<Result<_, _>>()? })
+    let (_, functions): (IgnoredAny, Vec<Text>) = serde_json::from_slice(json).map_err(failed)?;
+    Ok(Disassembly { functions })
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
-    use super::{Disassembly, read_disassembly};
+    use super::read_disassembly as read;
     use crate::SassError;
-
-    fn read(json: &[u8]) -> Result<Disassembly, SassError> {
-        read_disassembly(json, |name| name != "other")
-    }
 
     #[test]
     fn instructions_have_a_predicate_an_opcode_and_operands() {
         let json = br#"[{"ELF": {}}, [{"function-name": "k", "start": 0, "length": 32, "other-attributes": [],
             "sass-instructions": [
                 {"predicate": "@!P0", "opcode": "BRA", "operands": "0x1c0", "other-attributes": {"control-flow": "True"}},
-                {"opcode": "EXIT"}]},
-            {"function-name": "other", "start": 0, "length": 16, "sass-instructions": [{"opcode": "EXIT"}]}]]"#;
+                {"opcode": "EXIT"}]}]]"#;
         let read = read(json).unwrap();
         let [text] = read.functions.as_slice() else { panic!("one function") };
         assert_eq!((text.function.as_str(), text.start), ("k", 0));

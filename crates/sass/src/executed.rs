@@ -449,7 +449,7 @@ fn most_frequent(values: impl Iterator<Item = u64>) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Control, INSTRUCTION_BYTES};
+    use crate::INSTRUCTION_BYTES;
 
     /// Returns a listing of instructions: guard, opcode, operands, line of the PTX.
     fn listing(lines: &[(&str, &str, &str, u32)]) -> Listing {
@@ -459,12 +459,11 @@ mod tests {
             opcode: (*opcode).to_owned(),
             operands: (*operands).to_owned(),
             word: 0,
-            control: Control::decode(0),
             ptx_line: Some(*line),
             source: Vec::new(),
         };
         let instructions = (0..).zip(lines).map(instruction).collect();
-        Listing { name: "k".to_owned(), section: 1, instructions, files: Vec::new(), ptx: "".into() }
+        Listing { name: "k".to_owned(), section: 1, instructions, files: Vec::new(), ptx: String::new() }
     }
 
     /// Returns the counts of the instructions, given those of lines: the line, warps, and divergences of a branch.

@@ -16,7 +16,7 @@ pub use cubin::{Cubin, Function};
 pub use disassembly::{Disassembly, InstructionText, Text, read_disassembly};
 pub use executed::LineCount;
 pub use lines::{LineTable, Place, Tables};
-pub use listing::{Instruction, Listing};
+pub use listing::{Instruction, Listing, begins_function};
 pub use pipe::Pipe;
 
 /// Bytes of one instruction, from Volta on.

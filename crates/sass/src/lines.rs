@@ -5,10 +5,9 @@
 //! opcode for calls that were inlined (0x90): the following rows are inlined at an earlier row, which it names by its
 //! number in the table, and belong to a function, which it names by an offset in `.debug_str`. The number 0 ends that.
 
-use std::sync::Arc;
-
 use gimli::{DebugLine, DebugLineOffset, LineInstruction, LineRow, LittleEndian, Reader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
+use serde::{Deserialize, Serialize};
 
 use crate::{Cubin, SassError};
 
@@ -31,7 +30,7 @@ const SECTION_BITS: u32 = 40;
 type Bytes<'data> = gimli::EndianSlice<'data, LittleEndian>;
 
 /// A line of a file, and the call that brought it to where it is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The number of the file in [`LineTable::files`].
     pub file: usize,
@@ -69,7 +68,7 @@ pub struct Tables {
     /// Lines of the PTX. Empty without `-lineinfo`.
     pub ptx: LineTable,
     /// The text of the PTX to which its lines refer. Empty without `-lineinfo`.
-    pub ptx_text: Arc<str>,
+    pub ptx_text: String,
 }
 
 impl LineTable {
@@ -117,7 +116,7 @@ impl Tables {
         Ok(Self {
             source: read_table(cubin, SOURCE_LINES)?,
             ptx: read_table(cubin, PTX_LINES)?,
-            ptx_text: String::from_utf8_lossy(&text).trim_end_matches('\n').into(),
+            ptx_text: String::from_utf8_lossy(&text).trim_end_matches('\n').to_owned(),
         })
     }
 }

@@ -1,12 +1,14 @@
 //! Joins instruction words, their text and the lines they come from.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 
 use crate::disassembly::{Disassembly, InstructionText};
 use crate::{Control, Cubin, Function, INSTRUCTION_BYTES, Place, SassError, Tables};
 
 /// One machine instruction with all that is known of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction {
     /// The offset in its function's section, bytes.
     pub offset: u64,
@@ -18,16 +20,21 @@ pub struct Instruction {
     pub operands: String,
     /// The instruction word.
     pub word: u128,
-    /// What it tells the scheduler.
-    pub control: Control,
     /// The line of the PTX it comes from, which counts from one.
     pub ptx_line: Option<u32>,
     /// The line of the source, followed by those of the calls that were inlined, the innermost first.
     pub source: Vec<Place>,
 }
 
+impl Instruction {
+    /// Returns what it tells the scheduler.
+    pub const fn control(&self) -> Control {
+        Control::decode(self.word)
+    }
+}
+
 /// The machine code of one kernel, or of a function that was not inlined.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     /// The name of the kernel as the linker knows it.
     pub name: String,
@@ -38,8 +45,8 @@ pub struct Listing {
     /// The names of the source files, to which [`Place::file`] refers.
     pub files: Vec<String>,
     /// The text of the PTX to which [`Instruction::ptx_line`] refers. It can be another file than that of a kernel compiled
-    /// alone.
-    pub ptx: Arc<str>,
+    /// alone. Of functions that no instruction of these listings comes from, its lines are empty.
+    pub ptx: String,
 }
 
 impl Listing {
@@ -49,7 +56,14 @@ impl Listing {
     ///
     /// If the text is of another cubin.
     pub fn join(cubin: &Cubin, text: &Disassembly, tables: &Tables) -> Result<Vec<Self>, SassError> {
-        text.functions.iter().map(|text| Self::join_function(cubin, text, tables)).collect()
+        let joined = text.functions.iter().map(|text| Self::join_function(cubin, text, tables));
+        let mut joined: Vec<Self> = joined.collect::<Result<_, _>>()?;
+        let instructions = joined.iter().flat_map(|listing| &listing.instructions);
+        let ptx = keep_functions(&tables.ptx_text, &instructions.filter_map(|one| one.ptx_line).collect());
+        for listing in &mut joined {
+            listing.ptx.clone_from(&ptx);
+        }
+        Ok(joined)
     }
 
     fn join_function(cubin: &Cubin, text: &crate::Text, tables: &Tables) -> Result<Self, SassError> {
@@ -76,7 +90,6 @@ impl Listing {
                 opcode,
                 operands,
                 word: *word,
-                control: Control::decode(*word),
                 ptx_line: ptx.first().map(|place| place.line),
                 source: tables.source.places(function.section, offset).into_iter().cloned().collect(),
             }
@@ -86,7 +99,47 @@ impl Listing {
             section: function.section,
             instructions: instructions.collect(),
             files: tables.source.files().to_vec(),
-            ptx: Arc::clone(&tables.ptx_text),
+            ptx: String::new(),
         })
+    }
+}
+
+/// Whether a function begins at a line of PTX.
+pub fn begins_function(line: &str) -> bool {
+    (line.contains(".entry ") || line.contains(".func ")) && !line.trim_end().ends_with(';')
+}
+
+/// Returns a text of PTX with the lines of those functions alone that have one of these lines. The others are empty.
+fn keep_functions(ptx: &str, wanted: &BTreeSet<u32>) -> String {
+    let lines: Vec<&str> = ptx.lines().collect();
+    let number = |at: usize| u32::try_from(at + 1).unwrap_or(u32::MAX);
+    let mut begins: Vec<usize> = (0..lines.len()).filter(|at| *at == 0 || begins_function(lines[*at])).collect();
+    begins.push(lines.len());
+    let mut kept = String::new();
+    for part in begins.windows(2) {
+        let is_wanted = wanted.range(number(part[0])..number(part[1])).next().is_some();
+        for line in &lines[part[0]..part[1]] {
+            kept.push_str(if is_wanted { line } else { "" });
+            kept.push('\n');
+        }
+    }
+    kept.truncate(kept.trim_end_matches('\n').len());
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ptx_keeps_the_numbers_of_its_lines_and_the_functions_that_are_wanted() {
+        let ptx =
+            ".version 9.0\n.func f(\n)\n{ ret; }\n.visible .entry a(\n)\n{ ret; }\n.func g;\n.entry b(\n)\n{ ret; }";
+        let kept = |wanted: &[u32]| keep_functions(ptx, &wanted.iter().copied().collect());
+        assert_eq!(kept(&[7]), "\n\n\n\n.visible .entry a(\n)\n{ ret; }\n.func g;");
+        assert_eq!(kept(&[2, 11]), "\n.func f(\n)\n{ ret; }\n\n\n\n\n.entry b(\n)\n{ ret; }");
+        assert_eq!((kept(&[]), kept(&[99]), keep_functions("", &[1].into())), Default::default());
+        // Without a function that is known as such, a line keeps all of the text.
+        assert_eq!(keep_functions("a\nb", &[2].into()), "a\nb");
     }
 }

@@ -154,7 +154,6 @@ impl Instruction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Control;
 
     fn pipes(opcode: &str, operands: &str) -> Vec<&'static str> {
         let instruction = Instruction {
@@ -163,7 +162,6 @@ mod tests {
             opcode: opcode.to_owned(),
             operands: operands.to_owned(),
             word: 0,
-            control: Control::decode(0),
             ptx_line: None,
             source: Vec::new(),
         };

@@ -72,9 +72,10 @@ fn words_text_and_control_bits_are_joined_in_order() {
     let cubin = Cubin::parse(&bytes).unwrap();
     assert_eq!(cubin.functions()[0].words, [EXIT, LOOP]);
     let tables = Tables::read(&cubin).unwrap();
-    let listings = Listing::join(&cubin, &read_disassembly(TEXT, |_| true).unwrap(), &tables).unwrap();
+    let listings = Listing::join(&cubin, &read_disassembly(TEXT).unwrap(), &tables).unwrap();
     let [listing] = listings.as_slice() else { panic!("one function") };
-    let joined: Vec<_> = listing.instructions.iter().map(|i| (i.offset, i.opcode.as_str(), i.control.stall)).collect();
+    let joined: Vec<_> =
+        listing.instructions.iter().map(|i| (i.offset, i.opcode.as_str(), i.control().stall)).collect();
     assert_eq!(joined, [(0, "EXIT", 5), (16, "BRA", 0)]);
     assert!(listing.instructions.iter().all(|i| i.ptx_line.is_none() && i.source.is_empty()), "there is no table");
 }
@@ -86,7 +87,7 @@ fn a_function_within_the_code_of_its_caller_has_a_listing_of_its_own() {
     let text = br#"[{}, [
         {"function-name": "k", "start": 0, "length": 32, "sass-instructions": [{"opcode": "EXIT"}]},
         {"function-name": "f", "start": 16, "length": 16, "sass-instructions": [{"opcode": "BRA"}]}]]"#;
-    let listings = Listing::join(&cubin, &read_disassembly(text, |_| true).unwrap(), &Tables::default()).unwrap();
+    let listings = Listing::join(&cubin, &read_disassembly(text).unwrap(), &Tables::default()).unwrap();
     let joined: Vec<_> = listings.iter().map(|l| (l.name.as_str(), l.section, l.instructions[0].word)).collect();
     assert_eq!(joined, [("k", 1, EXIT), ("f", 1, LOOP)]);
 }
@@ -95,7 +96,7 @@ fn a_function_within_the_code_of_its_caller_has_a_listing_of_its_own() {
 fn text_of_another_cubin_is_refused() {
     let bytes = cubin(190, &code()[..16], 0, 16);
     let cubin = Cubin::parse(&bytes).unwrap();
-    let why = Listing::join(&cubin, &read_disassembly(TEXT, |_| true).unwrap(), &Tables::default()).unwrap_err();
+    let why = Listing::join(&cubin, &read_disassembly(TEXT).unwrap(), &Tables::default()).unwrap_err();
     let expected = "the output of nvdisasm is not what is expected: `k` has 2 instructions there and 1 in the cubin";
     assert_eq!(why.to_string(), expected);
 }

@@ -17,7 +17,7 @@ pub fn listings(listings: &[Listing]) -> String {
             let line = instruction.ptx_line.map_or_else(|| "-".to_owned(), |line| line.to_string());
             let place = call_chain(listing, instruction);
             let comment = if place.is_empty() { place } else { format!("  // {place}") };
-            let (offset, control) = (instruction.offset, control(instruction.control));
+            let (offset, control) = (instruction.offset, control(instruction.control()));
             let _ = writeln!(text, "{offset:#06x}  {control}  {line:>6}  {:<56}{comment}", statement(instruction));
         }
         text.push('\n');
@@ -70,7 +70,6 @@ mod tests {
             opcode: "LDG.E".to_owned(),
             operands: "R5, desc[UR6][R4.64]".to_owned(),
             word,
-            control: Control::decode(word),
             ptx_line: Some(31),
             source: vec![place(1, 7), place(0, 13)],
         };
@@ -89,7 +88,7 @@ mod tests {
             section: 1,
             instructions: vec![load, exit],
             files,
-            ptx: "".into(),
+            ptx: String::new(),
         }]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "k: 2 instructions");

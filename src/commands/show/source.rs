@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sass::{Instruction, LineCount, Listing};
+use sass::{Instruction, LineCount, Listing, begins_function};
 
 use super::code::disassemble;
 use super::machine_code;
@@ -159,8 +159,8 @@ impl Unit<'_> {
                     function: listing.name.clone(),
                     offset: instruction.offset,
                     text: machine_code::statement(instruction),
-                    stall: instruction.control.stall,
-                    control: machine_code::control(instruction.control),
+                    stall: instruction.control().stall,
+                    control: machine_code::control(instruction.control()),
                     pipes: instruction.pipes().iter().map(|pipe| pipe.name()).collect(),
                     executed: executed.filter(|_| !counts.is_empty()),
                     ptx_line,
@@ -225,14 +225,13 @@ impl Unit<'_> {
 /// Returns for lines of the PTX that a cubin was made of the same lines of the simulated PTX. A kernel may have been compiled
 /// alone for one and with its whole file for the other, so that only the lines of each function match.
 fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
-    let begins = |line: &str| (line.contains(".entry ") || line.contains(".func ")) && !line.trim_end().ends_with(';');
     let simulated: Vec<Cow<'_, str>> = simulated.iter().map(|line| comparable(line)).collect();
     let functions: BTreeMap<&str, u32> =
-        (0..).zip(&simulated).filter(|(_, line)| begins(line)).map(|(at, line)| (&**line, at)).collect();
+        (0..).zip(&simulated).filter(|(_, line)| begins_function(line)).map(|(at, line)| (&**line, at)).collect();
     let mut same = BTreeMap::new();
     let (mut first, mut there) = (0, Some(0));
     for (at, line) in (0_u32..).zip(of_cubin.lines().map(comparable)) {
-        if begins(&line) {
+        if begins_function(&line) {
             (first, there) = (at, functions.get(&*line).copied());
         }
         let other = there.map(|there| there + at - first);
