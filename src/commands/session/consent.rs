@@ -290,7 +290,7 @@ mod tests {
     #[expect(clippy::print_stdout, reason = "it says which packages could not be fetched")]
     fn shipped_host_code_needs_no_consent_until_a_file_of_it_changes() -> Result<(), Box<dyn std::error::Error>> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut with_host_code = 0;
+        let (mut with_host_code, mut unreachable) = (0, false);
         for folder in ["experiments", "experiments/gallery"] {
             for entry in fs::read_dir(root.join(folder))? {
                 let path = entry?.path();
@@ -299,9 +299,17 @@ mod tests {
                     with_host_code += u32::from(text.contains("\nhost ") || text.contains("cpp = "));
                     let cache = Cache::locate()?;
                     let packages = manifest::packages(&path);
+                    if unreachable && packages.iter().any(|package| !cache.package_dir(&package.sha256).is_dir()) {
+                        println!("not looked at: {}: no network", path.display());
+                        continue;
+                    }
                     match packages.iter().find_map(|package| fetch_package(package, &cache, &mut |_| {}).err()) {
                         None => assert_eq!(code(&path)?, None, "{}", path.display()),
-                        Some(why) => println!("not looked at: {}: {why}", path.display()),
+                        Some(why) => {
+                            println!("not looked at: {}: {why}", path.display());
+                            // Each further attempt without a network would take seconds.
+                            unreachable = true;
+                        }
                     }
                 }
             }

@@ -84,7 +84,11 @@ fn an_interrupted_run_is_continued_on_other_devices() {
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 fn two_gpus_share_the_groups_of_a_manifest_and_make_one_report() {
     let listed = std::process::Command::new("nvidia-smi").arg("-L").output();
-    let gpus = listed.map_or(0, |output| String::from_utf8_lossy(&output.stdout).lines().count());
+    let listed = listed.map_or(0, |output| String::from_utf8_lossy(&output.stdout).lines().count());
+    // `nvidia-smi` lists GPUs that this variable hides from CUDA programs.
+    let visible =
+        std::env::var("CUDA_VISIBLE_DEVICES").map(|names| names.split(',').filter(|name| !name.is_empty()).count());
+    let gpus = visible.map_or(listed, |visible| visible.min(listed));
     if gpus < 2 {
         eprintln!("skipped: {gpus} GPUs, and the test needs two");
         return;
