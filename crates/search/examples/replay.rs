@@ -6,12 +6,10 @@
 use std::path::Path;
 use std::time::Instant;
 
+use search::compare::Comparison;
 use search::format::read_measured;
-use search::history::History;
 use search::made::Kind;
 use search::replay::Measured;
-use search::score::{Baseline, mean};
-use search::strategy::named;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,42 +49,20 @@ fn report(
     parallel: usize,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let started = Instant::now();
-    let baseline = Baseline::new(measured).ok_or("everything failed")?;
     let share: f64 = std::env::var("SHARE").ok().map_or(Ok(0.05), |share| share.parse())?;
-    let budget = (measured.space.len() as f64 * share) as usize;
-    // The score takes as many evaluations as random search needs, which are several times the budget.
-    let evaluations = if std::env::var_os("UNSCORED").is_some() { budget } else { budget.max(baseline.evaluations()) };
-    let goal = baseline.optimum() * 1.01;
-    let mut searches: Vec<History> = Vec::new();
-    for seed in seeds {
-        let mut strategy = named(strategy).ok_or("no such strategy")?;
-        searches.push(measured.search(&mut *strategy, evaluations, parallel, seed));
-    }
-    let mut found: Vec<usize> = searches
-        .iter()
-        .filter_map(|search| {
-            let evaluations = &search.evaluations()[..budget.min(search.len())];
-            evaluations.iter().position(|evaluation| evaluation.outcome.value().is_some_and(|value| value <= goal))
-        })
-        .collect();
-    found.sort_unstable();
-    let near = measured.sorted().iter().filter(|value| **value <= goal).count();
-    let missed: Vec<String> = searches
-        .iter()
-        .filter_map(|search| {
-            search.evaluations()[..budget.min(search.len())].iter().filter_map(|e| e.outcome.value()).reduce(f64::min)
-        })
-        .filter(|best| *best > goal)
-        .map(|best| format!("{:.3}", best / baseline.optimum()))
-        .collect();
+    let budget = (measured.space.len() as f64 * share) as u64;
+    let scored = std::env::var_os("UNSCORED").is_none();
+    let comparison = Comparison::new(measured, budget, parallel, scored).ok_or("everything failed")?;
+    let row = comparison.run(strategy, seeds).ok_or("no such strategy")?;
+    let missed: Vec<String> = row.missed.iter().map(|missed| format!("{missed:.3}")).collect();
     println!(
-        "{strategy:10} {name:16} {near:3} of {:6} near: {:3} of {} searches; half after {:?} of {budget}; score {:.3} in {}; {:.0} s; {}",
+        "{strategy:10} {name:16} {:3} of {:6} near: {:3} of {} searches; half after {:?} of {budget}; score {:.3}; {:.0} s; {}",
+        comparison.near(),
         measured.space.len(),
-        found.len(),
-        searches.len(),
-        found.get(searches.len() / 2).map(|place| place + 1),
-        mean(&[baseline.scores(measured, &searches)]),
-        baseline.evaluations(),
+        row.near.len(),
+        row.searches,
+        row.half(),
+        row.score,
         started.elapsed().as_secs_f64(),
         missed.join(" "),
     );

@@ -34,6 +34,7 @@
 
 pub mod analysis;
 mod budget;
+pub mod compare;
 pub mod format;
 pub mod history;
 pub mod made;

@@ -1,10 +1,9 @@
 //! Searches the cases of a plan for the best configuration.
 //!
-//! A [`Problem`] is the cases of one group as a space of the crate `search`. [`run`] has a strategy propose points, has
-//! their code compiled on all cores and gives those that are ready to the workers of one or more devices, which check and
-//! measure them briefly. Each evaluation is a line of a [`Log`], from which a search goes on and from which its files are
-//! written. Nothing here compiles, runs a case or reads the command line: who calls it brings a [`Compiler`] and pools of
-//! workers.
+//! [`Sizes`] makes the cases of each group a space of the crate `search`. A strategy proposes points, their code is
+//! compiled on all cores, and those that are ready go to the workers of one or more devices, which check and measure them
+//! briefly. Each evaluation is a line of a log, from which a search goes on and from which its files are written. Nothing
+//! here compiles, runs a case or reads the command line: who calls it brings a [`Compiler`] and pools of workers.
 
 mod candidates;
 mod error;
@@ -23,6 +22,7 @@ mod search;
 mod seat;
 mod settings;
 mod shards;
+mod sizes;
 mod source;
 mod table;
 mod units;
@@ -30,7 +30,7 @@ mod values;
 
 use runner_base::{atomic, stats};
 use runner_dispatch::dispatch;
-use runner_model::{experiment, format, model};
+use runner_model::{experiment, file_names, format, model};
 use runner_plan as plan;
 use runner_report::render;
 use runner_results::journal;
@@ -39,14 +39,10 @@ pub use candidates::Candidates;
 pub use error::TuneError;
 pub use finalists::Finalists;
 pub use identity::{Identity, files_of, identify};
-pub use log::Log;
 pub use objective::Objective;
-pub use page::write;
 pub use prior::read_prior;
-pub use problem::Problem;
-pub use search::{Searched, run};
-pub use seat::{Compiler, Seat, UnitResult};
-pub use settings::Settings;
-pub use shards::share_of;
+pub use seat::{Compiler, UnitResult};
+pub use settings::{Settings, strategy_of, unknown_strategy};
+pub use sizes::{Found, Sizes};
 pub use table::write_table;
 pub use values::Values;

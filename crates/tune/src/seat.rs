@@ -1,5 +1,7 @@
 //! What a search is about and where it runs.
 
+use std::fmt::Debug;
+
 use crate::dispatch::Interrupt;
 use crate::model::{CompileFailure, CompileUnit, Compiled, Environment, Shard};
 use crate::problem::Problem;
@@ -8,7 +10,7 @@ use crate::problem::Problem;
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
 /// Compiles the units of configurations, many at once.
-pub trait Compiler: Sync {
+pub trait Compiler: Debug + Sync {
     /// Returns how many units are compiled at once beside one device.
     fn jobs(&self) -> usize;
     /// Lets units be compiled, after a search that has ended.
@@ -22,7 +24,7 @@ pub trait Compiler: Sync {
 }
 
 /// What a search is about and where it runs.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Seat<'a> {
     /// The space.
     pub problem: &'a Problem<'a>,
@@ -53,19 +55,6 @@ impl Seat<'_> {
 
 fn jobs_beside(jobs: usize, devices: usize) -> usize {
     (jobs + 1).saturating_sub(devices).max(1)
-}
-
-impl std::fmt::Debug for Seat<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { budget, learns, first, devices, shard, .. } = self;
-        f.debug_struct("Seat")
-            .field("budget", budget)
-            .field("learns", learns)
-            .field("first", first)
-            .field("devices", devices)
-            .field("shard", shard)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub struct TuneArgs {
     /// How many of the best configurations are measured at the end, in the same rounds as the baseline
     /// [default: that of `[search]`, or 5].
     #[arg(long, value_name = "N", conflicts_with = "simulate")]
-    pub finalists: Option<usize>,
+    pub finalists: Option<u32>,
     #[command(flatten)]
     pub narrowing: Narrowing,
     #[command(flatten)]

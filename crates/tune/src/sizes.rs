@@ -1,0 +1,113 @@
+//! The searches of a manifest, one for each size, one after the other.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use search::strategy::{is_blind, named};
+
+use crate::candidates::Candidates;
+use crate::dispatch::{Interrupt, Pool};
+use crate::error::TuneError;
+use crate::evaluations::Say;
+use crate::experiment::Manifest;
+use crate::file_names::escaped;
+use crate::identity::Identity;
+use crate::log::Log;
+use crate::model::{Environment, Shard};
+use crate::page::write;
+use crate::plan::Plan;
+use crate::problem::Problem;
+use crate::search::run;
+use crate::seat::{Compiler, Seat};
+use crate::settings::{Settings, unknown_strategy};
+use crate::shards::share_of;
+use crate::values::Values;
+
+/// What the searches of a manifest share.
+#[derive(Debug, Clone)]
+pub struct Sizes<'a> {
+    /// What is searched.
+    pub manifest: &'a Manifest,
+    /// The plan of the manifest.
+    pub plan: &'a Plan,
+    /// The space of each size.
+    pub groups: &'a [Candidates],
+    /// How the spaces are searched.
+    pub settings: &'a Settings,
+    /// Compiles the code of configurations.
+    pub compiler: &'a dyn Compiler,
+    /// What results depend on.
+    pub environment: &'a Environment,
+    /// What evaluations depend on besides.
+    pub identity: &'a Identity,
+    /// How the command line narrows the plan.
+    pub narrowed: Option<String>,
+    /// The folder of the report; several sizes have a folder each below it.
+    pub folder: &'a Path,
+    /// Whether an earlier search goes on.
+    pub resume: bool,
+    /// The part of each space that this process evaluates; `None` for all of it.
+    pub shard: Option<Shard>,
+    /// The user's wish to end.
+    pub interrupt: &'a Interrupt,
+}
+
+/// What the searches of a manifest found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The best configurations of all sizes.
+    pub best: HashSet<Values>,
+    /// How many sizes were searched.
+    pub sizes: usize,
+    /// Whether the user ended the last one.
+    pub interrupted: bool,
+}
+
+impl Sizes<'_> {
+    /// Searches one size after the other; writes the page of each, unless it is a shard's. What is best at one size is
+    /// tried first at the next, after the configurations of `known`.
+    pub fn search(&self, mut known: Vec<Values>, pools: &mut [&mut Pool], say: Say<'_>) -> Result<Found, TuneError> {
+        let mut found = Found::default();
+        for candidates in self.groups {
+            let problem = Problem::new(self.manifest, self.plan, candidates, self.settings)?;
+            let is_one = self.groups.len() == 1;
+            let folder = self.folder.join(if is_one { String::new() } else { escaped(&problem.size(), "=") });
+            let header = problem.header(self.environment, self.identity, self.narrowed.clone());
+            let log = Log::open(&folder, &header, self.resume, self.shard)?;
+            let (points, whole) = (problem.space.len(), self.settings.budget.resolve(problem.space.len()));
+            let budget = self.shard.map_or(whole, |shard| share_of(shard, whole, points));
+            let name = &self.settings.strategy;
+            say(&format!(
+                "{}{points} configurations, of which {budget} are evaluated{} by {}, strategy {name}",
+                if is_one { String::new() } else { format!("{}: ", problem.size()) },
+                self.shard.map(|shard| format!(" in shard {shard}")).unwrap_or_default(),
+                self.settings.objective_names(),
+            ));
+            let first: Vec<u64> = known.iter().filter_map(|values| problem.find(values)).collect();
+            let seat = Seat {
+                problem: &problem,
+                compiler: self.compiler,
+                environment: self.environment,
+                interrupt: self.interrupt,
+                budget,
+                learns: !is_blind(name),
+                first: &first,
+                devices: pools.len(),
+                shard: self.shard,
+            };
+            let strategy = named(name).ok_or_else(|| unknown_strategy(name))?;
+            let searched = run(seat, strategy, log, pools, say)?;
+            if self.shard.is_none() {
+                write(&folder, candidates, &problem, &searched, say)?;
+            }
+            let values = searched.best(self.settings.finalists).into_iter().map(|point| problem.configuration(point));
+            known.extend(values.filter(|values| found.best.insert(values.clone())));
+            found.sizes += 1;
+            found.interrupted = searched.interrupted;
+            if found.interrupted {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
