@@ -53,7 +53,7 @@ fn run(backend: &str) {
         assert!(report.contains(&format!("| `{name}`")), "{report}");
     }
     let count = variants.len();
-    let done = if backend == "sim" { "run" } else { "measured" };
+    let done = if backend == "sim" { "passed" } else { "measured" };
     assert!(report.contains(&format!("{count} of {count} cases {done}")), "{report}");
     let method = report.lines().find(|line| line.contains("NVRTC 1")).unwrap();
     for name in &variants[1..] {

@@ -2,7 +2,8 @@
 
 use std::sync::Mutex;
 
-use runner::compile::{Cache, Network, NvccOnDemand, Requirement, Target, Toolkit, UnitResult, compile_all};
+use runner::compile::{Cache, Network, Nvcc, NvccOnDemand, Requirement, Target, Toolkit, UnitResult, compile_all};
+use runner::programs::Programs;
 
 use super::Bench;
 
@@ -77,6 +78,10 @@ fn an_error_in_a_file_with_code_of_the_host_is_that_of_nvcc() {
 
 #[test]
 fn without_nvcc_and_a_network_the_error_says_what_to_do() {
+    if Nvcc::installed(&Programs::of_this_machine()).is_some() {
+        println!("skipped: nvcc is installed here");
+        return;
+    }
     let bench = Bench::new(&[("k.cu", &format!("{}{KERNEL}", PARTS[1].1))]);
     let nvcc = NvccOnDemand::new(Cache::at(bench.path("empty")), Network::Forbidden, |_| {});
     let refused = compile(&bench, nvcc, Target::Ptx((9, 0))).unwrap_err();
