@@ -375,7 +375,7 @@ fn whole<'a>((folder, job, limits): Place<'a>, submission: &Submission) -> Part<
     let (number, count) = (submission.number, submission.tasks.len());
     let snapshot = submission.snapshot.clone();
     let longest = limits.tasks;
-    Part { job, folder, number, first: 0, count, seconds, snapshot, retry: Retry::default(), longest }
+    Part { job, folder, number, first: 0, count, seconds, snapshot, retry: Retry::default(), longest, search: None }
 }
 
 /// Returns how many tasks may be sent while so many are open.

@@ -5,6 +5,7 @@ mod describe;
 mod needs;
 mod outdated;
 mod rerun;
+mod search;
 mod wait;
 
 use std::path::Path;
@@ -20,6 +21,9 @@ use crate::format::{about, plural};
 use describe::Described;
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
+    if let Some(shards) = args.tune {
+        return search::run(args, shards, console);
+    }
     let paths = describe::relative(&args.manifests)?;
     let manifests = run::load_all(&paths, &args.trust.reach, network(args.offline), console)?;
     let mut described = describe::job(args, &manifests, console)?;

@@ -224,8 +224,8 @@ fn every_command_line_of_the_manual_is_one_that_the_program_takes() {
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
-/// Options of other programs: ncu and cargo.
-const OTHERS: [&str; 2] = ["clock-control", "root"];
+/// Options of other programs: ncu and cargo. An empty name is what ends the options of `submit`.
+const OTHERS: [&str; 3] = ["clock-control", "root", ""];
 
 #[test]
 fn every_option_that_the_manual_names_is_one_of_the_program() {

@@ -35,6 +35,16 @@ pub struct SubmitArgs {
     /// Folder of the reports [default: `reports/<experiment>/<device>`].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Search each manifest in so many shards, as `runner tune` does, and measure the finalists after all of them. What
+    /// follows `--` are options of `tune`.
+    #[arg(long, value_name = "SHARDS", conflicts_with_all = [
+        "device_profile", "wait", "rerun", "counters", "energy", "lines", "memcheck", "processes", "thorough", "compare_with",
+        "gate", "queue",
+    ])]
+    pub tune: Option<NonZeroU32>,
+    /// Options of `tune`, as in `-- --budget 400`.
+    #[arg(last = true, requires = "tune", value_name = "OPTION")]
+    pub options: Vec<String>,
     #[command(flatten)]
     pub sending: SendingArgs,
     /// Do not download anything.

@@ -14,7 +14,7 @@ mod trust;
 mod tune;
 
 pub use cases::Narrowing;
-pub use cluster::{CancelArgs, CollectArgs, LogsArgs, Rerun, StatusArgs, SubmitArgs, TaskArgs};
+pub use cluster::{CancelArgs, CollectArgs, LogsArgs, Rerun, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
 pub use kernels::{CiService, ImportArgs, ImportFrom, InitArgs, KernelArgs, TritonArgs, TryArgs};

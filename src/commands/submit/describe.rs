@@ -7,7 +7,7 @@ use etcetera::BaseStrategy as _;
 use crate::cluster::{
     self, Experiment, Job, JobError, SETTINGS_FILE, Settings, Submission, plain_path, project_code, read_layer,
 };
-use crate::commands::cli::{BackendChoice, SubmitArgs};
+use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
 use crate::commands::send::Limits;
 use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure, plan};
@@ -35,13 +35,9 @@ pub struct Described {
 }
 
 pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Console) -> Result<Described, Failure> {
-    let (settings, code) = settings(args)?;
+    let (settings, code) = settings(&args.site)?;
     let (backend, device) = device(args)?;
-    // A dry run shows what it would run.
-    if let Some(code) = code.filter(|_| !args.sending.dry_run) {
-        let here = std::fs::canonicalize(".").unwrap_or_default();
-        code.ask((&here, Path::new(SETTINGS_FILE)), args.trust.allow_host_code, console)?;
-    }
+    allow(code, args, console)?;
     let limits = Limits::ask(&settings);
     limits.allow(&settings)?;
     let (mut experiments, mut groups) = (Vec::with_capacity(manifests.len()), Vec::with_capacity(manifests.len()));
@@ -67,6 +63,24 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
     }
     let options = options(args, backend);
     let name = args.name.clone().unwrap_or_else(|| name(&experiments, &options));
+    let bare = bare(name)?;
+    let dir = folder(&bare);
+    let job = Job {
+        options,
+        out: args.out.clone(),
+        compare_with: args.verdict.compare_with.clone(),
+        gate: args.verdict.gate,
+        trust: args.trust.words(),
+        device: (backend == BackendKind::Cuda).then(|| device.name.clone()),
+        experiments,
+        settings,
+        ..bare
+    };
+    Ok(Described { job, dir, device, backend, groups, limits })
+}
+
+/// Returns a job of this program, which has nothing to run yet.
+pub fn bare(name: String) -> Result<Job, Failure> {
     let here =
         std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
     let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
@@ -77,32 +91,35 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
              absolute path"
         )));
     }
-    let dir = here.join(JOBS).join(slug(&name));
     let job = Job {
         version: Job::VERSION,
         name,
-        id: new_identity(&dir),
         // The submission keeps a copy.
         program: std::env::current_exe().unwrap_or_default(),
         cache: cache.root().to_owned(),
         directory: here,
-        options,
-        out: args.out.clone(),
-        compare_with: args.verdict.compare_with.clone(),
-        gate: args.verdict.gate,
-        trust: args.trust.words(),
-        device: (backend == BackendKind::Cuda).then(|| device.name.clone()),
-        experiments,
-        settings,
+        ..Job::default()
     };
-    Ok(Described { job, dir, device, backend, groups, limits })
+    Ok(Job { id: new_identity(&folder(&job)), ..job })
+}
+
+/// Returns the absolute path of a job's folder.
+pub fn folder(job: &Job) -> PathBuf {
+    job.directory.join(JOBS).join(slug(&job.name))
+}
+
+/// Asks whether the code of the project's settings may run. A dry run shows what it would run.
+pub fn allow(code: Option<HostCode>, args: &SubmitArgs, console: &mut Console) -> Result<(), Failure> {
+    let Some(code) = code.filter(|_| !args.sending.dry_run) else { return Ok(()) };
+    let here = std::fs::canonicalize(".").unwrap_or_default();
+    code.ask((&here, Path::new(SETTINGS_FILE)), args.trust.allow_host_code, console)
 }
 
 /// Reads settings from the command line, the project and the user, in this order; and the code of the project's.
-fn settings(args: &SubmitArgs) -> Result<(Settings, Option<HostCode>), Failure> {
+pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure> {
     let refused = |error: cluster::SettingsError| Failure::usage(error.to_string());
     let file = Path::new(SETTINGS_FILE);
-    let options = toml::Table::try_from(&args.site).map_err(|error| Failure::usage(error.to_string()))?;
+    let options = toml::Table::try_from(site).map_err(|error| Failure::usage(error.to_string()))?;
     let project = read_layer(file).map_err(refused)?;
     let code = project_code(&project).map(|code| HostCode::of_text(file, &code));
     let user = match etcetera::choose_base_strategy() {
@@ -127,15 +144,9 @@ fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
 
 /// Returns the options of `runner run` in each task.
 fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
-    let mut options = vec![format!("--backend={backend}")];
-    let mut add = |name: &str, value: &str| options.push(format!("--{name}={value}"));
-    args.target.sim_device.iter().for_each(|name| add("sim-device", name));
-    args.narrowing.set.iter().for_each(|set| add("set", set));
-    args.narrowing.filter.iter().for_each(|filter| add("filter", filter));
-    args.narrowing.variant.iter().for_each(|variant| add("variant", variant));
-    args.passes.processes.iter().for_each(|count| add("processes", &count.to_string()));
+    let mut options = selection(args, backend);
+    options.extend(args.passes.processes.iter().map(|count| format!("--processes={count}")));
     let flags = [
-        (args.no_sanitize, "--no-sanitize"),
         (args.passes.counters, "--counters"),
         (args.passes.memcheck, "--memcheck"),
         (args.passes.energy, "--energy"),
@@ -143,6 +154,18 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
         (args.passes.lines, "--lines"),
     ];
     options.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_owned()));
+    options
+}
+
+/// Returns the options that say which cases run on what.
+pub fn selection(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
+    let mut options = vec![format!("--backend={backend}")];
+    let mut add = |name: &str, value: &str| options.push(format!("--{name}={value}"));
+    args.target.sim_device.iter().for_each(|name| add("sim-device", name));
+    args.narrowing.set.iter().for_each(|set| add("set", set));
+    args.narrowing.filter.iter().for_each(|filter| add("filter", filter));
+    args.narrowing.variant.iter().for_each(|variant| add("variant", variant));
+    options.extend(args.no_sanitize.then(|| "--no-sanitize".to_owned()));
     options
 }
 

@@ -144,6 +144,41 @@ fn age(dir: &Path) {
 }
 
 #[test]
+fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() {
+    let dir = project(HOSTILE);
+    // Eight configurations: four sizes of a block, two variants.
+    let searched = MANIFEST
+        .replace("baseline = \"plain\"", "compare = [\"block\"]\nbaseline = { variant = \"plain\", block = 64 }");
+    fs::write(dir.path().join(HOSTILE), searched).unwrap();
+    let words = ["submit", HOSTILE, "--tune", "3", "--backend", "sim", "--set", "n=256", "--gpus", "1"];
+    let options = ["--out", "out", "--", "--budget", "100%", "--finalists", "2"];
+    let said = runner(dir.path(), &[&words[..], &options].concat(), 0);
+    assert!(said.contains("array 1: 3 shards of tune-scale\njob 2: reports all"), "{said}");
+    let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
+    let arguments: Vec<&str> = arguments.split('\0').collect();
+    for word in ["--array=0-2", "--array=0-0", "--dependency=afterany:1"] {
+        assert!(arguments.contains(&word), "{word}: {arguments:?}");
+    }
+    // Each shard has evaluated its part, and no configuration was evaluated twice.
+    let lines = |path: &str| fs::read_to_string(dir.path().join(path)).unwrap().lines().skip(1).count();
+    let shards = ["1-of-3", "2-of-3", "3-of-3"].map(|shard| lines(&format!("out/shards/{shard}/search.jsonl")));
+    assert_eq!(shards.iter().sum::<usize>(), 8, "{shards:?}");
+    assert_eq!(lines("out/search.jsonl"), 8);
+    // The finalists and the baseline.
+    let rows = fs::read_to_string(dir.path().join("out/results.csv")).unwrap().lines().skip(1).count();
+    assert!((2..=3).contains(&rows), "{rows}");
+    assert!(!dir.path().join("x").exists(), "a path was a command");
+    for (options, expected) in [
+        (&["--", "--bugdet", "3"][..], "error: unexpected argument '--bugdet' found"),
+        (&["--", "--shard", "1/2"], "--shard and --simulate are not for `submit --tune`"),
+        (&["--wait"], "'--tune <SHARDS>' cannot be used with '--wait'"),
+    ] {
+        let said = runner(dir.path(), &[&words[..], options].concat(), 2);
+        assert!(said.contains(expected) && !said.contains("error: error"), "{said}");
+    }
+}
+
+#[test]
 fn only_what_the_scheduler_answers_makes_a_task_lost() {
     let dir = project("experiments/scale.toml");
     let slurm = |file: &str| dir.path().join("slurm").join(file);

@@ -259,6 +259,17 @@ pub struct Part<'a> {
     pub retry: Retry,
     /// The longest time limit that the scheduler allows, seconds.
     pub longest: Option<u64>,
+    /// The search of which the elements do a part, in place of tasks of the submission.
+    pub search: Option<Search<'a>>,
+}
+
+/// A search whose shards are the elements of an array.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    /// The arguments of `runner tune`.
+    pub arguments: &'a [String],
+    /// The number of shards; `None` for what comes after all of them.
+    pub shards: Option<u32>,
 }
 
 impl Part<'_> {
@@ -324,15 +335,23 @@ impl Part<'_> {
 
     /// Returns the command of the task of an element, which is an expression of the shell's arithmetic.
     fn task(&self, element: &str) -> Result<String, ScriptError> {
-        let Self { number, first, .. } = self;
-        self.task_command(&format!("{number} \"$(({first} + {element}))\""))
+        self.task_of(&self.number.to_string(), &format!("{} + {element}", self.first))
     }
 
-    /// Returns the command of a task with its arguments, and with what the user allows.
-    fn task_command(&self, arguments: &str) -> Result<String, ScriptError> {
-        let trust = self.job.trust.iter().map(|option| Ok(format!(" {}", quoted(option)?)));
-        let trust = trust.collect::<Result<String, ScriptError>>()?;
-        self.command("task", &format!("{arguments} --snapshot={}{trust}", self.snapshot))
+    /// Returns the command of the task `element` of the submission `number`, with what the user allows. Both are of the
+    /// shell, the element of its arithmetic.
+    fn task_of(&self, number: &str, element: &str) -> Result<String, ScriptError> {
+        let words = |words: &[String]| {
+            let words = words.iter().map(|word| Ok(format!(" {}", quoted(word)?)));
+            words.collect::<Result<String, ScriptError>>()
+        };
+        let trust = words(&self.job.trust)?;
+        let Some(Search { arguments, shards }) = self.search else {
+            let snapshot = &self.snapshot;
+            return self.command("task", &format!("{number} \"$(({element}))\" --snapshot={snapshot}{trust}"));
+        };
+        let shard = shards.map(|count| format!(" --shard \"$(({element} + 1))/{count}\"")).unwrap_or_default();
+        Ok(format!("exec {} tune{}{trust}{shard}", quoted_path(&self.job.program)?, words(arguments)?))
     }
 
     /// Returns a command of this program about the job.

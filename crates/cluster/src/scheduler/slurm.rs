@@ -58,7 +58,7 @@ impl Scheduler for Slurm {
         // Slurm may warn up to a minute early, so before the program handles the signal, which would end this shell.
         let head = lines("#SBATCH ", options) + "trap '' USR1\n";
         // All arrays of a submission share the script.
-        let text = part.shell(&head, &part.task_command("\"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"")?)?;
+        let text = part.shell(&head, &part.task_of("\"$1\"", "$2 + SLURM_ARRAY_TASK_ID")?)?;
         let mut script = sbatch(part, ("task", &part.tag()), text, "task-%A_%a.out")?;
         script.words.insert(2, format!("--array={}{}", part.range(0), part.throttle()));
         // What the command line says goes before the script.
