@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::against::{LOADS_TWICE, Repository};
-use super::ci::{Programs, github, pull_request, written};
+use super::ci::{Programs, comment_on_github, github, pull_request, written};
 use crate::programs::write_program;
 
 /// What outlives the jobs of a service: its caches, and the artifacts of the last job.
@@ -239,6 +239,33 @@ fn the_job_for_github_installs_once_and_caches_what_a_failing_job_made() {
     let failing = run_github(&service, &workflow, &slower, "3");
     let after = run_github(&service, &workflow, &unchanged, "4");
     is_as_it_should_be(&first, &warm, &failing, &after);
+}
+
+/// The job that runs the code of a fork reads the cache of the default branch. Its variables are those of the workflow
+/// alone, without a token; the page is posted by the job that runs none of that code.
+#[test]
+fn a_pull_request_of_a_fork_is_compared_by_one_job_and_commented_by_another() {
+    let [workflow, ..] = github();
+    let service = Service::new();
+    assert!(run_github(&service, &workflow, &pull_request(|_| {}), "1").is_right);
+    let fork = run_github(&service, &workflow, &slower_with_report(), "2");
+    assert!(!fork.is_right && !fork.installed(), "{}", fork.log);
+    let (code, said, posted) = comment_on_github(&fork.root.path().join("checkout/target/ci"));
+    let (method, text) = posted.unwrap_or_else(|| panic!("nothing posted: {code} {said}"));
+    assert_eq!((code, method.as_str()), (0, "POST"), "{said}");
+    assert!(text.contains("### `committed reports, compared`: ✗ 2 with more work counted ("), "{text}");
+}
+
+/// GitLab runs the pipeline of a fork in the fork's project. One that a member starts in this project has no job that
+/// could read the token.
+#[test]
+fn no_note_is_posted_for_a_fork_on_gitlab() {
+    let [file] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
+    let jobs = ["runner-comment-simulator", "runner-comment-gpu"].map(|name| &file[name]);
+    for rule in jobs.iter().flat_map(|job| job["rules"].as_array().unwrap()) {
+        let condition = rule["if"].as_str().unwrap();
+        assert!(condition.contains("$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID"), "{condition}");
+    }
 }
 
 #[test]
