@@ -2,7 +2,6 @@
 
 use crate::error::TrapKind;
 use crate::exec::context::{Context, Event};
-use crate::exec::control::uncount;
 use crate::exec::window::{owner, window};
 use crate::exec::{format, sanitizer};
 use crate::printed;
@@ -176,9 +175,8 @@ pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 }
 
 /// Returns the address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the
-/// function's locals. It does not count as an instruction; the `mov` after it does.
+/// function's locals.
 pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    uncount(cx, i);
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);
     for k in 0..LANES {
         if cx.is_active(k) {

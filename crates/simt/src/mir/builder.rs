@@ -262,6 +262,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                 let address = Opnd::Reg(self.fresh(Class::Wide));
                 let imm = i64::from(at).wrapping_add(offset);
                 self.emit(system::local_address, [address; 1], 1, imm, 0);
+                self.uncount_last();
                 Ok(self.adapt(address, Class::Wide, class, false))
             }
             Symbol::Param(at) | Symbol::Shared(at) => constant(self, u64::from(at)),
@@ -286,6 +287,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         };
         let to = Opnd::Reg(self.fresh(want));
         self.emit(run, [to, from], 1, 0, 0);
+        self.uncount_last();
         to
     }
 
@@ -394,6 +396,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                 _ => return Err(format!("the register is narrower than the instruction's type `{ty:?}`")),
             };
             self.emit(run, [Opnd::Reg(to), Opnd::Reg(from)], 1, 0, 0);
+            self.uncount_last();
         }
         Ok(())
     }

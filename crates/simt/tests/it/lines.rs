@@ -91,3 +91,36 @@ fn divergence_and_sectors_belong_to_the_line_that_causes_them() {
 fn lines_are_the_same_for_any_number_of_host_threads() {
     assert_eq!(lines(1), lines(4));
 }
+
+/// Registers that are wider than what an instruction reads or writes of them, and the address of a local variable.
+const WIDER: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry test(.param .u64 out)
+{
+    .local .align 4 .b8 depot[8];
+    .reg .b16 %h<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [out];
+    mov.u64 %rd2, depot;
+    cvt.s64.s32 %rd3, %rd2;
+    ld.global.u8 %r1, [%rd1];
+    cvt.s32.s8 %rd4, %r1;
+    add.s64 %rd5, %rd3, %rd4;
+    ret;
+}
+";
+
+#[test]
+fn an_instruction_whose_registers_are_wider_counts_once() {
+    let mut bench = Bench::load(WIDER, Options { threads: Some(1), ..Options::default() });
+    let out = Arg::Address(bench.buffer(&[0; 64]));
+    bench.machine.set_sanitizer(false, simt::Ignored::default());
+    let launch = bench.launch("test", [1, 1, 1], [32, 1, 1], &[out]).unwrap();
+    for ptx in 11..=17 {
+        assert_eq!(line(&launch.lines, ptx), (1, 32), "line {ptx}");
+    }
+    assert_eq!(launch.counters.warp_instructions, 7);
+}
