@@ -127,10 +127,14 @@ impl Blocks {
                     next(Some(from + 1));
                     let before = waits.remove(&(last.offset + INSTRUCTION_BYTES)).unwrap_or_default();
                     let begin = before.iter().map(|block| self.members[*block].start).min();
-                    let mut within = begin.unwrap_or(0)..self.members[from].end;
-                    let exits = within.any(|at| instructions[at].operation() == "EXIT");
-                    if before.is_empty() || exits || is_conditional {
+                    let within = &instructions[begin.unwrap_or(0)..self.members[from].end];
+                    let barrier = last.operands.trim();
+                    let breaks = |one: &Instruction| one.operation() == "BREAK" && one.operands.trim() == barrier;
+                    if before.is_empty() || within.iter().any(|one| one.operation() == "EXIT") || is_conditional {
                         Leaving::Unknown
+                    } else if within.iter().any(breaks) {
+                        // Lanes that break out meet the others further on. Until then the simulator keeps all apart.
+                        Leaving::Once
                     } else {
                         Leaving::Together(before)
                     }
@@ -185,7 +189,7 @@ impl Instruction {
     }
 
     /// Whether a branch or an exit has a condition.
-    fn is_conditional(&self) -> bool {
+    pub(crate) fn is_conditional(&self) -> bool {
         let is_predicate = |operand: &str| {
             let name = operand.trim_start_matches('!').trim_start_matches('U');
             name.strip_prefix('P').is_some_and(|number| number.starts_with(|digit: char| digit.is_ascii_digit()))

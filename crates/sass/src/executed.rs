@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::balance::Balance;
 use crate::blocks::{Blocks, Leaving};
+use crate::ways::Way;
 use crate::{Instruction, Listing};
 
 /// Operations that stay where the PTX has them.
@@ -70,6 +71,7 @@ impl Derivation<'_> {
     fn finish(mut self) -> Vec<Option<u64>> {
         let derivation = &mut self;
         derivation.anchor();
+        derivation.follow_branches();
         derivation.follow_witnesses(Witnesses::Several);
         derivation.follow_loops();
         derivation.follow_witnesses(Witnesses::All);
@@ -101,6 +103,8 @@ type Sureness = (u64, u64, Reverse<usize>);
 /// Holds the counts that have been derived so far. The first counts of the balance are those of the blocks, and then come those of the edges.
 struct Derivation<'l> {
     instructions: &'l [Instruction],
+    /// The lines of the PTX.
+    ptx: Vec<&'l str>,
     counted: Vec<Option<LineCount>>,
     blocks: Blocks,
     balance: Balance,
@@ -112,6 +116,9 @@ struct Derivation<'l> {
     places: BTreeMap<u32, BTreeSet<usize>>,
     /// The instructions that stay where the PTX has them, by line and operation.
     staying: BTreeMap<(u32, &'l str), Vec<usize>>,
+    /// Conditional branches of the PTX of which there is one machine instruction each, that ends this block: where they lead,
+    /// and how many warps went on behind them.
+    ways: Vec<(usize, Way, u64)>,
 }
 
 impl<'l> Derivation<'l> {
@@ -132,9 +139,13 @@ impl<'l> Derivation<'l> {
             }
         }
         let balance = Balance::new(blocks.members.len() + blocks.edges.len());
+        let ptx: Vec<&str> = listing.ptx.lines().collect();
+        let ways = find_ways((listing, &ptx), &blocks, count);
+        let (alike, undiverged) = (Vec::new(), Vec::new());
         let mut derivation =
-            Self { instructions, counted, blocks, balance, alike: Vec::new(), undiverged: Vec::new(), places, staying };
+            Self { instructions, ptx, counted, blocks, balance, alike, undiverged, places, staying, ways };
         derivation.equate_blocks_and_edges();
+        derivation.equate_divisions();
         derivation
     }
 
@@ -196,6 +207,22 @@ impl<'l> Derivation<'l> {
         }
     }
 
+    /// Demands that the blocks which test whether a division needs its function are executed as often as the division.
+    fn equate_divisions(&mut self) {
+        let mut tests: BTreeMap<u32, (u64, BTreeSet<usize>)> = BTreeMap::new();
+        for block in (0..self.blocks.members.len()).filter(|block| self.calls_for_rare_values(*block)) {
+            let last = self.last(block);
+            let (Some(line), Some(counted)) = (self.instructions[last].ptx_line, self.counted[last]) else { continue };
+            let is_start = |one: &Instruction| one.operation() == "MUFU" && one.ptx_line == Some(line);
+            let starts = |block: &usize| self.instructions[self.blocks.members[*block].clone()].iter().any(is_start);
+            let of_line = tests.entry(line).or_insert((counted.warps, BTreeSet::new()));
+            of_line.1.extend(self.blocks.predecessors(block).filter(starts));
+        }
+        for (warps, blocks) in tests.into_values().filter(|(_, blocks)| !blocks.is_empty()) {
+            self.balance.equate(warps, [], blocks);
+        }
+    }
+
     /// Whether a block is the part of one PTX instruction, such as a division, that calls a function for values that are
     /// rare.
     fn calls_for_rare_values(&self, block: usize) -> bool {
@@ -222,12 +249,28 @@ impl<'l> Derivation<'l> {
         }
     }
 
+    /// Whether a machine branch is a branch of the PTX with a condition. One without may have been merged with others, and one
+    /// that has got a condition is several.
+    fn is_branch(&self, at: usize) -> bool {
+        let instruction = &self.instructions[at];
+        let text = instruction.ptx_line.and_then(|line| self.ptx.get((line as usize).checked_sub(1)?));
+        let is_conditional = text.is_none_or(|text| text.trim_start().starts_with('@') && instruction.is_conditional());
+        is_conditional && self.counted[at].is_some_and(|line| line.diverged.is_some())
+    }
+
+    /// Whether all instructions of a block have copies in others: its branch may have some, too, that name another line.
+    fn is_copy(&self, block: usize) -> bool {
+        let own = self.instructions[self.blocks.members[block].clone()].iter();
+        let own = own.filter(|instruction| !ADDED.contains(&instruction.operation()));
+        let mut others = own.filter_map(|instruction| self.places.get(&instruction.ptx_line?)).peekable();
+        others.peek().is_some() && others.all(|places| places.len() > 1)
+    }
+
     /// Whether the branch that ends a block is the only one that comes from a branch of the PTX.
     fn is_of_ptx(&self, block: usize) -> bool {
         let last = self.last(block);
         let line = self.instructions[last].ptx_line.unwrap_or_default();
-        let is_branch = self.counted[last].is_some_and(|line| line.diverged.is_some());
-        is_branch && self.staying.get(&(line, "BRA")).is_some_and(|branches| branches.len() == 1)
+        self.is_branch(last) && self.staying.get(&(line, "BRA")).is_some_and(|branches| branches.len() == 1)
     }
 
     /// Returns what an instruction says of its block: no other block has instructions of its line, or none was executed.
@@ -246,7 +289,11 @@ impl<'l> Derivation<'l> {
             let says = |at: usize| {
                 let (instruction, line) = (&self.instructions[at], self.counted[at]?);
                 let is_branch = instruction.operation() == "BRA";
-                let stays = if is_branch { line.diverged.is_some() } else { instruction.predicate.is_empty() };
+                let stays = if is_branch {
+                    self.is_branch(at) && !self.is_copy(block)
+                } else {
+                    instruction.predicate.is_empty()
+                };
                 let same = self.staying.get(&(instruction.ptx_line?, instruction.operation()))?;
                 (stays && (same == &[at] || line.warps == 0)).then_some(line.warps)
             };
@@ -266,6 +313,39 @@ impl<'l> Derivation<'l> {
             if let Some(line) = self.counted[copies[0]].filter(|_| *operation != "BRA" && copies.len() > 1 && all_stay)
             {
                 self.balance.equate(line.warps, [], copies.iter().map(|at| self.blocks.of[*at]));
+            }
+        }
+        self.balance.solve();
+    }
+
+    /// Finds how often the two ways of branches were taken, from how many warps went on behind the branch of the PTX. The
+    /// instructions of the two blocks say which way is which, since the compiler may have turned the condition round.
+    fn follow_branches(&mut self) {
+        for (block, way, passed) in std::mem::take(&mut self.ways) {
+            let says_past = |block: usize| -> i64 {
+                let members = self.instructions[self.blocks.members[block].clone()].iter();
+                let moved = |instruction: &&Instruction| !ADDED.contains(&instruction.operation());
+                let sides = members.filter(moved).filter_map(|instruction| way.is_past(instruction.ptx_line?));
+                sides.map(|is_past| if is_past { 1 } else { -1 }).sum()
+            };
+            let to = |edge: usize| self.blocks.edges[edge].to;
+            let (edges, counted) = (&self.blocks.out[block], self.counted[self.last(block)]);
+            let turned = counted.and_then(|line| (line.warps + line.diverged?).checked_sub(passed));
+            let found = match edges[..] {
+                [branch, next] => match [next, branch].map(|edge| says_past(to(edge)).signum()) {
+                    [1, 0 | -1] | [0, -1] => Some((next, passed)),
+                    [0 | -1, 1] | [-1, 0] => Some((branch, passed)),
+                    _ => None,
+                },
+                [next] => match says_past(to(next)) {
+                    0 => None,
+                    past => if past > 0 { Some(passed) } else { turned }.map(|passed| (next, passed)),
+                },
+                _ => None,
+            };
+            let found = found.map(|(edge, passed)| (self.blocks.members.len() + edge, passed));
+            if let Some((edge, passed)) = found.filter(|(edge, _)| self.balance.get(*edge).is_none()) {
+                self.balance.set(edge, passed);
             }
         }
         self.balance.solve();
@@ -306,8 +386,20 @@ impl<'l> Derivation<'l> {
 
     /// Finds the counts of copies of loops, and of blocks on the only way to what was executed.
     fn follow_loops(&mut self) {
+        self.enter_loops();
         let copies = self.copies();
         while copies.iter().any(|(line, copies)| self.share(*line, copies)) || self.follow_ways() {}
+    }
+
+    /// Enters loops of one block that were executed once: no warp went round.
+    fn enter_loops(&mut self) {
+        let once = |block: &usize| self.balance.get(*block) == Some(1) && self.blocks.is_loop(*block);
+        let loops: Vec<usize> = (0..self.blocks.members.len()).filter(once).collect();
+        for block in loops {
+            let rounds = self.blocks.out[block].iter().filter(|edge| self.blocks.edges[**edge].to == block);
+            rounds.for_each(|edge| self.balance.set(self.blocks.members.len() + edge, 0));
+        }
+        self.balance.solve();
     }
 
     /// Returns for each line and opcode how many warps executed the line, and the instructions with both.
@@ -337,16 +429,24 @@ impl<'l> Derivation<'l> {
             .filter(|((block, guard), _)| guard.is_empty() && self.balance.get(*block).is_none())
             .map(|((block, _), number)| (*number, *block))
             .collect();
+        let known = |((block, guard), number): (&(usize, &str), &u64)| {
+            self.balance.get(*block).filter(|_| guard.is_empty()).map(|executed| executed * number)
+        };
+        let Some(mut rest) = warps.checked_sub(copies.iter().filter_map(known).sum()) else { return false };
+        if rest == 0 && !unknown.is_empty() && copies.keys().all(|(_, guard)| guard.is_empty()) {
+            // What is known accounts for all.
+            for (_, block) in unknown {
+                self.balance.set(block, 0);
+            }
+            self.balance.solve();
+            return true;
+        }
         let longest = unknown.iter().filter(|(number, block)| *number > 1 && self.blocks.is_loop(*block)).max();
         let is_chain = longest.is_none()
             && unknown.len() > 1
             && unknown.iter().all(|(number, block)| *number == unknown[0].0 && !self.blocks.is_loop(*block))
             && copies.keys().all(|(_, guard)| guard.is_empty());
         let Some((_, first)) = longest.or(is_chain.then(|| &unknown[0])) else { return false };
-        let known = |((block, guard), number): (&(usize, &str), &u64)| {
-            self.balance.get(*block).filter(|_| guard.is_empty()).map(|executed| executed * number)
-        };
-        let Some(mut rest) = warps.checked_sub(copies.iter().filter_map(known).sum()) else { return false };
         let Some(entered) = self.entered(*first).filter(|entered| *entered > 0) else { return false };
         if is_chain {
             for (number, block) in unknown {
@@ -434,6 +534,24 @@ impl<'l> Derivation<'l> {
     }
 }
 
+/// Returns the conditional branches of the PTX of which there is one machine instruction each.
+fn find_ways(
+    (listing, ptx): (&Listing, &[&str]),
+    blocks: &Blocks,
+    count: &dyn Fn(u32) -> Option<LineCount>,
+) -> Vec<(usize, Way, u64)> {
+    let mut branches: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, instruction) in listing.instructions.iter().enumerate() {
+        let is_branch = ["BRA", "EXIT"].contains(&instruction.operation()) && !instruction.is_for_diverged_lanes();
+        if let Some(line) = instruction.ptx_line.filter(|_| is_branch && !instruction.predicate.is_empty()) {
+            branches.entry(line).or_default().push(at);
+        }
+    }
+    let only = branches.into_iter().filter_map(|(line, all)| if let [at] = all[..] { Some((line, at)) } else { None });
+    let ways = only.filter_map(|(line, at)| Some((blocks.of[at], Way::find(ptx, line)?)));
+    ways.filter_map(|(block, way)| Some((block, way, count(way.next)?.warps))).collect()
+}
+
 /// Returns the most frequent value, the first of several, with how often there is one.
 fn most_frequent(values: impl Iterator<Item = u64>) -> Option<(u64, u64)> {
     let mut counts: Vec<(u64, u64)> = Vec::new();
@@ -447,146 +565,4 @@ fn most_frequent(values: impl Iterator<Item = u64>) -> Option<(u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::INSTRUCTION_BYTES;
-
-    /// Returns a listing of instructions: guard, opcode, operands, line of the PTX.
-    fn listing(lines: &[(&str, &str, &str, u32)]) -> Listing {
-        let instruction = |(at, (predicate, opcode, operands, line)): (u64, &(&str, &str, &str, u32))| Instruction {
-            offset: at * INSTRUCTION_BYTES,
-            predicate: (*predicate).to_owned(),
-            opcode: (*opcode).to_owned(),
-            operands: (*operands).to_owned(),
-            word: 0,
-            ptx_line: Some(*line),
-            source: Vec::new(),
-        };
-        let instructions = (0..).zip(lines).map(instruction).collect();
-        Listing { name: "k".to_owned(), section: 1, instructions, files: Vec::new(), ptx: String::new() }
-    }
-
-    /// Returns the counts of the instructions, given those of lines: the line, warps, and divergences of a branch.
-    fn executed(code: &Listing, lines: &[(u32, u64, Option<u64>)]) -> Vec<Option<u64>> {
-        code.executed(|line| {
-            let found = lines.iter().find(|(known, ..)| *known == line);
-            found.map(|(_, warps, diverged)| LineCount { warps: *warps, diverged: *diverged })
-        })
-    }
-
-    fn known(counts: &[u64]) -> Vec<Option<u64>> {
-        counts.iter().copied().map(Some).collect()
-    }
-
-    #[test]
-    fn a_block_is_executed_as_often_as_what_stays_in_it_says() {
-        // A loop of 10 rounds. Line 4 was moved in front of it; line 5 is the store in it.
-        let code = listing(&[
-            ("", "LDC", "R1, c[0x0][0x28]", 20),
-            ("", "MOV", "R2, R3", 1),
-            ("", "STS", "[R2], R3", 2),
-            ("", "IADD3", "R4, R5, R6", 4),
-            ("", "STG.E", "[R4], R5", 5),
-            ("@P0", "BRA", "0x40", 6),
-            ("", "EXIT", "", 7),
-            ("", "BRA", "0x70", 20),
-            ("", "NOP", "", 20),
-        ]);
-        let lines = [(1, 1, None), (2, 1, None), (4, 10, None), (5, 10, None), (6, 10, Some(0)), (7, 1, None)];
-        assert_eq!(executed(&code, &lines), known(&[1, 1, 1, 1, 10, 10, 1, 0, 0]));
-    }
-
-    #[test]
-    fn lanes_that_diverge_come_together_once_for_each_path() {
-        // Of 16 warps 6 go into the body of an `if`, 4 of them with some of their lanes.
-        let code = listing(&[
-            ("", "BSSY", "B0, 0x50", 1),
-            ("@P0", "BRA", "0x40", 2),
-            ("", "LDG.E", "R4, [R2]", 3),
-            ("", "STG.E", "[R2], R4", 3),
-            ("", "BSYNC", "B0", 3),
-            ("", "BAR.SYNC", "0x0", 4),
-            ("", "EXIT", "", 5),
-        ]);
-        let lines = [(1, 16, None), (2, 16, Some(4)), (3, 6, None), (4, 16, None), (5, 16, None)];
-        // Ten warps jump over the body as a whole, and four in part.
-        assert_eq!(executed(&code, &lines), known(&[16, 16, 6, 6, 20, 16, 16]));
-    }
-
-    #[test]
-    fn code_for_lanes_that_diverged_before_a_shuffle_is_not_executed() {
-        let code = listing(&[
-            ("", "MOV", "R0, R1", 1),
-            ("", "BRA.DIV", "UR4, 0x50", 2),
-            ("", "SHFL.DOWN", "PT, R2, R0, 0x10, 0x1f", 3),
-            ("", "STG.E", "[R2], R4", 4),
-            ("", "EXIT", "", 5),
-            ("", "WARPSYNC.COLLECTIVE", "R8, 0x70", 3),
-            ("", "SHFL.DOWN", "P0, R2, R0, R1, R3", 3),
-            ("", "BRA", "0x30", 3),
-        ]);
-        let lines = [(1, 8, None), (2, 8, None), (3, 8, None), (4, 8, None), (5, 8, None)];
-        assert_eq!(executed(&code, &lines), known(&[8, 8, 8, 8, 8, 0, 0, 0]));
-    }
-
-    #[test]
-    fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
-        // Each of 4 warps goes 11 times through a loop, of which the compiler made copies of 4 rounds and of one: twice
-        // four rounds and three single ones.
-        let code = listing(&[
-            ("", "STS", "[R2], R3", 1),
-            ("", "ISETP.GT", "P1, PT, R3, 0x3, PT", 3),
-            ("@!P1", "BRA", "0x80", 4),
-            ("", "FFMA", "R5, R5, R4, R6", 2),
-            ("", "FFMA", "R5, R5, R4, R6", 2),
-            ("", "FFMA", "R5, R5, R4, R6", 2),
-            ("", "FFMA", "R5, R5, R4, R6", 2),
-            ("@P1", "BRA", "0x30", 4),
-            ("", "FFMA", "R5, R5, R4, R6", 2),
-            ("@P0", "BRA", "0x80", 4),
-            ("", "STG.E", "[R2], R5", 5),
-            ("", "EXIT", "", 6),
-        ]);
-        let lines = [(1, 4, None), (2, 44, None), (3, 44, None), (4, 44, Some(0)), (5, 4, None), (6, 4, None)];
-        assert_eq!(executed(&code, &lines), known(&[4, 4, 4, 8, 8, 8, 8, 8, 12, 12, 4, 4]));
-    }
-
-    #[test]
-    fn a_division_calls_its_function_for_no_value_and_what_is_not_executed_has_no_rounds() {
-        let code = listing(&[
-            ("", "BSSY", "B0, 0x50", 1),
-            ("@!P0", "BRA", "0x40", 1),
-            ("", "MOV", "R8, R7", 1),
-            ("", "CALL.REL.NOINC", "`($__internal_0_$__cuda_sm3x_div)", 1),
-            ("", "BSYNC", "B0", 1),
-            ("@P0", "BRA", "0x90", 2),
-            ("", "LDS", "R4, [R2]", 3),
-            ("", "LDS", "R4, [R2]", 3),
-            ("@P1", "BRA", "0x60", 4),
-            ("", "STG.E", "[R2], R4", 5),
-            ("", "EXIT", "", 5),
-        ]);
-        let lines = [(1, 8, None), (2, 8, Some(0)), (3, 0, None), (4, 0, Some(0)), (5, 8, None)];
-        let counts = executed(&code, &lines);
-        assert_eq!(counts, known(&[8, 8, 0, 0, 8, 8, 0, 0, 0, 8, 8]));
-        assert_eq!(code.calls_of_added(&counts), [("$__internal_0_$__cuda_sm3x_div", Some(0))]);
-        let function = Listing { name: "$__internal_0_$__cuda_sm3x_div".to_owned(), ..code };
-        assert!(function.is_added());
-        assert_eq!(function.executed_when_called(0), known(&[0; 11]));
-        assert_eq!(function.executed_when_called(3)[0], Some(3));
-    }
-
-    #[test]
-    fn a_block_has_no_count_where_its_instructions_say_nothing() {
-        let code = listing(&[
-            ("", "STS", "[R2], R3", 1),
-            ("", "BRX", "R4 -0x30", 2),
-            ("", "LDG.E", "R4, [R2]", 5),
-            ("", "EXIT", "", 20),
-            ("", "LDG.E", "R4, [R2]", 5),
-            ("", "EXIT", "", 20),
-        ]);
-        let counts = executed(&code, &[(1, 3, None), (2, 3, None), (5, 3, None)]);
-        assert_eq!(counts, [Some(3), Some(3), None, None, None, None]);
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ mod lines;
 mod listing;
 mod operations;
 mod pipe;
+mod ways;
 
 pub use control::Control;
 pub use cubin::{Cubin, Function};

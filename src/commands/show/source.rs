@@ -135,7 +135,8 @@ impl Unit<'_> {
             let text = lines.get((line as usize).checked_sub(1)?)?;
             let counted = |name| by_ptx.get(&line).and_then(|(_, counters)| counters.get(name)).unwrap_or(0.0) as u64;
             let diverged = is_branch(text).then(|| counted("divergent_branch"));
-            is_instruction(text).then(|| LineCount { warps: counted("inst_executed"), diverged })
+            let warps = counted("inst_executed") / count_instructions(text).max(1);
+            is_instruction(text).then_some(LineCount { warps, diverged })
         };
         let mut calls: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         let (added, own): (Vec<&Listing>, Vec<&Listing>) = listings.iter().partition(|listing| listing.is_added());
@@ -242,19 +243,28 @@ fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     same
 }
 
-/// Returns a line of PTX without what differs between two compilations of one source: the name of an anonymous namespace has
-/// a hash of where the source was, or the number of the compiler's process. Its length comes before it.
+/// Returns a line of PTX without what differs between two compilations of one source: labels and the depot of local memory
+/// have the number of their function in the file, and the name of an anonymous namespace has a hash of where the source was,
+/// or the number of the compiler's process, with the length of all that before it.
 fn comparable(line: &str) -> Cow<'_, str> {
     const ANONYMOUS: &str = "_GLOBAL__N__";
+    const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
+    let is_digit = |c: char| c.is_ascii_digit();
     let mut rest = line.trim();
     let mut text = Cow::Borrowed("");
-    while let Some(at) = rest.find(ANONYMOUS) {
-        let before = rest[..at].trim_end_matches(|digit: char| digit.is_ascii_digit());
-        let length: Option<usize> = rest[before.len()..at].parse().ok();
-        let end = length.and_then(|length| at.checked_add(length)).filter(|end| rest.is_char_boundary(*end));
-        text.to_mut().push_str(if end.is_some() { before } else { &rest[..at] });
-        text.to_mut().push_str(ANONYMOUS);
-        rest = &rest[end.unwrap_or(at).max(at + ANONYMOUS.len())..];
+    let markers = || NUMBERED.into_iter().chain([ANONYMOUS]);
+    while let Some((at, marker)) = markers().filter_map(|marker| Some((rest.find(marker)?, marker))).min() {
+        let (before, after) = (&rest[..at], &rest[at + marker.len()..]);
+        let digits = &before[before.trim_end_matches(is_digit).len()..];
+        let named = (marker == ANONYMOUS).then(|| at.checked_add(digits.parse().ok()?)).flatten();
+        let named = named.filter(|end| *end >= at + marker.len() && rest.is_char_boundary(*end));
+        text.to_mut().push_str(if named.is_some() { before.trim_end_matches(is_digit) } else { before });
+        text.to_mut().push_str(marker);
+        rest = match named {
+            Some(end) => &rest[end..],
+            None if marker == ANONYMOUS => after,
+            None => after.trim_start_matches(is_digit),
+        };
     }
     if text.is_empty() { Cow::Borrowed(rest) } else { text + rest }
 }
@@ -263,6 +273,13 @@ fn comparable(line: &str) -> Cow<'_, str> {
 fn is_instruction(line: &str) -> bool {
     let text = line.trim_start();
     text.contains(';') && text.starts_with(|first: char| first.is_ascii_lowercase() || first == '@' || first == '{')
+}
+
+/// Returns how many instructions a line of PTX has: what was written as `asm` in the source stays one line.
+fn count_instructions(line: &str) -> u64 {
+    let statements =
+        line.split("//").next().unwrap_or_default().split(';').map(|part| part.trim_matches(['{', '}', ' ', '\t']));
+    statements.filter(|part| !part.is_empty() && !part.starts_with('.')).count() as u64
 }
 
 /// Whether an instruction of PTX is a branch.
@@ -295,6 +312,14 @@ mod tests {
     }
 
     #[test]
+    fn labels_match_that_have_another_number_of_their_function() {
+        let (whole, alone) = ("\t@%p15 bra \t$L__BB5_12;", "\t@%p15 bra \t$L__BB0_12;");
+        assert_eq!(comparable(whole), comparable(alone));
+        assert_ne!(comparable(whole), comparable("@%p15 bra \t$L__BB5_13;"));
+        assert_eq!(comparable("mov.u64 %SPL, __local_depot12;"), comparable("mov.u64 %SPL, __local_depot0;"));
+    }
+
+    #[test]
     fn lines_match_where_names_of_an_anonymous_namespace_have_another_hash_or_length() {
         let kernel = |name: &str| format!(".entry _ZN{}{name}1kEv(", name.len());
         let load = |name: &str| format!("ld.param.u64 %rd1, [_ZN{}{name}1kEv_param_0];", name.len());
@@ -312,6 +337,22 @@ mod tests {
             assert_eq!(comparable(odd), odd);
         }
         assert_eq!(comparable("3_GLOBAL__N__x"), "_GLOBAL__N__x");
+    }
+
+    #[test]
+    fn instructions_of_a_line_of_ptx_are_counted_without_declarations() {
+        for (line, count) in [
+            ("\tadd.u32 %r1, %r1, {1};", 1),
+            (
+                "{ .reg .f32 r0;  .reg .pred p;  shfl.sync.down.b32 r0|p, %f1, 1, 31, -1;  @p add.f32 r0, r0, %f1;  mov.f32 %f2, r0;}",
+                3,
+            ),
+            ("{ mov.b32 {low, high}, %r1; }", 1),
+            ("mov.u32 %r1, 0; // ;", 1),
+            ("{", 0),
+        ] {
+            assert_eq!(count_instructions(line), count, "{line}");
+        }
     }
 
     #[test]

@@ -1,0 +1,98 @@
+//! Finds where the branches of the PTX lead.
+
+use crate::begins_function;
+
+/// Where a branch of the PTX leads, as lines that count from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// The line of the branch.
+    pub from: u32,
+    /// The line of the label that it leads to; the greatest number if lanes exit.
+    pub to: u32,
+    /// The line of the instruction behind the branch, to which no other way leads.
+    pub next: u32,
+}
+
+impl Way {
+    /// Returns the way of the conditional branch or return at a line; `None` if there is none, or if other ways lead to what
+    /// follows it.
+    pub fn find(ptx: &[&str], from: u32) -> Option<Self> {
+        let at = (from as usize).checked_sub(1)?;
+        let (guard, instruction) = ptx.get(at)?.trim().split_once(char::is_whitespace)?;
+        if !guard.starts_with('@') {
+            return None;
+        }
+        let instruction = instruction.trim().trim_end_matches(';');
+        let (opcode, operand) = instruction.split_once(char::is_whitespace).unwrap_or((instruction, ""));
+        let to = match opcode.split('.').next() {
+            Some("bra") => find_label(ptx, at, operand.trim())?,
+            Some("ret" | "exit") => u32::MAX,
+            _ => return None,
+        };
+        let is_told = |line: &str| !line.is_empty() && !line.starts_with("//") && !line.starts_with('.');
+        let behind = ptx.iter().enumerate().skip(at + 1).find(|(_, line)| is_told(line.trim()));
+        let (behind, text) = behind.filter(|(_, line)| !is_label(line) && !line.trim().starts_with('}'))?;
+        let next = u32::try_from(behind + 1).ok()?;
+        (!begins_function(text)).then_some(Self { from, to, next })
+    }
+
+    /// Returns whether a line lies on the way past the branch, or on the way that it leads to; `None` if neither is said.
+    pub const fn is_past(self, line: u32) -> Option<bool> {
+        let (between, beyond) = if self.to > self.from {
+            (line > self.from && line < self.to, line >= self.to)
+        } else {
+            (line > self.from, line >= self.to && line <= self.from)
+        };
+        if between {
+            Some(true)
+        } else if beyond {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+fn is_label(line: &str) -> bool {
+    line.split("//").next().unwrap_or_default().trim_end().ends_with(':')
+}
+
+/// Returns the line of a label in the function that has the instruction at this place.
+fn find_label(ptx: &[&str], at: usize, label: &str) -> Option<u32> {
+    let begin = (0..=at).rev().find(|at| begins_function(ptx[*at])).unwrap_or(0);
+    let is_wanted =
+        |line: &str| line.trim_start().strip_prefix(label).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    let body = ptx.iter().enumerate().skip(begin + 1).take_while(|(_, line)| !begins_function(line));
+    let found = body.into_iter().find(|(_, line)| is_wanted(line))?;
+    u32::try_from(found.0 + 1).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = ".visible .entry other(\n)\n{\n$L_1:\n}\n.visible .entry k(\n)\n{\n@%p1 bra \t$L_2;\n// %bb.1:\n.loc 1 2 3\n\
+                       mov.u32 %r1, 1;\n$L_1:\nadd.u32 %r1, %r1, 1;\n@!%p2 bra $L_1;\n$L_2:\n@%p3 ret;\nret;\n}";
+
+    fn find(from: u32) -> Option<Way> {
+        Way::find(&PTX.lines().collect::<Vec<_>>(), from)
+    }
+
+    #[test]
+    fn a_branch_leads_to_a_label_of_its_function_and_what_follows_has_no_other_way() {
+        let jump = find(9).unwrap_or_else(|| panic!("no way"));
+        assert_eq!(jump, Way { from: 9, to: 16, next: 12 });
+        assert_eq!([8, 12, 15, 16].map(|line| jump.is_past(line)), [None, Some(true), Some(true), Some(false)]);
+        assert_eq!(find(15), None, "the loop is left to a label");
+        assert_eq!(find(17), Some(Way { from: 17, to: u32::MAX, next: 18 }));
+        let back = Way { from: 15, to: 13, next: 17 };
+        assert_eq!([12, 13, 15, 17].map(|line| back.is_past(line)), [None, Some(false), Some(false), Some(true)]);
+    }
+
+    #[test]
+    fn what_is_no_conditional_branch_has_no_way() {
+        for from in [0, 1, 4, 12, 18, 99] {
+            assert_eq!(find(from), None, "line {from}");
+        }
+    }
+}
