@@ -4,7 +4,7 @@ use super::cli::SetupArgs;
 use super::options::network;
 use super::{Console, Exit, Failure};
 use crate::backend::cuda;
-use crate::compile::{self, Cache, Disassembler, Nvcc, Requirement, Toolkit};
+use crate::compile::{self, Cache, Disassembler, LibraryHeaders, Nvcc, Requirement, Toolkit};
 use crate::programs::Programs;
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -21,6 +21,12 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
         let nvcc = Nvcc::ensure(&toolkit, &cache, network, &mut |line| console.say(line))
             .map_err(|e| Failure::environment(e.to_string()))?;
         console.print(&format!("{}: {}\n", nvcc.name(), nvcc.path.display()))?;
+        for library in LibraryHeaders::of_toolkit(&toolkit) {
+            let folders = library.ensure(&toolkit, &cache, network, &mut |line| console.say(line));
+            for folder in folders.map_err(Failure::environment)? {
+                console.print(&format!("headers of {}: {}\n", library.name, folder.display()))?;
+            }
+        }
         let programs = Programs::of_this_machine();
         let sanitizer = compile::sanitizer::ensure(want, &programs, &cache, network, &mut |line| console.say(line))
             .map_err(|e| Failure::environment(e.to_string()))?;

@@ -49,6 +49,20 @@ fn structs_with_addresses_and_arrays_are_passed_by_value_on_a_gpu() {
 }
 
 #[test]
+fn headers_of_libraries_are_there_on_the_simulator() {
+    assert!(run("random", "sim").contains("2 of 2 cases passed"));
+}
+
+#[test]
+fn headers_of_libraries_are_there_on_a_gpu() {
+    // The guard stays, so that no other test times anything meanwhile.
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        assert!(run("random", "cuda").contains("2 of 2 cases measured"));
+    }
+}
+
+#[test]
 fn defines_take_the_place_of_the_sources_own_and_lines_keep_their_numbers() {
     assert!(run("sized", "sim").contains("2 of 2 cases passed"));
 }

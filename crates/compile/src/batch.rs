@@ -19,7 +19,7 @@ use super::elf;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
-use super::nvcc::NvccOnDemand;
+use super::on_demand::OnDemand;
 use super::options::{Target, UnitOptions};
 use super::plugin::PluginBuild;
 use super::ready;
@@ -73,8 +73,9 @@ pub struct CompileOptions {
     pub project: Project,
     /// The compilers besides NVRTC.
     pub installed: Installed,
-    /// nvcc for the sources that NVRTC refuses because of code of the host; `None` refuses them.
-    pub nvcc: Option<NvccOnDemand>,
+    /// nvcc for the sources that NVRTC refuses because of code of the host, and headers of libraries; `None` refuses
+    /// these sources.
+    pub on_demand: Option<OnDemand>,
     /// Set this to stop early. Units not compiled yet fail as interrupted.
     pub stop: Arc<AtomicBool>,
     /// Set, together with `stop`, when the machine lacks something that every unit needs: why.
@@ -95,7 +96,7 @@ impl CompileOptions {
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
             project: Project::everywhere(),
             installed: Installed::default(),
-            nvcc: None,
+            on_demand: None,
             stop: Arc::default(),
             fault: Arc::default(),
         })
@@ -332,8 +333,8 @@ impl Batch<'_> {
         refusal: CompileFailure,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let may_compile = identity.includes_host_headers || log::needs_nvcc(&refusal.log);
-        let Some(nvcc) = self.options.nvcc.as_ref().filter(|_| may_compile) else { return Err(refusal) };
-        let nvcc = nvcc.find(self.toolkit).map_err(|lack| CompileFailure {
+        let Some(nvcc) = self.options.on_demand.as_ref().filter(|_| may_compile) else { return Err(refusal) };
+        let nvcc = nvcc.nvcc(self.toolkit).map_err(|lack| CompileFailure {
             summary: format!("{}; nvcc, which compiles code of the host, cannot be used: {lack}", refusal.summary),
             log: refusal.log.clone(),
         })?;
@@ -347,8 +348,35 @@ impl Batch<'_> {
         self.compile_with(&installed, &unit, identity, &note)
     }
 
-    /// Returns the code and its description, without a path yet.
+    /// Returns the code and its description, without a path yet. A source that is refused, and that includes headers of
+    /// a library, is compiled again with these.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        match self.compile_once(unit, identity) {
+            Err(refusal) if self.lacks_headers(identity) => {
+                let headers = self.headers(identity).map_err(|lack| CompileFailure {
+                    summary: format!("{}; {lack}", refusal.summary),
+                    log: refusal.log,
+                })?;
+                self.compile_once(unit, &Identity { headers, ..identity.clone() })
+            }
+            compiled => compiled,
+        }
+    }
+
+    /// Returns whether a unit that is refused may be compiled with headers of libraries.
+    fn lacks_headers(&self, identity: &Identity) -> bool {
+        !identity.libraries.is_empty() && identity.headers.is_empty() && self.options.on_demand.is_some()
+    }
+
+    fn headers(&self, identity: &Identity) -> Result<Vec<PathBuf>, String> {
+        let on_demand = self.options.on_demand.as_ref();
+        let folders = on_demand
+            .into_iter()
+            .flat_map(|on_demand| identity.libraries.iter().map(|library| on_demand.headers(self.toolkit, library)));
+        folders.collect::<Result<Vec<_>, _>>().map(|folders| folders.concat())
+    }
+
+    fn compile_once(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         if let Some(plugin) = &unit.plugin {
             return self.build(unit, plugin, identity);
         }
@@ -367,7 +395,8 @@ impl Batch<'_> {
             Reply::Rejected { log } => {
                 let log = log::readable(&log);
                 let summary = log::first_error(&log).unwrap_or_else(|| "the compiler gave no reason".to_owned());
-                self.compile_refused(unit, identity, CompileFailure { summary, log })
+                let refusal = CompileFailure { summary, log };
+                if self.lacks_headers(identity) { Err(refusal) } else { self.compile_refused(unit, identity, refusal) }
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, operations, log } => {
@@ -400,11 +429,15 @@ impl Batch<'_> {
     /// Returns what a compiler may read, besides its own installation: the files that were hashed, so that no other can
     /// change the code. Without a limit to a project, everything.
     fn readable(&self, identity: &Identity) -> Vec<PathBuf> {
-        if self.options.project.is_limited() { identity.files.clone() } else { vec![PathBuf::from("/")] }
+        if self.options.project.is_limited() {
+            [&identity.files[..], &identity.headers].concat()
+        } else {
+            vec![PathBuf::from("/")]
+        }
     }
 
     fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Request {
-        let dirs = identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs);
+        let dirs = identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs).chain(&identity.headers);
         let mut options = identity.options.stable.clone();
         options.extend(dirs.map(|dir| format!("--include-path={}", dir.display())));
         Request {
@@ -428,6 +461,7 @@ fn options_of_program(identity: &Identity) -> UnitOptions {
     if identity.whole && !identity.includes_files {
         options.include_dirs.clear();
     }
+    options.include_dirs.extend(identity.headers.iter().cloned());
     options
 }
 

@@ -130,6 +130,12 @@ impl Cache {
         self.root.join("toolkit").join(format!("nvcc-{}", pinned.build))
     }
 
+    /// Returns the folder of a library's fetched headers.
+    pub fn headers_dir(&self, pinned: &Pinned, library: &str) -> PathBuf {
+        let library = library.trim_start_matches("the ").to_lowercase();
+        self.root.join("toolkit").join(format!("{library}-headers-{}", pinned.build))
+    }
+
     /// Returns the folder of a fetched nvdisasm.
     pub fn nvdisasm_dir(&self, pinned: &Pinned) -> PathBuf {
         self.root.join("toolkit").join(format!("nvdisasm-{}", pinned.build))

@@ -87,6 +87,8 @@ enum Purpose {
     CompileHostCode,
     Check,
     Disassemble,
+    /// Headers of a library with this name are included.
+    Include(&'static str),
 }
 
 impl Purpose {
@@ -97,6 +99,7 @@ impl Purpose {
             Self::CompileHostCode => format!("nvcc {}", set.build),
             Self::Check => format!("compute-sanitizer {}", set.build),
             Self::Disassemble => format!("nvdisasm {}", set.build),
+            Self::Include(library) => format!("the headers of {library} {}", set.build),
         }
     }
 
@@ -107,6 +110,7 @@ impl Purpose {
             Self::CompileHostCode => find_program(root, NVCC).map(drop),
             Self::Check => find_program(root, SANITIZER).map(drop),
             Self::Disassemble => find_program(root, NVDISASM).map(drop),
+            Self::Include(_) => header_folders(root).map(drop),
         }
     }
 }
@@ -130,6 +134,16 @@ pub fn fetch_nvdisasm(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&
 /// Fetches nvcc like a compiler.
 pub fn fetch_nvcc(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     fetch_for(Purpose::CompileHostCode, set, (cache, &cache.nvcc_dir(set)), say)
+}
+
+/// Fetches the headers of a library like a compiler.
+pub(super) fn fetch_headers(
+    library: &'static str,
+    set: &'static Pinned,
+    cache: &Cache,
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf, FetchError> {
+    fetch_for(Purpose::Include(library), set, (cache, &cache.headers_dir(set, library)), say)
 }
 
 fn fetch_for(
@@ -160,7 +174,8 @@ fn fetch_for(
     let unpacked = staging.path().join("toolkit");
     install(set, staging.path(), &unpacked, say)?;
     match purpose {
-        Purpose::Compile => remove_unused(&unpacked)?,
+        Purpose::Compile => remove_unused(&unpacked, &UNUSED)?,
+        Purpose::Include(_) => remove_unused(&unpacked, &["lib"])?,
         Purpose::CompileHostCode | Purpose::Check | Purpose::Disassemble => make_executable(&unpacked)?,
     }
     if let Err(reason) = purpose.inspect(&unpacked) {
@@ -168,7 +183,8 @@ fn fetch_for(
     }
     publish(&unpacked, &place)?;
     let what = what.trim_end_matches(" and its headers");
-    say(&format!("{what} is ready in {}", place.display()));
+    let are = if matches!(purpose, Purpose::Include(_)) { "are" } else { "is" };
+    say(&format!("{what} {are} ready in {}", place.display()));
     Ok(place)
 }
 
@@ -329,14 +345,14 @@ fn make_executable(unpacked: &Path) -> Result<(), FetchError> {
     Ok(())
 }
 
-fn remove_unused(unpacked: &Path) -> Result<(), FetchError> {
+fn remove_unused(unpacked: &Path, unused: &[&str]) -> Result<(), FetchError> {
     let base = unpacked.join("nvidia");
     let packages = fs::read_dir(&base).map_err(|source| io("read", &base, source))?.flatten();
     for package in packages.map(|entry| entry.path()).filter(|path| path.is_dir()) {
-        for unused in UNUSED {
+        for unused in unused {
             let (dir, prefix) = match unused.split_once('/') {
                 Some((dir, prefix)) => (package.join(dir), prefix),
-                None => (package.clone(), unused),
+                None => (package.clone(), *unused),
             };
             for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
                 if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -380,6 +396,13 @@ pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> F
 pub(super) fn find_program(root: &Path, name: &str) -> Result<PathBuf, String> {
     let found = packages(root).map(|package| package.join("bin").join(name)).find(|path| path.is_file());
     found.ok_or_else(|| format!("has no {name}"))
+}
+
+/// Returns the folders of headers in a folder of unpacked packages.
+pub(super) fn header_folders(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let folders: Vec<PathBuf> =
+        packages(root).map(|package| package.join("include")).filter(|dir| dir.is_dir()).collect();
+    if folders.is_empty() { Err("has no headers".to_owned()) } else { Ok(folders) }
 }
 
 /// Returns the folders of the packages that were unpacked into a folder.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::library_headers::LibraryHeaders;
 use super::options::{Target, UnitOptions};
 use super::replaced::{self, Replaced};
 use super::toolkit::Toolkit;
@@ -45,6 +46,10 @@ pub(super) struct Identity {
     /// Whether the source, or a file that it includes, includes a header that is neither the project's nor the
     /// toolkit's: one of a host compiler, or none at all.
     pub includes_host_headers: bool,
+    /// The libraries of which it includes headers that the toolkit lacks.
+    pub libraries: Vec<&'static LibraryHeaders>,
+    /// The folders of these headers, once they are needed.
+    pub headers: Vec<PathBuf>,
 }
 
 impl Identity {
@@ -63,6 +68,8 @@ impl Identity {
         let libraries = unit.plugin.as_ref().map(|plugin| &plugin.libraries);
         let assembler = (!options.assembler.is_empty()).then_some(&options.assembler);
         let replaced = replaced::replace(&inputs.source, &unit.defines);
+        let absent = inputs.files.iter().filter(|file| file.content.is_none()).map(|file| file.name.as_str());
+        let headers = LibraryHeaders::find(&absent.collect::<Vec<_>>());
         let key_with = |kernels: &Vec<String>| {
             let mut key = Fields::new();
             key.add(REVISION.to_string());
@@ -77,6 +84,10 @@ impl Identity {
             }
             if replaced.is_some() {
                 key.add("replaced definitions");
+            }
+            for library in &headers {
+                key.add(library.name);
+                key.add(library.set.build);
             }
             for file in &inputs.files {
                 key.add(&file.name);
@@ -134,6 +145,8 @@ impl Identity {
             options_hash: asked.finish(),
             whole: inputs.whole,
             includes_host_headers: inputs.files.iter().any(|file| file.content.is_none()),
+            libraries: headers,
+            headers: Vec::new(),
             options,
         })
     }

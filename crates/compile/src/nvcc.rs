@@ -4,8 +4,6 @@
 //! covers both.
 
 use std::env;
-use std::fmt;
-use std::sync::{Arc, OnceLock};
 
 use super::cache::Cache;
 use super::fetch::{self, FetchError, NVCC, find_program};
@@ -68,35 +66,6 @@ impl Nvcc {
         let place = fetch::fetch_nvcc(set, cache, say)?;
         Self::of_toolkit(toolkit, cache)
             .ok_or_else(|| FetchError::Incomplete { place, reason: "its nvcc does not run".to_owned() }.into())
-    }
-}
-
-/// The nvcc of a toolkit, which is searched for, or fetched, when the first source needs it.
-#[derive(Clone)]
-pub struct NvccOnDemand {
-    cache: Cache,
-    network: Network,
-    say: Arc<dyn Fn(&str) + Send + Sync>,
-    found: Arc<OnceLock<Result<Nvcc, String>>>,
-}
-
-impl NvccOnDemand {
-    /// Searches for nothing yet. `say` receives lines of progress while nvcc is fetched, from any thread.
-    pub fn new(cache: Cache, network: Network, say: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { cache, network, say: Arc::new(say), found: Arc::default() }
-    }
-
-    /// Returns nvcc, or why there is none. Threads that need it meanwhile wait.
-    pub(super) fn find(&self, toolkit: &Toolkit) -> Result<&Nvcc, &str> {
-        let ensure = || Nvcc::ensure(toolkit, &self.cache, self.network, &mut |line| (self.say)(line));
-        let found = self.found.get_or_init(|| ensure().map_err(|error| error.to_string()));
-        found.as_ref().map_err(String::as_str)
-    }
-}
-
-impl fmt::Debug for NvccOnDemand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NvccOnDemand").field("network", &self.network).finish_non_exhaustive()
     }
 }
 

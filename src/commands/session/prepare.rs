@@ -16,7 +16,7 @@ use super::worker::Worker;
 use crate::commands::options::{Kind, RunOptions, Target as Place};
 use crate::commands::{Console, Failure, templates};
 use crate::compile::{
-    self, Cache, CompileOptions, Installed, Network, Nvcc, NvccOnDemand, Requirement, Target, Toolkit, UnitResult,
+    self, Cache, CompileOptions, Installed, Network, Nvcc, OnDemand, Requirement, Target, Toolkit, UnitResult,
 };
 use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
 use crate::dispatch::pending;
@@ -488,7 +488,7 @@ impl Compiler {
         let mut options = CompileOptions::new(cache.clone()).map_err(|e| Failure::environment(e.to_string()))?;
         options.installed = installed;
         let console = Console { ..*console };
-        options.nvcc = Some(NvccOnDemand::new(cache, network, move |line| {
+        options.on_demand = Some(OnDemand::new(cache, network, move |line| {
             above_bars(|| Console { ..console }.say(line));
         }));
         options.project = project;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use runner::compile::{Cache, Network, Nvcc, NvccOnDemand, Requirement, Target, Toolkit, UnitResult, compile_all};
+use runner::compile::{Cache, Network, Nvcc, OnDemand, Requirement, Target, Toolkit, UnitResult, compile_all};
 use runner::programs::Programs;
 
 use super::Bench;
@@ -34,15 +34,15 @@ fn toolkit() -> Toolkit {
     Toolkit::ensure(Requirement::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap()
 }
 
-fn compile(bench: &Bench, nvcc: NvccOnDemand, target: Target) -> UnitResult {
+fn compile(bench: &Bench, nvcc: OnDemand, target: Target) -> UnitResult {
     let mut options = bench.options();
-    options.nvcc = Some(nvcc);
+    options.on_demand = Some(nvcc);
     let unit = bench.unit("k.cu", &["k"]);
     compile_all(std::slice::from_ref(&unit), target, &toolkit(), &options, &mut |_, _, _| {}).remove(&unit).unwrap()
 }
 
-fn of_the_user() -> NvccOnDemand {
-    NvccOnDemand::new(Cache::locate().unwrap(), Network::Allowed, |_| {})
+fn of_the_user() -> OnDemand {
+    OnDemand::new(Cache::locate().unwrap(), Network::Allowed, |_| {})
 }
 
 #[test]
@@ -83,10 +83,19 @@ fn without_nvcc_and_a_network_the_error_says_what_to_do() {
         return;
     }
     let bench = Bench::new(&[("k.cu", &format!("{}{KERNEL}", PARTS[1].1))]);
-    let nvcc = NvccOnDemand::new(Cache::at(bench.path("empty")), Network::Forbidden, |_| {});
+    let nvcc = OnDemand::new(Cache::at(bench.path("empty")), Network::Forbidden, |_| {});
     let refused = compile(&bench, nvcc, Target::Ptx((9, 0))).unwrap_err();
     let expected = "nvcc, which compiles code of the host, cannot be used: nvcc 13.0.88 (104 MB) is not in the cache, and \
                     --offline forbids fetching it: run once without it";
+    assert!(refused.summary.ends_with(expected), "{}", refused.summary);
+}
+
+#[test]
+fn without_headers_of_a_library_and_a_network_the_error_says_what_to_do() {
+    let bench = Bench::new(&[("k.cu", &format!("#include <curand_kernel.h>\n{KERNEL}"))]);
+    let none = OnDemand::new(Cache::at(bench.path("empty")), Network::Forbidden, |_| {});
+    let refused = compile(&bench, none, Target::Ptx((9, 0))).unwrap_err();
+    let expected = "k.cu:1: cannot open source file \"curand_kernel.h\"; the headers of cuRAND 10.4.0.35 (60 MB) are not in the cache, and --offline forbids fetching them: run once without it";
     assert!(refused.summary.ends_with(expected), "{}", refused.summary);
 }
 
@@ -96,7 +105,7 @@ fn an_error_in_a_file_of_kernels_alone_does_not_ask_for_nvcc() {
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let bench = Bench::new(&[("k.cu", "__global__ void k(float *p) { p[0] = q; }\n")]);
     let say = |line: &str| SAID.lock().unwrap().push(line.to_owned());
-    let nvcc = NvccOnDemand::new(Cache::at(bench.path("empty")), Network::Allowed, say);
+    let nvcc = OnDemand::new(Cache::at(bench.path("empty")), Network::Allowed, say);
     let refused = compile(&bench, nvcc, Target::Ptx((9, 0))).unwrap_err();
     assert!(refused.summary.ends_with("k.cu:1: identifier \"q\" is undefined"), "{}", refused.summary);
     assert!(SAID.lock().unwrap().is_empty() && !bench.path("empty").exists());
