@@ -106,7 +106,7 @@ const OPERATIONS: [(&[Pipe], &[&str]); 11] = [
     (&[Pipe::Cbu, Pipe::Adu], &["RET"]),
     (&[Pipe::Adu], &["LDC", "S2R", "S2UR", "BAR", "B2R", "ERRBAR", "REDUX", "MATCH", "SYNCS", "ACQBULK"]),
     // What no pipeline counts. Branches to a fixed place are among it.
-    (&[], &["NOP", "BRA", "JMP", "UMOV", "ULDC", "VOTEU", "CGAERRBAR", "DEPBAR", "ENDCOLLECTIVE"]),
+    (&[], &["NOP", "BRA", "JMP", "UMOV", "ULDC", "VOTEU", "CGAERRBAR", "DEPBAR", "ENDCOLLECTIVE", "PREEXIT"]),
 ];
 
 /// Special registers that differ between the lanes of a warp. The LSU reads them.
@@ -194,7 +194,7 @@ mod tests {
         }
         assert_eq!(pipes("RET.REL.NODEC", "R2 0x0"), ["cbu", "adu"]);
         assert_eq!(pipes("MEMBAR.SC.GPU", ""), ["lsu", "tex"]);
-        for opcode in ["NOP", "BRA", "UMOV", "ULDC.64"] {
+        for opcode in ["NOP", "BRA", "UMOV", "ULDC.64", "PREEXIT"] {
             assert!(pipes(opcode, "").is_empty(), "{opcode}");
         }
     }
