@@ -18,7 +18,7 @@ use crate::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
 use crate::model::{CodeKind, Compiled, sha256_hex};
 
 /// The layout of entries. Increase it when old entries would be misread.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Prefixes of files that are being written: code from a compiler, with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
@@ -296,7 +296,7 @@ mod tests {
         fs::write(dir.path().join("file"), "").unwrap();
         let error = Cache::at(dir.path().join("file")).prepare().unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("cannot write to the cache {}/file/code/v1: ", dir.path().display())),
+            error.starts_with(&format!("cannot write to the cache {}/file/code/v2: ", dir.path().display())),
             "{error}"
         );
         assert!(error.ends_with("set RUNNER_CACHE to a folder that can be written"), "{error}");

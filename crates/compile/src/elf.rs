@@ -5,13 +5,14 @@
 //! architectures the size of the section includes what the system reserves.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolIndex};
 
-use sass::Cubin;
+use sass::{Cubin, Function, Place, Tables};
 
-use crate::model::{sha256_hex, write_operations};
+use crate::model::{sha256_hex, with_lists, write_list, write_operations};
 
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
@@ -89,13 +90,34 @@ pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
     kernels.map(|kernel| (kernel.to_owned(), digest(kernel))).collect()
 }
 
-/// Returns how many instructions of each operation each function has, by its mangled name, as texts; empty if the code is no
-/// machine code whose operations are known.
+/// The most functions of a file whose instructions are listed, and the most instructions of one.
+const MOST_LISTED: [usize; 2] = [64, 1000];
+
+/// Returns how many instructions of each operation each function has, by its mangled name, as texts, with lists of those that
+/// are not too long; empty if the code is no machine code whose operations are known.
 pub(super) fn operations(cubin: &[u8]) -> BTreeMap<String, String> {
     let Ok(cubin) = Cubin::parse(cubin) else { return BTreeMap::new() };
+    let [functions, instructions] = MOST_LISTED;
+    let tables = if cubin.functions().len() > functions { None } else { Tables::read(&cubin).ok() };
+    let list = |function: &Function| {
+        let tables = tables.as_ref().filter(|_| function.words.len() <= instructions)?;
+        let listed = cubin.list_operations(function, tables);
+        Some(write_list(listed.map(|(name, places)| (name, author_place(tables, &places)))))
+    };
     let counts = |function| Some((function, cubin.count_operations(function)?));
     let counts = cubin.functions().iter().filter_map(counts);
-    counts.map(|(function, counts)| (function.name.clone(), write_operations(&counts))).collect()
+    let text = |(function, counts): (&Function, _)| {
+        (function.name.clone(), with_lists(write_operations(&counts), list(function).as_deref()))
+    };
+    counts.map(text).collect()
+}
+
+/// Returns the name of a file and the line: the innermost of inlined calls that is not in a folder of headers.
+fn author_place<'t>(tables: &'t Tables, places: &[&Place]) -> Option<(&'t str, u32)> {
+    let is_header = |path: &Path| path.components().any(|part| part.as_os_str() == "include");
+    let path = |place: &Place| tables.source.files().get(place.file).map(|path| Path::new(path.as_str()));
+    let place = places.iter().find(|place| path(place).is_some_and(|path| !is_header(path)))?;
+    Some((path(place)?.file_name()?.to_str()?, place.line))
 }
 
 /// Returns the records of a section: a byte of format, a byte of attribute, then either a length and that many bytes,

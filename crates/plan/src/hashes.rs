@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cpp;
 use crate::model::{
     ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, LaunchPlan,
-    PrintedPlan, operation_counts, sha256_hex, write_operations,
+    PrintedPlan, list_of, operation_counts, sha256_hex, with_lists, write_operations,
 };
 
 /// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
@@ -63,7 +63,8 @@ fn operations(case: &CaseJob) -> Option<String> {
     for (name, count) in kernels.values().flat_map(|operations| operation_counts(operations)) {
         *counts.entry(name).or_default() += count;
     }
-    (!counts.is_empty()).then(|| write_operations(&counts))
+    let lists = kernels.values().map(|operations| list_of(operations));
+    (!counts.is_empty()).then(|| with_lists(write_operations(&counts), lists))
 }
 
 /// Returns the hash of the sources of a case's launches, each of which is hashed already.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::{Cubin, Function};
+use crate::{Cubin, Function, INSTRUCTION_BYTES, Place, Tables};
 
 /// Numbers in hexadecimal with the operation of each. Operations that share a number differ in other bits, and have one name
 /// here.
@@ -27,6 +27,9 @@ const NAMES: &str = "
     1b7 UTMACMDFLUSH  1ba UBLKCP  1bb UBLKRED  1bc UBLKPF  1c3 S2UR  1c4 REDUX  1c6 FENCE  1c7 UCGABAR
 ";
 
+/// The operation that fills the end of the code.
+const PADDING: &str = "NOP";
+
 /// The bits of a word that are its operation.
 const OPERATION: u128 = 0x1ff;
 
@@ -39,11 +42,24 @@ impl Cubin<'_> {
     pub fn count_operations(&self, function: &Function) -> Option<BTreeMap<&'static str, u32>> {
         KNOWN.contains(&self.architecture()).then(|| {
             let mut counts = BTreeMap::new();
-            for name in function.words.iter().map(|word| name(*word)).filter(|name| *name != "NOP") {
+            for name in function.words.iter().map(|word| name(*word)).filter(|name| *name != PADDING) {
                 *counts.entry(name).or_default() += 1;
             }
             counts
         })
+    }
+
+    /// Returns the operations of a function in their order, without padding, each with the line of the source that it comes
+    /// from and those of the calls that were inlined, the innermost first.
+    pub fn list_operations<'t>(
+        &self,
+        function: &Function,
+        tables: &'t Tables,
+    ) -> impl Iterator<Item = (&'static str, Vec<&'t Place>)> {
+        let offsets = (function.start..).step_by(INSTRUCTION_BYTES as usize);
+        let named = offsets.zip(&function.words).map(|(offset, word)| (offset, name(*word)));
+        let named = named.filter(|(_, name)| *name != PADDING);
+        named.map(|(offset, name)| (name, tables.source.places(function.section, offset)))
     }
 }
 

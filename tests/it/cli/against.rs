@@ -191,8 +191,12 @@ fn with_lines_the_operations_of_the_machine_code_that_changed_are_named() {
     let change = ran.change("plain", 1024);
     let loads = change["operations"].as_array().unwrap().iter().find(|operation| operation["name"] == "LDG").unwrap();
     assert_eq!((loads["base"].as_u64(), loads["new"].as_u64()), (Some(1), Some(2)));
+    let added = |instruction: &&Value| instruction["added"] == true && instruction["name"] == "LDG";
+    let added: Vec<_> = change["instructions"].as_array().unwrap().iter().filter(added).collect();
+    assert_eq!(added.iter().map(|one| &one["place"]).collect::<Vec<_>>(), ["load.cuh:3"], "{change}");
     let page = fs::read_to_string(repository.path("page.md")).unwrap();
     assert!(page.contains("machine code: ") && page.contains("LDG 1 → 2"), "{page}");
+    assert!(page.contains("+ LDG at load.cuh:3, + FSETP at load.cuh:4, + FSEL at scale.cu:8"), "{page}");
 }
 
 #[test]

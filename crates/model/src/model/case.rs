@@ -71,8 +71,8 @@ pub struct CaseHashes {
     /// The machine code of its launches, without what tells lines of the source; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// How many instructions of each operation the machine code of its kernels has, such as `BAR 2 LDG 4`: no hash, because
-    /// it is short; `None` if it is unknown.
+    /// How many instructions of each operation the machine code of its kernels has, such as `BAR 2 LDG 4`, and behind that the
+    /// list of them if it is not too long: no hash, so that two runs can be compared; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<String>,
 }

@@ -211,8 +211,8 @@ pub struct Compiled {
     /// if unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub digests: BTreeMap<String, String>,
-    /// How many instructions of each operation the machine code of each kernel has, such as `BAR 2 LDG 4`, by its name
-    /// expression; empty if unknown. Known also where `code` is PTX, if an assembler ran.
+    /// How many instructions of each operation the machine code of each kernel has, such as `BAR 2 LDG 4`, with a list of them
+    /// if it is not too long, by its name expression; empty if unknown. Known also where `code` is PTX, if an assembler ran.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, String>,
     /// The toolkit whose compiler built it.

@@ -77,7 +77,9 @@ pub use machine::{
 };
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use note::{Crowded, Fixed, Note};
-pub use operations::{operation_counts, write_operations};
+pub use operations::{
+    ListedOperation, list_of, listed_operations, operation_counts, with_lists, write_list, write_operations,
+};
 pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use persist::Persist;
 pub use real::Real;

@@ -1,6 +1,69 @@
-//! How many instructions of each operation machine code has, as a short text: `BAR 2 LDG 4`.
+//! How many instructions of each operation machine code has, as a short text: `BAR 2 LDG 4`. Behind it the instructions can be
+//! listed in their order, each with the line of the source that it comes from: `BAR 1 LDG 1 ; LDG k.cu:3 BAR :4`.
 
 use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// What is between the counts and the list.
+const LISTED: &str = " ; ";
+
+/// Where the file of a line is the one of the instruction before, only the line is written; this is written for no line.
+const NOWHERE: &str = "-";
+
+/// A machine instruction: its operation, and the line of the source that it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedOperation {
+    /// The operation without its modifiers, such as `LDG`.
+    pub name: String,
+    /// The name of the file and the line, such as `k.cu:3`; `None` if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// Returns a list of instructions, each with its file and its line, as a text.
+pub fn write_list<'a>(instructions: impl IntoIterator<Item = (&'a str, Option<(&'a str, u32)>)>) -> String {
+    let mut before = "";
+    let mut words = Vec::new();
+    for (name, place) in instructions {
+        let place = match place {
+            Some((file, line)) if file == before => format!(":{line}"),
+            Some((file, line)) => {
+                before = file;
+                format!("{}:{line}", file.replace(char::is_whitespace, "_"))
+            }
+            None => NOWHERE.to_owned(),
+        };
+        words.push(format!("{name} {place}"));
+    }
+    words.join(" ")
+}
+
+/// Joins counts and the lists of kernels.
+pub fn with_lists<'a>(counts: String, lists: impl IntoIterator<Item = &'a str>) -> String {
+    let lists: Vec<&str> = lists.into_iter().filter(|list| !list.is_empty()).collect();
+    if lists.is_empty() { counts } else { format!("{counts}{LISTED}{}", lists.join(" ")) }
+}
+
+/// Returns the list in such a text; empty if it has none.
+pub fn list_of(text: &str) -> &str {
+    text.split_once(LISTED).map_or("", |(_, list)| list)
+}
+
+/// Returns the instructions in a list.
+pub fn listed_operations(list: &str) -> Vec<ListedOperation> {
+    let mut words = list.split(' ').filter(|word| !word.is_empty());
+    let mut file = "";
+    let mut found = Vec::new();
+    while let (Some(name), Some(place)) = (words.next(), words.next()) {
+        let place = place.rsplit_once(':').map(|(named, line)| {
+            file = if named.is_empty() { file } else { named };
+            format!("{file}:{line}")
+        });
+        found.push(ListedOperation { name: name.to_owned(), place });
+    }
+    found
+}
 
 /// Returns the counts as a text, in the order of the names.
 pub fn write_operations(counts: &BTreeMap<&str, u32>) -> String {
@@ -9,7 +72,7 @@ pub fn write_operations(counts: &BTreeMap<&str, u32>) -> String {
 
 /// Returns the names and counts in such a text. What is none is left out.
 pub fn operation_counts(text: &str) -> impl Iterator<Item = (&str, u32)> {
-    let mut words = text.split(' ');
+    let mut words = text.split(LISTED).next().unwrap_or_default().split(' ');
     std::iter::from_fn(move || Some((words.next()?, words.next()?)))
         .filter_map(|(name, count)| Some((name, count.parse().ok()?)))
 }
@@ -27,5 +90,20 @@ mod tests {
         for damaged in ["", "BAR", "BAR two", " "] {
             assert_eq!(operation_counts(damaged).count(), 0, "{damaged}");
         }
+    }
+
+    #[test]
+    fn instructions_are_read_as_they_were_listed() {
+        let list =
+            [("LDG", Some(("k.cu", 3))), ("BAR", Some(("k.cu", 4))), ("EXIT", None), ("LDG", Some(("a b.cuh", 1)))];
+        let text = with_lists("BAR 1 EXIT 1 LDG 2".to_owned(), [write_list(list).as_str(), ""]);
+        assert_eq!(text, "BAR 1 EXIT 1 LDG 2 ; LDG k.cu:3 BAR :4 EXIT - LDG a_b.cuh:1");
+        assert_eq!(operation_counts(&text).map(|(_, count)| count).sum::<u32>(), 4);
+        let listed = listed_operations(list_of(&text));
+        let places: Vec<_> = listed.iter().map(|one| (one.name.as_str(), one.place.as_deref())).collect();
+        let expected = [("LDG", Some("k.cu:3")), ("BAR", Some("k.cu:4")), ("EXIT", None), ("LDG", Some("a_b.cuh:1"))];
+        assert_eq!(places, expected);
+        assert_eq!((list_of("BAR 1"), listed_operations("LDG")), ("", Vec::new()));
+        assert_eq!(with_lists("BAR 1".to_owned(), [""]), "BAR 1");
     }
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Compared;
 use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
-    CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate, Kind,
-    LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
+    CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
+    InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
 };
 use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
@@ -97,6 +97,8 @@ struct Row<'a> {
     lines: &'a [LineChange],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     operations: &'a [OperationChange],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    instructions: &'a [InstructionChange],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Difference<'a, DifferenceKind>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -217,6 +219,7 @@ fn row(change: &Change) -> Row<'_> {
         counters: &change.counters,
         lines: &change.lines,
         operations: &change.operations,
+        instructions: &change.instructions,
         differences: sides(&change.differences),
         causes: sides(&change.causes),
         informs: change.informs,

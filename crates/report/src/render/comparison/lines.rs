@@ -117,6 +117,7 @@ mod tests {
             counted_by: None,
             lines: lines.into_iter().map(|(base, new)| LineChange { base, new }).collect(),
             operations: Vec::new(),
+            instructions: Vec::new(),
             causes: Vec::new(),
             informs: false,
             accepted: None,

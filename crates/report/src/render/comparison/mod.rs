@@ -6,6 +6,7 @@ mod html;
 mod json;
 mod junit;
 mod lines;
+mod machine_code;
 mod markdown;
 mod rollup;
 mod summary;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compared, lines};
+use super::{Compared, lines, machine_code};
 use crate::analyse::compare::{
     CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
-    Geomean, Interval, Kind, Newcomer, OperationChange, ReportComparison, TimeChange,
+    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange,
 };
 use crate::format::{at_place, count, magnitude, plural, rough};
 use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
@@ -14,9 +14,6 @@ use crate::render::wording;
 
 /// More counters of a theme than these that changed are counted, not named.
 const MOST_OF_THEME: usize = 3;
-
-/// More operations than these that changed are counted, not named.
-const MOST_OPERATIONS: usize = 4;
 
 /// The length, in bytes, above which only the words of two values that differ are shown.
 const LONGEST_FACT: usize = 60;
@@ -288,7 +285,7 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
         parts.push(counters(change));
     }
     parts.extend(lines::texts(change));
-    parts.extend(operations(&change.operations));
+    parts.extend(machine_code::texts(change));
     let is_of_machine = |cause: &Differs<CauseKind>| matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
     let is_same_code = matches!(change.code, Some(Code::Same | Code::SameOfOtherSource));
     if has_changed(change.kind) && is_same_code && change.causes.iter().all(is_of_machine) {
@@ -299,16 +296,6 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     parts.extend(change.accepted.as_ref().map(accepted));
     parts.extend(change.newcomer.as_ref().filter(|_| change.kind == Kind::New).and_then(newcomer));
     parts
-}
-
-/// `machine code: LDG 4 → 8, BAR 2 → 3`: the operations whose number changed most.
-fn operations(changes: &[OperationChange]) -> Option<String> {
-    let shown = changes.iter().take(MOST_OPERATIONS);
-    let mut parts: Vec<String> =
-        shown.map(|OperationChange { name, base, new }| format!("{name} {base} → {new}")).collect();
-    let more = changes.len().saturating_sub(MOST_OPERATIONS);
-    parts.extend((more > 0).then(|| format!("{more} more")));
-    (!parts.is_empty()).then(|| format!("machine code: {}", parts.join(", ")))
 }
 
 /// `accepted up to +10 % (1a2b3c4: bounds are checked)`.

@@ -11,6 +11,7 @@ mod counts;
 mod differences;
 mod evidence;
 mod fit;
+mod instructions;
 mod lines;
 mod matching;
 mod newcomers;
@@ -37,6 +38,7 @@ pub use claims::{ClaimChange, ClaimKind};
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
 pub use evidence::Interval;
+pub use instructions::InstructionChange;
 pub use lines::LineChange;
 pub use newcomers::Newcomer;
 pub use operations::OperationChange;
@@ -190,6 +192,8 @@ pub struct Change {
     pub lines: Vec<LineChange>,
     /// The operations that the machine code has more or less of; none where a side does not know them.
     pub operations: Vec<OperationChange>,
+    /// The machine instructions that only one side has; none where they are many, or where a side does not list them.
+    pub instructions: Vec<InstructionChange>,
     /// What may have changed the time or the counts of this case.
     pub causes: Vec<Differs<CauseKind>>,
     /// Whether its time and counts fail no gate, as the caller wants it for what differs.
@@ -393,6 +397,10 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
         lines: Vec::new(),
         operations: match (matched.base, matched.new) {
             (Some(base), Some(new)) => operations::compare_operations([base, new]),
+            _ => Vec::new(),
+        },
+        instructions: match (matched.base, matched.new) {
+            (Some(base), Some(new)) => instructions::compare_instructions([base, new]),
             _ => Vec::new(),
         },
         causes: match (matched.base, matched.new) {

@@ -99,6 +99,7 @@ fn gone(case: &Case) -> Change {
         counted_by: None,
         lines: Vec::new(),
         operations: Vec::new(),
+        instructions: Vec::new(),
         causes: Vec::new(),
         informs: false,
         accepted: None,

@@ -1,0 +1,31 @@
+//! What the machine code of a case has more or less of, in words.
+
+use crate::analyse::compare::{Change, InstructionChange, OperationChange};
+
+/// More operations than these that changed are counted, not named.
+const MOST_OPERATIONS: usize = 4;
+
+/// Returns the operations and the single instructions that changed, a sentence each.
+pub fn texts(change: &Change) -> impl Iterator<Item = String> {
+    [operations(&change.operations), instructions(&change.instructions)].into_iter().flatten()
+}
+
+/// `machine code: LDG 4 → 8, BAR 2 → 3`: the operations whose number changed most.
+fn operations(changes: &[OperationChange]) -> Option<String> {
+    let shown = changes.iter().take(MOST_OPERATIONS);
+    let mut parts: Vec<String> =
+        shown.map(|OperationChange { name, base, new }| format!("{name} {base} → {new}")).collect();
+    let more = changes.len().saturating_sub(MOST_OPERATIONS);
+    parts.extend((more > 0).then(|| format!("{more} more")));
+    (!parts.is_empty()).then(|| format!("machine code: {}", parts.join(", ")))
+}
+
+/// `instructions: + LDG at load.cuh:1, − BAR at scale.cu:8`: those that only one side has.
+fn instructions(changes: &[InstructionChange]) -> Option<String> {
+    let one = |InstructionChange { added, instruction }: &InstructionChange| {
+        let place = instruction.place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
+        format!("{} {}{place}", if *added { '+' } else { '−' }, instruction.name)
+    };
+    let parts: Vec<String> = changes.iter().map(one).collect();
+    (!parts.is_empty()).then(|| format!("instructions: {}", parts.join(", ")))
+}

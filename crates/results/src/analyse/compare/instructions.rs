@@ -1,0 +1,110 @@
+//! Which single instructions the machine code has more or less of, where they are few.
+
+use serde::Serialize;
+
+use crate::model::{CaseRecord, ListedOperation, list_of, listed_operations};
+
+/// More instructions than these that changed say less than the counts of operations.
+const MOST: usize = 12;
+
+/// The most instructions of either side between the first and the last that differ.
+const LONGEST: usize = 2000;
+
+/// A machine instruction that only one side has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InstructionChange {
+    /// Whether the new report has it, and not the base.
+    pub added: bool,
+    /// The instruction.
+    #[serde(flatten)]
+    pub instruction: ListedOperation,
+}
+
+/// Returns the instructions that only one side has, in their order; none where a side does not list them, or where they are
+/// many. Registers and addresses are not compared: they change with every other instruction.
+pub(super) fn compare_instructions(sides: [&CaseRecord; 2]) -> Vec<InstructionChange> {
+    let list = |record: &CaseRecord| {
+        let list = list_of(record.hashes.as_ref()?.operations.as_ref()?);
+        (!list.is_empty()).then(|| listed_operations(list))
+    };
+    let [Some(base), Some(new)] = sides.map(list) else { return Vec::new() };
+    let is_same = |(base, new): (&ListedOperation, &ListedOperation)| base.name == new.name;
+    let start = base.iter().zip(&new).take_while(|pair| is_same(*pair)).count();
+    let (base, new) = (&base[start..], &new[start..]);
+    let end = base.iter().rev().zip(new.iter().rev()).take_while(|pair| is_same(*pair)).count();
+    let (base, new) = (&base[..base.len() - end], &new[..new.len() - end]);
+    if base.len().abs_diff(new.len()) > MOST || base.len().max(new.len()) > LONGEST {
+        return Vec::new();
+    }
+    let changes = differences(base, new);
+    if changes.len() > MOST { Vec::new() } else { changes }
+}
+
+/// Returns what is not in a longest common sequence of operations.
+fn differences(base: &[ListedOperation], new: &[ListedOperation]) -> Vec<InstructionChange> {
+    // The length of the longest sequence of what follows each pair of places.
+    let width = new.len() + 1;
+    let mut lengths = vec![0_u32; (base.len() + 1) * width];
+    for b in (0..base.len()).rev() {
+        for n in (0..new.len()).rev() {
+            lengths[b * width + n] = if base[b].name == new[n].name {
+                lengths[(b + 1) * width + n + 1] + 1
+            } else {
+                lengths[(b + 1) * width + n].max(lengths[b * width + n + 1])
+            };
+        }
+    }
+    let change = |added, instruction: &ListedOperation| InstructionChange { added, instruction: instruction.clone() };
+    let (mut changes, mut b, mut n) = (Vec::new(), 0, 0);
+    while b < base.len() || n < new.len() {
+        if b < base.len() && n < new.len() && base[b].name == new[n].name {
+            (b, n) = (b + 1, n + 1);
+        } else if n == new.len() || b < base.len() && lengths[(b + 1) * width + n] >= lengths[b * width + n + 1] {
+            changes.push(change(false, &base[b]));
+            b += 1;
+        } else {
+            changes.push(change(true, &new[n]));
+            n += 1;
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::compare::tests::fixture;
+    use crate::model::CaseHashes;
+
+    fn changed(base: &str, new: &str) -> Vec<String> {
+        let side = |list: &str| {
+            let record = fixture::case(1);
+            let operations = Some(format!("LDG 1 ; {list}"));
+            CaseRecord { hashes: record.hashes.map(|hashes| CaseHashes { operations, ..hashes }), ..record }
+        };
+        let changes = compare_instructions([&side(base), &side(new)]);
+        let text = |InstructionChange { added, instruction: ListedOperation { name, place } }| {
+            format!("{}{name} {}", if added { '+' } else { '-' }, place.unwrap_or_default())
+        };
+        changes.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn instructions_of_one_side_alone_are_found_with_their_lines() {
+        let base = "S2R k.cu:1 LDG :2 FADD :3 BAR :4 STG :5 EXIT -";
+        let new = "S2R k.cu:1 LDG :2 LDG :3 FADD :4 STG :6 EXIT -";
+        assert_eq!(changed(base, new), ["+LDG k.cu:3", "-BAR k.cu:4"]);
+        assert_eq!(changed(new, base), ["-LDG k.cu:3", "+BAR k.cu:4"]);
+        assert_eq!(changed(base, base), [""; 0]);
+        assert_eq!(changed("LDG k.cu:1 BAR :2 FADD :3", "LDG k.cu:1 FADD :2 BAR :3"), ["-BAR k.cu:2", "+BAR k.cu:3"]);
+    }
+
+    #[test]
+    fn many_changes_and_a_side_without_a_list_have_none() {
+        let many = |name: &str, count: usize| vec![format!("{name} k.cu:1"); count].join(" ");
+        assert_eq!(changed(&many("LDG", 3), &many("LDG", 15)).len(), 12);
+        assert_eq!(changed(&many("LDG", 3), &many("LDG", 16)), [""; 0]);
+        assert_eq!(changed(&many("LDG", 7), &many("STG", 7)), [""; 0]);
+        assert_eq!(changed("", &many("STG", 1)), [""; 0]);
+    }
+}
