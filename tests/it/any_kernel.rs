@@ -63,6 +63,20 @@ fn headers_of_libraries_are_there_on_a_gpu() {
 }
 
 #[test]
+fn a_program_whose_kernels_launch_kernels_is_right_on_the_simulator() {
+    assert!(run("launches", "sim").contains("2 of 2 cases passed"));
+}
+
+#[test]
+fn a_program_whose_kernels_launch_kernels_is_right_on_a_gpu() {
+    // The guard stays, so that no other test times anything meanwhile.
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        assert!(run("launches", "cuda").contains("2 of 2 cases measured"));
+    }
+}
+
+#[test]
 fn defines_take_the_place_of_the_sources_own_and_lines_keep_their_numbers() {
     assert!(run("sized", "sim").contains("2 of 2 cases passed"));
 }

@@ -351,16 +351,17 @@ impl Batch<'_> {
     /// Returns the code and its description, without a path yet. A source that is refused, and that includes headers of
     /// a library, is compiled again with these.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
-        match self.compile_once(unit, identity) {
-            Err(refusal) if self.lacks_headers(identity) => {
-                let headers = self.headers(identity).map_err(|lack| CompileFailure {
-                    summary: format!("{}; {lack}", refusal.summary),
-                    log: refusal.log,
-                })?;
-                self.compile_once(unit, &Identity { headers, ..identity.clone() })
-            }
+        let compiled = match self.compile_once(unit, identity) {
+            Err(refusal) if self.lacks_headers(identity) => match self.headers(identity) {
+                Ok(headers) => self.compile_once(unit, &Identity { headers, ..identity.clone() }),
+                Err(lack) => Err(extended(refusal, &lack)),
+            },
             compiled => compiled,
-        }
+        };
+        compiled.map_err(|refusal| match log::remedy(&refusal.summary) {
+            Some(remedy) if !unit.settings.relocatable => extended(refusal, remedy),
+            _ => refusal,
+        })
     }
 
     /// Returns whether a unit that is refused may be compiled with headers of libraries.
@@ -527,6 +528,11 @@ fn describe(
         options: identity.options_hash.clone(),
         cached: false,
     }
+}
+
+/// Adds to the summary of a failure.
+fn extended(CompileFailure { summary, log }: CompileFailure, more: &str) -> CompileFailure {
+    CompileFailure { summary: format!("{summary}; {more}"), log }
 }
 
 fn failure(summary: &dyn Display, log: &str) -> CompileFailure {

@@ -84,6 +84,13 @@ pub(super) fn readable(log: &str) -> String {
     out.join("\n")
 }
 
+/// Returns the key of the manifest that mends an error, in words for the user.
+pub(super) fn remedy(error: &str) -> Option<&'static str> {
+    let launches = ["requires separate compilation mode", "device-side kernel launch could not be processed"];
+    let is_of_a_launch = launches.iter().any(|message| error.contains(message));
+    is_of_a_launch.then_some("a kernel that launches kernels needs `relocatable = true`")
+}
+
 /// Returns the first error of a readable log, as `file:line: message`.
 pub(super) fn first_error(log: &str) -> Option<String> {
     log.lines().find_map(|line| {

@@ -80,6 +80,7 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     if !unit.options.iter().any(|option| option.trim_start_matches('-').starts_with("std=")) {
         options.push("--std=c++17".to_owned());
     }
+    let linked = unit.settings.relocatable.then(|| "--relocatable-device-code=true".to_owned());
     if unit.compiler == KernelCompiler::Clang {
         let debug: &[&str] =
             if unit.settings.debug { &["-g", "--cuda-noopt-device-debug"] } else { &["-gline-tables-only"] };
@@ -89,14 +90,13 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     if unit.plugin.is_some() || unit.compiler == KernelCompiler::Nvcc {
         // nvcc has another name for the option to debug device code.
         options.push(if unit.settings.debug { "-G" } else { "--generate-line-info" }.to_owned());
+        options.extend(linked);
         return options;
     }
     // Line numbers cost nothing at run time. Traps, profilers and the sanitizer need them.
     options.push(if unit.settings.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
     options.extend(unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
-    if unit.settings.relocatable {
-        options.push("--relocatable-device-code=true".to_owned());
-    }
+    options.extend(linked);
     // Only the assembler's log has the spills, and for PTX it has all resources.
     options.push("--ptxas-options=-v".to_owned());
     options

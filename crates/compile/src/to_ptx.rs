@@ -237,6 +237,10 @@ impl KernelBuild<'_> {
         let mut arguments = vec!["-v".to_owned(), format!("-arch={architecture}")];
         arguments.push(if self.unit.settings.debug { "-g" } else { "--generate-line-info" }.to_owned());
         arguments.extend(self.unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
+        if self.unit.settings.relocatable {
+            // The driver links it.
+            arguments.push("--compile-only".to_owned());
+        }
         arguments.extend(self.options.assembler.iter().cloned());
         arguments
     }

@@ -99,6 +99,29 @@ fn without_headers_of_a_library_and_a_network_the_error_says_what_to_do() {
     assert!(refused.summary.ends_with(expected), "{}", refused.summary);
 }
 
+/// With a function of the host and without, that is, by nvcc and by NVRTC.
+#[test]
+fn kernels_that_launch_kernels_are_compiled_for_linking_or_the_error_says_how() {
+    let kernels =
+        "__global__ void child(float *p) { p[0] = 1; }\n__global__ void k(float *p) { child<<<1, 1>>>(p); }\n";
+    for host in ["", "int main() { return 0; }\n"] {
+        let bench = Bench::new(&[("k.cu", &format!("{kernels}{host}"))]);
+        let refused = compile(&bench, of_the_user(), Target::Ptx((9, 0))).unwrap_err();
+        let remedy = "; a kernel that launches kernels needs `relocatable = true`";
+        assert!(refused.summary.contains("k.cu") && refused.summary.ends_with(remedy), "{}", refused.summary);
+        let mut options = bench.options();
+        options.on_demand = Some(of_the_user());
+        let mut unit = bench.unit("k.cu", &["k"]);
+        unit.settings.relocatable = true;
+        for target in [Target::Ptx((9, 0)), Target::Gpu((9, 0))] {
+            let all = compile_all(std::slice::from_ref(&unit), target, &toolkit(), &options, &mut |_, _, _| {});
+            let compiled = all[&unit].as_ref().unwrap_or_else(|why| panic!("{host}: {why:?}"));
+            assert_eq!(compiled.kernels["k"], "_Z1kPf");
+            assert_eq!(compiled.device_runtime.is_some(), matches!(target, Target::Gpu(_)));
+        }
+    }
+}
+
 /// A mistake in a kernel must not cost a download.
 #[test]
 fn an_error_in_a_file_of_kernels_alone_does_not_ask_for_nvcc() {

@@ -19,11 +19,11 @@ const OF_COMPILER: [&str; 8] =
 /// Reports `relocatable` beside a compiler whose code is not linked.
 pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
     let Some(relocatable) =
-        raw.compile.0.relocatable.as_ref().filter(|at| at.value && compiler != KernelCompiler::Nvrtc)
+        raw.compile.0.relocatable.as_ref().filter(|at| at.value && compiler == KernelCompiler::Clang)
     else {
         return;
     };
-    let message = format!("code of {} is not linked: `relocatable` needs NVRTC", compiler.name());
+    let message = format!("code of {} is not linked: `relocatable` needs NVRTC or nvcc", compiler.name());
     ctx.fault(Diagnostic::at(relocatable.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
 }
 
@@ -94,8 +94,9 @@ pub fn linked(ctx: &mut Context, raw: &RawLaunch, compile: &mut CompileSpec) {
         }
     }
     if let Some(second) = others.first() {
-        if compile.compiler != KernelCompiler::Nvrtc {
-            let message = format!("code of {} is not linked: several sources need NVRTC", compile.compiler.name());
+        if compile.compiler == KernelCompiler::Clang {
+            let message =
+                format!("code of {} is not linked: several sources need NVRTC or nvcc", compile.compiler.name());
             ctx.fault(Diagnostic::at(second.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
         }
         compile.settings.relocatable = true;
