@@ -112,6 +112,8 @@ pub struct RunOptions {
     pub json: bool,
     /// The folder for what cases leave.
     pub keep_outputs: Option<PathBuf>,
+    /// The folder for the counts of each line of the PTX.
+    pub line_counts: Option<PathBuf>,
     /// How many of the slowest cases are listed at the end.
     pub slowest: Option<usize>,
     pub display: DisplayArgs,
@@ -138,6 +140,7 @@ impl RunOptions {
             against: args.against.clone(),
             json: args.json,
             keep_outputs: args.keep_outputs.clone(),
+            line_counts: None,
             slowest: args.slowest,
             display: args.display,
         })
@@ -163,6 +166,7 @@ impl RunOptions {
             against: AgainstArgs::default(),
             json: false,
             keep_outputs: None,
+            line_counts: None,
             slowest: None,
             display: args.display,
         }
@@ -188,6 +192,7 @@ impl RunOptions {
             against: AgainstArgs::default(),
             json: false,
             keep_outputs: None,
+            line_counts: None,
             slowest: None,
             display: args.display,
         })
@@ -213,6 +218,7 @@ impl RunOptions {
             against: AgainstArgs::default(),
             json: false,
             keep_outputs: None,
+            line_counts: None,
             slowest: None,
             display: args.display,
         })
@@ -239,6 +245,7 @@ impl RunOptions {
             against: AgainstArgs::default(),
             json: false,
             keep_outputs: Some(outputs.to_owned()),
+            line_counts: None,
             slowest: None,
             display: DisplayArgs { quiet: true, ..DisplayArgs::default() },
         })

@@ -6,10 +6,33 @@ mod watch;
 
 use super::cli::RunArgs;
 use super::options::{RunOptions, network};
-use super::session::{compare, interrupt, run_one};
+use super::session::{Ended, compare, interrupt, run_one};
+use super::show::write_pages;
 use super::{Console, Exit, Failure, load_manifest};
+use crate::dispatch::{Interrupt, Urgency};
+use crate::experiment::Manifest;
 
 pub use several::load_all;
+
+/// Runs one experiment. With counts by lines on the simulator, its report has a page with the sources of each kernel.
+fn run_with_pages(
+    mut options: RunOptions,
+    manifest: &Manifest,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Ended, Failure> {
+    let is_wanted = options.passes.lines && options.shard.is_none() && options.against.against.is_none();
+    // Without a folder there are no pages.
+    let counted = tempfile::tempdir().ok().filter(|_| is_wanted);
+    options.line_counts = counted.as_ref().map(|folder| folder.path().to_owned());
+    let ended = run_one(&options, manifest, interrupt, console)?;
+    if let Some(folder) = counted.filter(|_| interrupt.urgency() == Urgency::None)
+        && let Err(failure) = write_pages(&options, manifest, folder.path(), console)
+    {
+        console.say(&format!("no pages with sources: {}", failure.message));
+    }
+    Ok(ended)
+}
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
@@ -25,6 +48,6 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let [manifest] = args.manifests.as_slice() else { return several::run(args, console) };
     let options = RunOptions::of_run(args, manifest)?;
     let manifest = load_manifest(manifest, &args.trust.reach, network(args.offline), console)?;
-    let ended = run_one(&options, &manifest, &interrupt()?, console)?;
+    let ended = run_with_pages(options, &manifest, &interrupt()?, console)?;
     ended.both.map_or(Ok(ended.exit), |both| compare(vec![both], args, console))
 }

@@ -23,6 +23,8 @@ mod machine_code;
 mod shape;
 mod source;
 
+pub use source::write_pages;
+
 /// Elements of a buffer that are shown from its beginning, and as many from its end.
 const SHOWN: usize = 6;
 

@@ -75,6 +75,7 @@ pub fn case_job(case: Case, body: BodyPlan, measure: MeasurePlan) -> CaseJob {
         body,
         steps: None,
         outputs: None,
+        line_counts: None,
         unsanitized: None,
         sampled: false,
         lines: false,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::commands::cli::{ReachArgs, RunArgs};
 use crate::commands::options::{RunOptions, network};
-use crate::commands::session::{BaseAndNew, Ended, compare, interrupt, run_one};
+use crate::commands::session::{BaseAndNew, Ended, compare, interrupt};
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::compile::Network;
 use crate::dispatch::Urgency;
@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
             continue;
         }
         let own = of_one(args, path, manifest)?;
-        let mut ended = run_one(&own, manifest, &interrupt, console).unwrap_or_else(|failure| {
+        let mut ended = super::run_with_pages(own, manifest, &interrupt, console).unwrap_or_else(|failure| {
             console.fail(&failure);
             let counts = failure.message.lines().next().unwrap_or_default().to_owned();
             Ended { exit: failure.exit, counts, both: None }

@@ -39,7 +39,7 @@ pub use destination::Destination;
 pub use ended::{BaseAndNew, Ended};
 pub use interrupt::interrupt;
 pub use outputs::{outputs_of, source_page_of};
-pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready};
+pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready, plan_options};
 pub use recorder::Recorder;
 pub use search_devices::Devices;
 pub use searchable::prepare_search;

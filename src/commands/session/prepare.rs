@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
@@ -107,11 +107,12 @@ pub fn get_ready(
     let launch = |job: &GroupJob| GroupCost::estimate(job, backend, device).shortest_launch * 1e9;
     worker.pool.start_early(planned.groups.iter().map(|group| (&group.job, launch(&group.job))), interrupt);
     let environment = planned.environment(&worker.ready, task.counting_method, machine);
-    if let Some(folder) = &options.keep_outputs {
-        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-        for case in planned.groups.iter_mut().flat_map(|group| &mut group.job.cases) {
-            case.outputs = Some(outputs_of(&folder, &case.case.key));
-        }
+    let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    let [outputs, line_counts] =
+        [&options.keep_outputs, &options.line_counts].map(|folder| folder.as_ref().map(absolute));
+    for case in planned.groups.iter_mut().flat_map(|group| &mut group.job.cases) {
+        let own = |folder: &PathBuf| outputs_of(folder, &case.case.key);
+        (case.outputs, case.line_counts) = (outputs.as_ref().map(own), line_counts.as_ref().map(own));
     }
 
     // A run that cannot begin leaves nothing behind: files are written from here on.

@@ -1,7 +1,7 @@
 //! The sources of a case with what the simulator executed on each line, beside the PTX and the machine code.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use sass::{Instruction, LineCount, Listing, begins_function};
@@ -11,14 +11,17 @@ use super::machine_code;
 use crate::atomic;
 use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
-use crate::commands::session::{compile_case, interrupt, source_page_of, worker};
+use crate::commands::session::worker::{self, Worker};
+use crate::commands::session::{Destination, compile_case, interrupt, outputs_of, plan_options, source_page_of};
 use crate::commands::{Console, Failure};
 use crate::compile::Target;
 use crate::experiment::Manifest;
+use crate::format::plural_of;
 use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome, SourceForm};
+use crate::plan;
 use crate::project::Project;
 use crate::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
-use crate::render::{Templates, case_name};
+use crate::render::{SOURCE_DIR, Templates, case_name};
 
 /// Prints the sources of a case that was run and ended in this way; `kept` is the folder of what it left.
 pub fn show(
@@ -29,29 +32,107 @@ pub fn show(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let worker = worker::start(options, &interrupt()?, console)?;
-    let capability = worker.ready.device.compute_capability;
-    let mut compiled = |target| compile_case(options, manifest, (&case.key, target), &worker, console);
-    let (ptx, machine) = (compiled(Target::Ptx(capability))?, compiled(Target::Gpu(capability))?);
-    let fault = match outcome {
-        Some(Outcome::Trap { message }) => Some(message.clone()),
-        _ => None,
+    let mut view = view(options, (manifest, case), (&read_counts(kept), &worker), console)?;
+    if let Some(Outcome::Trap { message }) = outcome {
+        view.fault = Some(message.clone());
+    }
+    if let Some(place) = &args.html {
+        let path = if place.is_dir() { source_page_of(place, &case.key) } else { place.clone() };
+        if place.is_dir() {
+            create_folder_of(&path)?;
+        }
+        write_page(&view, &path)?;
+        return console.print(&format!("written to {}\n", path.display()));
+    }
+    let failed = |error: crate::render::RenderError| Failure::environment(error.to_string());
+    let text = match () {
+        () if args.json => view.json().map_err(failed)?,
+        () if args.csv => view.csv().map_err(failed)?,
+        () if args.sarif => view.sarif(&Project::folder_of(&manifest.source.path)).map_err(failed)?,
+        () => view.text(),
     };
-    let mut view = SourceView { case: case_name(case), fault, ..SourceView::default() };
-    let counts = std::fs::read(kept.join(LineCounts::FILE)).ok().and_then(|json| serde_json::from_slice(&json).ok());
-    let counts: Vec<LineCounts> = counts.unwrap_or_else(|| {
+    console.print(&text)
+}
+
+/// Writes a page of each kernel of an experiment that was run on the simulator into the folder of its report: that of the first
+/// case of each variant that executed it. `counted` is the folder with the counts of all cases.
+pub fn write_pages(
+    options: &RunOptions,
+    manifest: &Manifest,
+    counted: &Path,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    // A GPU counts no lines of the PTX.
+    if std::fs::read_dir(counted).is_ok_and(|mut cases| cases.next().is_none()) {
+        return Ok(());
+    }
+    let worker = worker::start(options, &interrupt()?, console)?;
+    let dir = Destination::choose(options, manifest, &worker.ready.device).dir;
+    let planned = plan_options(options, &worker.ready.device);
+    let plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
+    let mut known: BTreeSet<(String, BTreeSet<String>)> = BTreeSet::new();
+    for case in plan.cells().iter().map(|cell| plan.case(*cell)) {
+        let counts = read_counts(&outputs_of(counted, &case.key));
+        let kernels = counts.iter().map(|line| line.kernel.clone()).collect();
+        if counts.is_empty() || !known.insert((case.key.variant.clone(), kernels)) {
+            continue;
+        }
+        let path = source_page_of(&dir, &case.key);
+        create_folder_of(&path)?;
+        write_page(&view(options, (manifest, &case), (&counts, &worker), console)?, &path)?;
+    }
+    if !known.is_empty() {
+        console.say(&format!(
+            "{} in {}",
+            plural_of(known.len() as u64, "page of sources", "pages of sources"),
+            dir.join(SOURCE_DIR).display()
+        ));
+    }
+    Ok(())
+}
+
+/// Returns what was counted of each line of the PTX, where the case left it.
+fn read_counts(kept: &Path) -> Vec<LineCounts> {
+    let json = std::fs::read(kept.join(LineCounts::FILE)).ok();
+    json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
+}
+
+fn create_folder_of(path: &Path) -> Result<(), Failure> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::environment(format!("cannot create {}: {error}", folder.display())))
+}
+
+fn write_page(view: &SourceView, path: &Path) -> Result<(), Failure> {
+    let page = Templates::new().and_then(|templates| view.html(&templates));
+    let page = page.map_err(|error| Failure::environment(error.to_string()))?;
+    atomic::write(path, page.as_bytes()).map_err(|error| Failure::environment(error.to_string()))
+}
+
+/// Returns the sources of a case with what was counted on their lines, the PTX and the machine code.
+fn view(
+    options: &RunOptions,
+    (manifest, case): (&Manifest, &Case),
+    (counts, worker): (&[LineCounts], &Worker),
+    console: &mut Console,
+) -> Result<SourceView, Failure> {
+    let capability = worker.ready.device.compute_capability;
+    let mut compiled = |target| compile_case(options, manifest, (&case.key, target), worker, console);
+    let (ptx, machine) = (compiled(Target::Ptx(capability))?, compiled(Target::Gpu(capability))?);
+    let mut view = SourceView { case: case_name(case), ..SourceView::default() };
+    if counts.is_empty() {
         view.notes.push("nothing was counted, because the case did not run".to_owned());
-        Vec::new()
-    });
+    }
     for (unit, compiled) in &ptx {
         let Ok(compiled) = compiled else { continue };
         let bytes = std::fs::read(&compiled.code)
             .map_err(|error| Failure::environment(format!("cannot read {}: {error}", compiled.code.display())))?;
         let text = String::from_utf8_lossy(&bytes);
-        let kernels = executed_kernels(compiled, &text, &counts);
+        let kernels = executed_kernels(compiled, &text, counts);
         let of_unit = machine.iter().find(|(other, _)| other == unit).and_then(|(_, compiled)| compiled.as_ref().ok());
         let listings = of_unit.filter(|compiled| compiled.kind != CodeKind::Plugin).map(|compiled| {
             // Names in an anonymous namespace differ between two compilations, so these are the cubin's.
-            let kernels = executed_kernels(compiled, &text, &counts);
+            let kernels = executed_kernels(compiled, &text, counts);
             disassemble((unit, compiled, capability), &kernels, options, console)
         });
         let listings = match listings {
@@ -62,26 +143,9 @@ pub fn show(
             }
             None => Vec::new(),
         };
-        Unit { unit, files: Files::default() }.add_to(&mut view, &text, (&kernels, &counts), &listings);
+        Unit { unit, files: Files::default() }.add_to(&mut view, &text, (&kernels, counts), &listings);
     }
-    let failed = |error: crate::render::RenderError| Failure::environment(error.to_string());
-    if let Some(place) = &args.html {
-        let page = view.html(&Templates::new().map_err(failed)?).map_err(failed)?;
-        let path = if place.is_dir() { source_page_of(place, &case.key) } else { place.clone() };
-        if let Some(folder) = path.parent().filter(|_| place.is_dir()) {
-            std::fs::create_dir_all(folder)
-                .map_err(|error| Failure::environment(format!("cannot create {}: {error}", folder.display())))?;
-        }
-        atomic::write(&path, page.as_bytes()).map_err(|error| Failure::environment(error.to_string()))?;
-        return console.print(&format!("written to {}\n", path.display()));
-    }
-    let text = match () {
-        () if args.json => view.json().map_err(failed)?,
-        () if args.csv => view.csv().map_err(failed)?,
-        () if args.sarif => view.sarif(&Project::folder_of(&manifest.source.path)).map_err(failed)?,
-        () => view.text(),
-    };
-    console.print(&text)
+    Ok(view)
 }
 
 /// Returns the names of a unit's kernels that the case may have executed: those that the host launches, by the names of the

@@ -168,6 +168,28 @@ fn a_report_links_to_the_pages_that_are_kept_in_its_folder() {
     assert!(elsewhere.contains("report/source/plain.html"), "it is relative to the file");
 }
 
+#[test]
+fn a_run_with_counts_by_lines_has_a_page_of_each_kernel_in_its_report() {
+    let folder = folder();
+    let manifest = MANIFEST.replace("[buffers.y]", "[axes]\nn = [1, 2]\n[buffers.y]");
+    fs::write(folder.path().join("code.toml"), manifest).unwrap();
+    let words = ["run", "code.toml", "--variant", "plain", "--out", "report"];
+    let (code, _, error) = run(&folder, &words);
+    assert_eq!((code, folder.path().join("report/source").exists()), (Some(0), false), "{error}");
+    let (code, _, error) = run(&folder, &[&words[..], &["--lines"]].concat());
+    assert!(code == Some(0) && error.contains("1 page of sources in report/source"), "{error}");
+    // Both cases execute the same kernel.
+    let pages: Vec<_> = fs::read_dir(folder.path().join("report/source")).unwrap().collect();
+    assert_eq!(pages.len(), 1);
+    let page = fs::read_to_string(pages[0].as_ref().unwrap().path()).unwrap();
+    assert!(page.contains("__global__ void plain(float *y)") && page.contains("STG.E"), "{page}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    let output = command.current_dir(folder.path()).args(["report", "report", "--html"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
+    assert_eq!(report.matches(r#""page":"source/plain"#).count(), 1);
+}
+
 /// What another compiler wrote: each thread stores its number in an element.
 const PTX: &str = ".version 8.0
 .target sm_80

@@ -40,10 +40,12 @@ pub fn keep_outputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>, printed: &str) 
 
 /// Writes the counts per line of the first run of a case, if its job names a folder and the device counted them.
 pub fn keep_lines(job: &CaseJob, lines: &[LineCounts]) -> Result<(), Stop> {
-    let Some(folder) = job.outputs.as_ref().filter(|_| !lines.is_empty()) else { return Ok(()) };
-    atomic::create_folder(folder).map_err(|error| error.to_string())?;
-    let json = serde_json::to_vec(lines).map_err(|error| error.to_string())?;
-    write(&folder.join(LineCounts::FILE), &json)
+    for folder in [&job.outputs, &job.line_counts].into_iter().flatten().filter(|_| !lines.is_empty()) {
+        atomic::create_folder(folder).map_err(|error| error.to_string())?;
+        let json = serde_json::to_vec(lines).map_err(|error| error.to_string())?;
+        write(&folder.join(LineCounts::FILE), &json)?;
+    }
+    Ok(())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {

@@ -90,6 +90,9 @@ pub struct CaseJob {
     /// The folder to which the outputs of the first run are written, for a look at them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<PathBuf>,
+    /// The folder to which the counts of each line of the PTX are written, for a page with the sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_counts: Option<PathBuf>,
     /// What the simulator's sanitizer does not look for in this case; `None` if it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsanitized: Option<Unsanitized>,

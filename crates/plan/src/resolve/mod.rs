@@ -184,6 +184,7 @@ impl CaseWork<'_> {
             body,
             steps,
             outputs: None,
+            line_counts: None,
             unsanitized: recipe.unsanitized.clone(),
             sampled: recipe.sampled,
             lines: false,
