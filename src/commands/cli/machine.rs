@@ -29,7 +29,7 @@ pub struct SetupArgs {
     /// CUDA major version to download [default: the newest that the driver supports].
     #[arg(long, value_name = "MAJOR")]
     pub cuda: Option<u32>,
-    /// Also download nvcc, which compiles sources that NVRTC refuses, and compute-sanitizer.
+    /// Also download nvcc, which compiles sources that NVRTC refuses, headers of libraries, compute-sanitizer and nvdisasm.
     #[arg(long)]
     pub all: bool,
     /// Do not download anything; fail if the compiler is missing.
