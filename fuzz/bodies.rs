@@ -247,10 +247,11 @@ pub fn cubin(data: &[u8]) {
 
 /// Makes up the text of a function: what decides where it goes on, from the bits of its words.
 fn text_of(function: &Function) -> Text {
-    const OPCODES: [&str; 8] = ["BRA", "BSSY", "BSYNC", "STG.E", "FFMA", "EXIT", "BRA.DIV", "CALL.REL.NOINC"];
+    const OPCODES: [&str; 10] =
+        ["BRA", "BSSY", "BSYNC", "STG.E", "FFMA", "EXIT", "BRA.DIV", "CALL.REL.NOINC", "BREAK", "MUFU.RCP"];
     let instruction = |word: &u128| InstructionText {
         predicate: if word >> 12 & 1 == 1 { "@P0".to_owned() } else { String::new() },
-        opcode: OPCODES[(*word % 8) as usize].to_owned(),
+        opcode: OPCODES[(*word % 10) as usize].to_owned(),
         operands: format!("0x{:x}", word >> 16 & 0xfff0),
     };
     Text {

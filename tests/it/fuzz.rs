@@ -160,3 +160,8 @@ fn templates_of_any_text_make_a_page_or_an_error() {
 fn tables_of_a_profiler_of_any_text_are_read_or_refused() {
     run("counters_csv");
 }
+
+#[test]
+fn cubins_of_any_bytes_are_read_or_refused() {
+    run("cubin");
+}
