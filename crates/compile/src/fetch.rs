@@ -235,7 +235,9 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     if status.success() {
         Ok(())
     } else {
-        Err(classify(&stderr, &python, staging, 3 * set.installed_mb + set.download_mb))
+        // Of some packages only a part is kept, but all of it is unpacked.
+        let needed_mb = 3 * set.installed_mb.max(set.download_mb) + set.download_mb;
+        Err(classify(&stderr, &python, staging, needed_mb))
     }
 }
 

@@ -22,7 +22,7 @@ pub struct LibraryHeaders {
     pub set: Pinned,
 }
 
-static ALL: [LibraryHeaders; 3] = [
+static ALL: [LibraryHeaders; 4] = [
     LibraryHeaders {
         name: "cuRAND",
         beginnings: &["curand"],
@@ -32,6 +32,17 @@ static ALL: [LibraryHeaders; 3] = [
             download_mb: 60,
             installed_mb: 3,
             requirements: include_str!("pinned/curand13.txt"),
+        },
+    },
+    LibraryHeaders {
+        name: "cuFFT",
+        beginnings: &["cufft"],
+        set: Pinned {
+            major: 13,
+            build: "12.0.0.61",
+            download_mb: 214,
+            installed_mb: 1,
+            requirements: include_str!("pinned/cufft13.txt"),
         },
     },
     LibraryHeaders {
@@ -116,6 +127,7 @@ mod tests {
             |names: &[&str]| -> Vec<&str> { LibraryHeaders::find(names).iter().map(|library| library.name).collect() };
         assert_eq!(libraries(&["curand_kernel.h", "vector", "nvtx3/nvToolsExt.h"]), ["cuRAND", "NVTX"]);
         assert_eq!(libraries(&["cuda_profiler_api.h"]), ["the profiler"]);
+        assert_eq!(libraries(&["cufftXt.h"]), ["cuFFT"]);
         assert_eq!(libraries(&["mycurand.h", "nvtx.h", "cublas_v2.h"]), [""; 0]);
     }
 }
