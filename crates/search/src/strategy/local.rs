@@ -18,8 +18,13 @@ struct Guide {
     process: Process,
 }
 
-/// A walk begins anew at one of so many random points, by a bound of so many deviations: where little is known.
-const STARTS: usize = 100;
+/// A walk begins anew at one of so many random points, or at a point that differs in a few parameters from one of the best
+/// few: a kick, as iterated local search has it (Lourenço and others, 2003).
+const STARTS: usize = 1000;
+const KICKS: usize = 100;
+const KICKED: usize = 2;
+const ELITE: usize = 6;
+/// The start is chosen by a bound of so many deviations: where little is known.
 const FAR: f64 = 2.0;
 
 impl Guide {
@@ -29,26 +34,40 @@ impl Guide {
         if is_known { None } else { self.even.propose(space, history, random) }
     }
 
-    /// Chooses a free point of some.
+    /// Chooses the free point of some from which the greatest improvement is expected.
     fn choose(&mut self, space: &Space, history: &History, pool: &[u64], random: &mut Random) -> Option<u64> {
-        self.process.choose(space, history, (pool, Goal::Bound(1.0)), random)
+        self.process.choose(space, history, (pool, Goal::Improvement), random)
     }
 
     /// Chooses a point at which a walk begins.
     fn start(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        let starts: Vec<u64> = (0..STARTS).map(|_| random.below(space.len())).collect();
+        let mut starts: Vec<u64> = (0..STARTS).map(|_| random.below(space.len())).collect();
+        let elite: Vec<u64> = history.ranked().take(ELITE).map(|(point, _)| point).collect();
+        for _ in elite.iter().cycle().take(KICKS) {
+            let mut point = space.point(elite[random.index(elite.len())]);
+            for _ in 0..KICKED {
+                let place = random.index(point.len());
+                point[place] = random.index(space.parameters()[place].values.len()) as u16;
+            }
+            starts.push(space.nearest(&point));
+        }
         let start = self.process.choose(space, history, (&starts, Goal::Bound(FAR)), random);
         start.or_else(|| draw(space, history, random))
     }
 }
 
-/// Climbs to local optima.
+/// Climbs until none of the most promising neighbours is better.
 #[derive(Debug, Default)]
 pub struct LocalSearch {
     current: Option<u64>,
+    /// How many neighbours of the current point were proposed.
+    tried: usize,
     guide: Guide,
     has_begun: bool,
 }
+
+/// So many neighbours of a point are proposed at most.
+const CLIMBED: usize = 10;
 
 impl Strategy for LocalSearch {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
@@ -67,15 +86,20 @@ impl Strategy for LocalSearch {
             let best = best(history, &neighbours);
             if let Some(best) = best.filter(|&best| height(history.outcome(best)) < height(history.outcome(current))) {
                 self.current = Some(best);
+                self.tried = 0;
                 continue;
             }
-            if let Some(free) = self.guide.choose(space, history, &neighbours, random) {
+            if self.tried < CLIMBED
+                && let Some(free) = self.guide.choose(space, history, &neighbours, random)
+            {
+                self.tried += 1;
                 return Some(free);
             }
             if neighbours.iter().any(|&point| history.is_pending(point)) {
                 break;
             }
             self.current = None;
+            self.tried = 0;
         }
         let start = self.guide.start(space, history, random)?;
         // While a climb waits for outcomes, the point is only one more that is known later.
@@ -114,7 +138,7 @@ const HEAT: f64 = 1.5;
 /// After so many points the walk is half as warm.
 const COOLING: f64 = 15.0;
 /// A walk that has found nothing better for so many evaluations begins anew elsewhere, as warm as the first.
-const PATIENCE: usize = 20;
+const PATIENCE: usize = 12;
 /// Steps to known points cost nothing; so many are made at once at most.
 const FREE_STEPS: usize = 50;
 

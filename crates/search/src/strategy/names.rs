@@ -11,7 +11,7 @@ use super::surrogate::{Forest, Gaussian};
 pub const NAMES: [(&str, &str); 11] = [
     ("portfolio", "a Gaussian process with several goals, a forest and a local search together"),
     ("gaussian", "a Gaussian process, by expected improvement"),
-    ("forest", "extremely randomised trees, by a lower confidence bound"),
+    ("forest", "extremely randomised trees, by expected improvement"),
     ("genetic", "crosses and mutates the best points"),
     ("evolution", "differential evolution"),
     ("annealing", "simulated annealing"),

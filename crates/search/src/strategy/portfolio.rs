@@ -2,7 +2,7 @@
 
 use super::proposal::{Strategy, draw};
 use super::sample::Even;
-use super::surrogate::{Goal, Process, Trees, initial};
+use super::surrogate::{Goal, Process, initial, propose_by_trees};
 use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
@@ -16,7 +16,6 @@ use crate::space::Space;
 pub struct Portfolio {
     even: Even,
     process: Process,
-    trees: Trees,
     proposed: usize,
 }
 
@@ -52,7 +51,7 @@ impl Strategy for Portfolio {
         self.proposed += 1;
         let proposal = match member {
             Member::Process(goal) => self.process.propose(space, history, goal, random),
-            Member::Trees => self.trees.propose(space, history, random),
+            Member::Trees => propose_by_trees(space, history, random),
             Member::Draw => None,
         };
         proposal.or_else(|| draw(space, history, random))

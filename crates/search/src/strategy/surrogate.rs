@@ -23,9 +23,6 @@ const GROWTH: f64 = 1.15;
 const FIRST_STEPS: usize = 40;
 const STEPS: usize = 10;
 
-/// The forest is grown anew when there are so many more evaluations.
-const FRESH: usize = 8;
-
 /// What a candidate is chosen for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Goal {
@@ -237,11 +234,10 @@ impl Strategy for Gaussian {
     }
 }
 
-/// Extremely randomised trees, by a lower confidence bound.
+/// Extremely randomised trees, by expected improvement.
 #[derive(Debug, Default)]
 pub struct Forest {
     even: Even,
-    trees: Trees,
 }
 
 impl Strategy for Forest {
@@ -249,49 +245,31 @@ impl Strategy for Forest {
         if history.len() + history.pending().len() < initial(space) {
             return self.even.propose(space, history, random);
         }
-        self.trees.propose(space, history, random).or_else(|| draw(space, history, random))
+        propose_by_trees(space, history, random).or_else(|| draw(space, history, random))
     }
 }
 
-/// A forest whose ranking of the candidates is kept until there are new evaluations.
-#[derive(Debug, Default)]
-pub(super) struct Trees {
-    grown: usize,
-    /// The candidates, worst first.
-    ranking: Vec<u64>,
-}
+/// A forest sees the neighbours of so many of the best points, and so many random points.
+const ELITE: usize = 8;
+const DRAWN: usize = 800;
 
-/// How many deviations of the trees are taken from their mean.
-const DOUBT: f64 = 1.0;
-
-impl Trees {
-    pub fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        let levels = Levels::new(history)?;
-        if history.len() >= self.grown + FRESH || self.ranking.is_empty() {
-            self.grown = history.len();
-            let lessons = lessons(history, random);
-            let points: Vec<Point> = lessons.iter().map(|&point| space.point(point)).collect();
-            let targets: Vec<f64> = lessons.iter().map(|&point| levels.level(history.outcome(point))).collect();
-            let forest = forest::Forest::grow(space, &points, &targets, random);
-            let mut scored: Vec<(f64, u64)> = candidates(space, history, random)
-                .into_iter()
-                .filter(|&point| !history.is_taken(point))
-                .map(|point| {
-                    let (mean, deviation) = forest.predict(&space.point(point));
-                    (DOUBT * deviation - mean, point)
-                })
-                .collect();
-            random.shuffle(&mut scored);
-            scored.sort_by(|a, b| a.0.total_cmp(&b.0));
-            self.ranking = scored.into_iter().map(|(_, point)| point).collect();
-        }
-        while let Some(point) = self.ranking.pop() {
-            if !history.is_taken(point) {
-                return Some(point);
-            }
-        }
-        None
-    }
+/// Proposes the point from which a forest expects the greatest improvement. The forest is grown anew for each proposal.
+pub(super) fn propose_by_trees(space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+    let levels = Levels::new(history)?;
+    // A point that is being evaluated counts as a bad one until its outcome is known, so that the next proposal is
+    // elsewhere: a constant liar (Ginsbourger and others, 2010).
+    let lessons: Vec<u64> = lessons(history, random).into_iter().chain(history.pending()).collect();
+    let points: Vec<Point> = lessons.iter().map(|&point| space.point(point)).collect();
+    let targets: Vec<f64> = lessons.iter().map(|&point| levels.level(history.outcome(point))).collect();
+    let forest = forest::Forest::grow(space, &points, &targets, random);
+    let near = history.ranked().take(ELITE).flat_map(|(point, _)| space.neighbours(point));
+    let mut free: Vec<u64> = near.chain((0..DRAWN).map(|_| random.below(space.len()))).collect();
+    free.retain(|&point| !history.is_taken(point));
+    let scored = free.into_iter().map(|point| {
+        let (mean, deviation) = forest.predict(&space.point(point));
+        (improvement(levels.best - mean, deviation.max(1e-6)), point)
+    });
+    scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
 }
 
 /// Returns the logarithm of the expected improvement, for a gain that is normally distributed.

@@ -1,7 +1,7 @@
 //! A forest of extremely randomised trees over points of a discrete space.
 
 use crate::random::Random;
-use crate::space::{Scale, Space};
+use crate::space::{Scale, Space, Value};
 
 /// How many trees vote.
 const TREES: usize = 30;
@@ -12,15 +12,21 @@ const LEAST: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Forest {
     trees: Vec<Vec<Node>>,
+    places: Places,
 }
+
+/// For each parameter the place of each of its values between 0 and 1: by its logarithm, or by its rank.
+type Places = Vec<Vec<f32>>;
 
 #[derive(Debug, Clone, Copy)]
 enum Node {
     Leaf(f32),
-    /// A split: values below `bound`, or the values whose bits are set, go to the next node; others to `other`.
+    /// A split: where a weighted sum of two places is below `bound`, or the bit of a value is set, the next node follows;
+    /// otherwise `other`.
     Below {
-        parameter: u16,
-        bound: u16,
+        pair: [u16; 2],
+        weight: f32,
+        bound: f32,
         other: u32,
     },
     Among {
@@ -30,27 +36,45 @@ enum Node {
     },
 }
 
+/// A point, and the place of each of its values.
+#[derive(Debug, Clone)]
+struct Placed<'a> {
+    point: &'a [u16],
+    places: Vec<f32>,
+}
+
+/// What trees are grown from.
+struct Lessons<'a> {
+    space: &'a Space,
+    points: Vec<Placed<'a>>,
+    targets: &'a [f64],
+}
+
 impl Forest {
     /// Grows a forest from points and their targets, of which there must be at least one.
     #[must_use]
     pub fn grow(space: &Space, points: &[Box<[u16]>], targets: &[f64], random: &mut Random) -> Self {
+        let places = places(space);
+        let points = points.iter().map(|point| place(&places, point)).collect();
+        let lessons = Lessons { space, points, targets };
         let trees = (0..TREES)
             .map(|_| {
-                let mut members: Vec<usize> = (0..points.len()).collect();
+                let mut members: Vec<usize> = (0..targets.len()).collect();
                 let mut tree = Vec::new();
-                grow(space, points, targets, &mut members, random, &mut tree);
+                grow(&lessons, &mut members, random, &mut tree);
                 tree
             })
             .collect();
-        Self { trees }
+        Self { trees, places }
     }
 
     /// Predicts the mean of the trees at a point, and their standard deviation.
     #[must_use]
     pub fn predict(&self, point: &[u16]) -> (f64, f64) {
+        let point = place(&self.places, point);
         let (mut sum, mut squares) = (0.0, 0.0);
         for tree in &self.trees {
-            let value = f64::from(descend(tree, point));
+            let value = f64::from(descend(tree, &point));
             sum += value;
             squares += value * value;
         }
@@ -60,89 +84,140 @@ impl Forest {
     }
 }
 
-fn descend(tree: &[Node], point: &[u16]) -> f32 {
+/// Returns the places of all values of a space.
+fn places(space: &Space) -> Places {
+    let each = space.parameters().iter().map(|parameter| {
+        let numbers: Option<Vec<f64>> = parameter.values.iter().map(Value::number).collect();
+        let logs = numbers.filter(|numbers| numbers[0] > 0.0).map(|numbers| numbers.iter().map(|x| x.ln()).collect());
+        let column: Vec<f64> = logs.unwrap_or_else(|| (0..parameter.values.len()).map(|rank| rank as f64).collect());
+        let (least, most) = (column[0], column[column.len() - 1]);
+        column.iter().map(|place| ((place - least) / (most - least).max(1e-9)) as f32).collect()
+    });
+    each.collect()
+}
+
+fn place<'a>(places: &Places, point: &'a [u16]) -> Placed<'a> {
+    let places = places.iter().zip(point).map(|(places, &value)| places[usize::from(value)]).collect();
+    Placed { point, places }
+}
+
+fn descend(tree: &[Node], point: &Placed<'_>) -> f32 {
     let mut place = 0;
     loop {
-        let (own, other) = match tree[place] {
+        let node = tree[place];
+        let other = match node {
             Node::Leaf(value) => return value,
-            Node::Below { parameter, bound, other } => (point[usize::from(parameter)] < bound, other),
-            Node::Among { parameter, values, other } => {
-                (values >> (point[usize::from(parameter)] % 64) & 1 == 1, other)
-            }
+            Node::Below { other, .. } | Node::Among { other, .. } => other,
         };
-        place = if own { place + 1 } else { other as usize };
+        place = if goes_on(node, point) { place + 1 } else { other as usize };
     }
 }
 
-fn grow(
-    space: &Space,
-    points: &[Box<[u16]>],
-    targets: &[f64],
-    members: &mut [usize],
-    random: &mut Random,
-    tree: &mut Vec<Node>,
-) {
-    let mean = members.iter().map(|&member| targets[member]).sum::<f64>() / members.len() as f64;
+fn grow(lessons: &Lessons<'_>, members: &mut [usize], random: &mut Random, tree: &mut Vec<Node>) {
+    let mean = members.iter().map(|&member| lessons.targets[member]).sum::<f64>() / members.len() as f64;
     let place = tree.len();
     tree.push(Node::Leaf(mean as f32));
     if members.len() < LEAST {
         return;
     }
-    let mut best: Option<(f64, Node)> = None;
-    for parameter in 0..space.parameters().len() {
-        let (least, most) = members.iter().fold((u16::MAX, 0), |(least, most), &member| {
-            let value = points[member][parameter];
-            (least.min(value), most.max(value))
-        });
-        if least == most {
-            continue;
-        }
-        let node = if space.parameters()[parameter].scale == Scale::Ordered {
-            let bound = least + 1 + random.below(u64::from(most - least)) as u16;
-            Node::Below { parameter: parameter as u16, bound, other: 0 }
-        } else {
-            // One of the values that occur is apart from another, the rest is divided at random.
-            let values = random.below(u64::MAX) | 1 << (least % 64);
-            Node::Among { parameter: parameter as u16, values: values & !(1 << (most % 64)), other: 0 }
-        };
-        let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
-        for &member in &*members {
-            let side = usize::from(goes_on(node, &points[member]));
-            sums[side] += targets[member];
-            counts[side] += 1.0;
-        }
-        if counts[0] == 0.0 || counts[1] == 0.0 {
-            continue;
-        }
-        let score = sums[0] * sums[0] / counts[0] + sums[1] * sums[1] / counts[1];
-        if best.is_none_or(|(known, _)| score > known) {
-            best = Some((score, node));
-        }
-    }
-    let Some((_, node)) = best else { return };
+    let splits = draw_splits(lessons, members, random);
+    let scored = splits.into_iter().filter_map(|node| Some((score(lessons, members, node)?, node)));
+    let Some((_, node)) = scored.max_by(|a, b| a.0.total_cmp(&b.0)) else { return };
     let mut own = 0;
     for next in 0..members.len() {
-        if goes_on(node, &points[members[next]]) {
+        if goes_on(node, &lessons.points[members[next]]) {
             members.swap(own, next);
             own += 1;
         }
     }
     let (left, right) = members.split_at_mut(own);
-    grow(space, points, targets, left, random, tree);
+    grow(lessons, left, random, tree);
     let after = tree.len() as u32;
-    tree[place] = match node {
-        Node::Below { parameter, bound, .. } => Node::Below { parameter, bound, other: after },
-        Node::Among { parameter, values, .. } => Node::Among { parameter, values, other: after },
-        leaf @ Node::Leaf(_) => leaf,
-    };
-    grow(space, points, targets, right, random, tree);
+    tree[place] = node;
+    if let Node::Below { other, .. } | Node::Among { other, .. } = &mut tree[place] {
+        *other = after;
+    }
+    grow(lessons, right, random, tree);
+}
+
+/// Draws a split by each parameter that varies, and by the sum or the difference of it and another one: random
+/// combinations, as Breiman (2001) has them. Of logarithms they are products, such as the threads of a block.
+fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) -> Vec<Node> {
+    let mut splits = Vec::new();
+    let mut varied = Vec::new();
+    for (parameter, kind) in lessons.space.parameters().iter().enumerate() {
+        let values = || members.iter().map(|&member| lessons.points[member].point[parameter]);
+        let (least, most) = values().fold((u16::MAX, 0), |(least, most), value| (least.min(value), most.max(value)));
+        if least == most {
+            continue;
+        }
+        if kind.scale == Scale::Ordered {
+            varied.push(parameter as u16);
+        } else {
+            // One of the values that occur is apart from another, the rest is divided at random.
+            let values = (random.below(u64::MAX) | 1 << (least % 64)) & !(1 << (most % 64));
+            splits.push(Node::Among { parameter: parameter as u16, values, other: 0 });
+        }
+    }
+    for (place, &first) in varied.iter().enumerate() {
+        let second = varied[(place + random.index(varied.len())) % varied.len()];
+        let sign = if random.chance(0.5) { 1.0 } else { -1.0 };
+        for weight in [0.0, if first == second { 0.0 } else { sign }] {
+            let sums = members.iter().map(|&member| sum(&lessons.points[member], [first, second], weight));
+            let (least, most) = sums.fold((f32::MAX, f32::MIN), |(least, most), sum| (least.min(sum), most.max(sum)));
+            let bound = least + (most - least) * random.unit() as f32;
+            splits.push(Node::Below { pair: [first, second], weight, bound, other: 0 });
+        }
+    }
+    splits
+}
+
+/// Returns how well a split divides points: up to a constant, how much it reduces their variance.
+fn score(lessons: &Lessons<'_>, members: &[usize], node: Node) -> Option<f64> {
+    let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
+    for &member in members {
+        let side = usize::from(goes_on(node, &lessons.points[member]));
+        sums[side] += lessons.targets[member];
+        counts[side] += 1.0;
+    }
+    let divides = counts[0] > 0.0 && counts[1] > 0.0;
+    divides.then(|| sums[0] * sums[0] / counts[0] + sums[1] * sums[1] / counts[1])
+}
+
+fn sum(point: &Placed<'_>, pair: [u16; 2], weight: f32) -> f32 {
+    point.places[usize::from(pair[0])] + weight * point.places[usize::from(pair[1])]
 }
 
 /// Says whether a point goes to the next node of a split.
-fn goes_on(node: Node, point: &[u16]) -> bool {
+fn goes_on(node: Node, point: &Placed<'_>) -> bool {
     match node {
         Node::Leaf(_) => true,
-        Node::Below { parameter, bound, .. } => point[usize::from(parameter)] < bound,
-        Node::Among { parameter, values, .. } => values >> (point[usize::from(parameter)] % 64) & 1 == 1,
+        Node::Below { pair, weight, bound, .. } => sum(point, pair, weight) < bound,
+        Node::Among { parameter, values, .. } => values >> (point.point[usize::from(parameter)] % 64) & 1 == 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Parameter;
+
+    #[test]
+    fn a_product_of_two_parameters_is_learned_from_few_points() {
+        let powers = |name: &str| Parameter::new(name, (0..16).map(|n| Value::Int(1 << n)).collect());
+        let Ok(space) = Space::new(vec![powers("x"), powers("y")], &[]) else { panic!("256 points") };
+        // A block that is larger than some size is slow.
+        let target = |point: &[u16]| f64::from(u8::from(point[0] + point[1] >= 16));
+        let (known, others): (Vec<u64>, Vec<u64>) = (0..256).partition(|number| number * 37 % 256 < 64);
+        let points: Vec<_> = known.iter().map(|&number| space.point(number)).collect();
+        let targets: Vec<f64> = points.iter().map(|point| target(point)).collect();
+        let wrong = |seed| {
+            let forest = Forest::grow(&space, &points, &targets, &mut Random::new(seed));
+            let is_wrong = |point: &[u16]| (forest.predict(point).0 - target(point)).abs() > 0.5;
+            others.iter().filter(|&&number| is_wrong(&space.point(number))).count()
+        };
+        // Of 5 times 192 points. Splits by one parameter at a time are wrong about 76.
+        let wrong: usize = (1..6).map(wrong).sum();
+        assert!(wrong < 65, "{wrong}");
     }
 }
