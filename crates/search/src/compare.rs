@@ -21,7 +21,7 @@ pub struct Comparison<'a> {
     parallel: usize,
 }
 
-/// What the searches of a strategy came to.
+/// Holds the results of all searches of one strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// How many searches there were.

@@ -30,7 +30,7 @@ pub struct Seat<'a> {
     pub problem: &'a Problem<'a>,
     /// Compiles the code of configurations.
     pub compiler: &'a dyn Compiler,
-    /// What results depend on.
+    /// The device and the programs that results depend on.
     pub environment: &'a Environment,
     /// The user's wish to end.
     pub interrupt: &'a Interrupt,

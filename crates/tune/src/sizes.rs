@@ -23,10 +23,10 @@ use crate::settings::{Settings, unknown_strategy};
 use crate::shards::share_of;
 use crate::values::Values;
 
-/// What the searches of a manifest share.
+/// Describes what all searches of one manifest have in common: each size is searched by itself.
 #[derive(Debug, Clone)]
 pub struct Sizes<'a> {
-    /// What is searched.
+    /// The manifest whose axes are searched.
     pub manifest: &'a Manifest,
     /// The plan of the manifest.
     pub plan: &'a Plan,
@@ -36,9 +36,9 @@ pub struct Sizes<'a> {
     pub settings: &'a Settings,
     /// Compiles the code of configurations.
     pub compiler: &'a dyn Compiler,
-    /// What results depend on.
+    /// The device and the programs that results depend on.
     pub environment: &'a Environment,
-    /// What evaluations depend on besides.
+    /// The hashes of the manifest and of the files that cases read, by which a resumed search finds what changed.
     pub identity: &'a Identity,
     /// How the command line narrows the plan.
     pub narrowed: Option<String>,
@@ -52,7 +52,7 @@ pub struct Sizes<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// What the searches of a manifest found.
+/// Holds what all searches of one manifest found.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The best configurations of all sizes.

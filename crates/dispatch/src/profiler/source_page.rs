@@ -13,7 +13,7 @@ pub struct InstructionRow {
     pub counters: Counters,
 }
 
-/// What is printed of one launch.
+/// Holds the instructions that the profiler prints for one launch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Page {
     /// The kernel, as its head names it; empty without a head.

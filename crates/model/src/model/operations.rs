@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What is between the counts and the list.
+/// Separates the counts of operations from the list of instructions in the text.
 const LISTED: &str = " ; ";
 
-/// Where the file of a line is the one of the instruction before, only the line is written; this is written for no line.
+/// Marks an instruction without a line. The file of a line is written only if the instruction before has another one.
 const NOWHERE: &str = "-";
 
 /// A machine instruction: its operation, and the line of the source that it comes from.

@@ -24,7 +24,7 @@ use crate::model::{
 pub struct Run {
     /// What a reader of the records needs to know first.
     pub header: RunHeader,
-    /// What results depend on.
+    /// The device and the programs that results depend on.
     pub environment: Environment,
     /// Where, when and how it was started.
     pub context: RunContext,

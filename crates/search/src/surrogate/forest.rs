@@ -43,7 +43,7 @@ struct Placed<'a> {
     places: Vec<f32>,
 }
 
-/// What trees are grown from.
+/// Holds the evaluated points and their targets, from which trees are grown.
 struct Lessons<'a> {
     space: &'a Space,
     points: Vec<Placed<'a>>,
