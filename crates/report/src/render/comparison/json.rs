@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Compared;
 use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
-    CauseKind, Change, ClaimChange, ClaimKind, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
-    InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
+    CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Fact,
+    Gate, InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
 };
 use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
@@ -42,6 +42,8 @@ struct Report<'a> {
     new: Side<'a>,
     /// Whether the times may be of two GPUs of one model.
     two_gpus: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_offset: Option<Offset>,
     differences: Vec<Difference<'a, DifferenceKind>>,
     causes: Vec<Difference<'a, CauseKind>>,
     /// The times in the new report divided by those in the base report.
@@ -49,6 +51,14 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     claims: Vec<Claim<'a>>,
     changes: Vec<Row<'a>>,
+}
+
+/// The offset of the clock of the new report, in nanoseconds.
+#[derive(Serialize)]
+struct Offset {
+    nanoseconds: f64,
+    error: f64,
+    rows: usize,
 }
 
 #[derive(Serialize)]
@@ -180,6 +190,11 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         base: side(base, 0),
         new: side(new, 1),
         two_gpus: report.may_be_two_gpus,
+        clock_offset: report.clock_offset.map(|ClockOffset { nanoseconds, error, rows }| Offset {
+            nanoseconds,
+            error,
+            rows,
+        }),
         differences: sides(&report.differences),
         causes: sides(&report.causes),
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),

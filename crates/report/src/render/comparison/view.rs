@@ -8,7 +8,8 @@ use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
 use super::{Compared, rollup, summary, words};
 use crate::analyse::compare::{
-    BETWEEN_GPUS, CauseKind, Change, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison,
+    BETWEEN_GPUS, CauseKind, Change, ClockOffset, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
+    ReportComparison,
 };
 use crate::format::{plural, plural_of};
 use crate::model::Estimate;
@@ -303,12 +304,25 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
             100.0 * BETWEEN_GPUS
         ));
     }
+    for report in &compared.comparison.reports {
+        if let Some(ClockOffset { nanoseconds, rows, .. }) = report.clock_offset {
+            let less_or_more = if nanoseconds < 0.0 { "less" } else { "more" };
+            warnings.push(format!(
+                "{}, {}: {rows} short kernels of unchanged code read {:.0} ns {less_or_more} in the new run. The clock of the \
+                 run causes that, so it is taken out of the ratios.",
+                report.experiment,
+                report.device,
+                nanoseconds.abs()
+            ));
+        }
+    }
     let drivers = compared.comparison.reports.iter().flat_map(|report| &report.differences);
     let drivers: BTreeSet<String> =
         drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
     if !drivers.is_empty() {
         warnings.push(format!(
-            "Times of two drivers ({}) are shown, and not judged unless --inform driver or --allow driver asks for it;              the first fails for none of them.",
+            "Times of two drivers ({}) are shown, and not judged unless --inform driver or --allow driver asks for it; \
+             the first fails for none of them.",
             drivers.into_iter().collect::<Vec<_>>().join(", ")
         ));
     }

@@ -65,6 +65,9 @@ pub(super) struct Evidence {
     pub explained: f64,
     /// Whether what processes differ by raises the threshold.
     pub is_raised: bool,
+    /// The change of `point` for each nanosecond by which the clock of one run reads more; zero where the clocks are one,
+    /// or the host's.
+    pub per_nanosecond: f64,
     /// Whether both sides ran the same code, so that any difference is that of the processes.
     pub is_control: bool,
 }
@@ -119,6 +122,14 @@ impl Evidence {
     /// Takes in whether both sides ran the same code.
     pub const fn of_control(self, is_control: bool) -> Self {
         Self { is_control, ..self }
+    }
+
+    /// Takes out what the clocks of both runs differ by, in nanoseconds. The standard error of that is added to what
+    /// processes differ by.
+    pub fn take_out(&mut self, nanoseconds: f64, error: f64) {
+        self.point -= nanoseconds * self.per_nanosecond;
+        let constant = &mut self.sides[1].stated[Part::Constant as usize];
+        *constant = constant.hypot(error * self.per_nanosecond);
     }
 
     /// Returns the variances of base and new, downwards or upwards of the ratio.

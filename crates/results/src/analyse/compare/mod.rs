@@ -7,6 +7,7 @@
 mod accepted;
 mod causes;
 mod claims;
+mod clock_offset;
 mod counts;
 mod differences;
 mod evidence;
@@ -35,6 +36,7 @@ use matching::Matched;
 
 pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};
+pub use clock_offset::ClockOffset;
 pub use counts::{CountedBy, CounterChange};
 pub use differences::DifferenceKind;
 pub use evidence::Interval;
@@ -152,6 +154,8 @@ pub struct ReportComparison {
     /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it
     /// was.
     pub may_be_two_gpus: bool,
+    /// What was taken out of the ratios, since the clock of the new run reads so much more.
+    pub clock_offset: Option<ClockOffset>,
     /// Whether one run measured base and new in the same rounds.
     pub is_paired: bool,
 }
@@ -319,6 +323,7 @@ pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
 
 /// Judges the times, all at once.
 fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comparison {
+    let offsets: Vec<Option<ClockOffset>> = all.iter_mut().map(|rows| clock_offset::correct(rows)).collect();
     let mut tested: Vec<(&mut Change, Evidence)> =
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
     fit::fit(&mut tested.iter_mut().map(|(_, evidence)| evidence).collect::<Vec<_>>());
@@ -337,6 +342,9 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     let tests = tested.len();
     let mut reports: Vec<ReportComparison> =
         pairs.iter().zip(all).map(|(pair, rows)| report(*pair, rows, options)).collect();
+    for (report, offset) in reports.iter_mut().zip(offsets) {
+        report.clock_offset = offset;
+    }
     counts::join(&mut reports);
     Comparison { reports, tests, is_strict: options.strict }
 }
@@ -502,6 +510,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         claims: claims::compare_claims(pair, options),
         geomean: geomean(&changes),
         may_be_two_gpus: time::may_be_two_gpus(pair),
+        clock_offset: None,
         is_paired: false,
         changes,
     }

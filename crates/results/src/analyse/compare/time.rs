@@ -92,6 +92,7 @@ pub(super) fn compare_times(
         least: options.threshold.unwrap_or_else(own),
         explained: if is_between_gpus { BETWEEN_GPUS } else { 0.0 },
         is_raised: options.threshold.is_none(),
+        per_nanosecond: per_nanosecond([base, new]),
         is_control: false,
     };
     let evidence = match [base.time, new.time] {
@@ -127,6 +128,7 @@ pub(super) fn paired(
         least: options.threshold.unwrap_or_else(|| LEAST_THRESHOLD.max(ratio.noise.unwrap_or(0.0))),
         explained: 0.0,
         is_raised: true,
+        per_nanosecond: 0.0,
         is_control: false,
     };
     let evidence = if is_sound(speedup) { within.map(|_| evidence) } else { Some(evidence.unsound()) };
@@ -148,6 +150,15 @@ fn stated(records: &Records, case: &CaseRecord, side: &RegimeResult) -> [f64; 4]
     parts[Part::Relative as usize] = *relative;
     parts[Part::Gaps as usize] = gaps(case) / side.time.point;
     parts
+}
+
+/// Returns the change of the ratio's logarithm for each nanosecond by which the device's clock reads more on one side.
+fn per_nanosecond(sides: [&RegimeResult; 2]) -> f64 {
+    let nanosecond = Spread { nanoseconds: 1.0, relative: 0.0, processes: 0 };
+    let of_side =
+        |side: &RegimeResult| deviation_between_processes(&nanosecond, (side.regime, side.time.point, side.launches));
+    let is_of_device = sides.iter().all(|side| side.unit == Unit::DeviceNanoseconds);
+    if is_of_device { sides.map(of_side).iter().sum::<f64>() / 2.0 } else { 0.0 }
 }
 
 /// Returns the standard deviation, in nanoseconds, by which the gaps between the launches of a body differ.

@@ -146,6 +146,41 @@ fn one_percent_in_fifty_microseconds_is_found_by_one_process() {
     assert!(found >= 0.95, "{found}");
 }
 
+/// Returns reports of which the new one reads 200 ns more in every interval; every `each`th kernel is slower by 3 %.
+fn offset_reports(seed: u64, kernels: &[f64], each: usize) -> [Records; 2] {
+    let mut source = source(seed);
+    let change = |n: usize| if n % each == each - 1 { 1.03 } else { 1.0 };
+    let changed: Vec<f64> = kernels.iter().enumerate().map(|(n, time)| time * change(n) + 200.0).collect();
+    [source.report(kernels, 5), source.report(&changed, 5)]
+}
+
+#[test]
+fn a_clock_that_reads_more_in_a_whole_run_makes_no_kernel_slower() {
+    let kernels = kernels(500);
+    let (mut called, mut undecided) = (0, 0);
+    for seed in 0..10 {
+        let [base, new] = offset_reports(seed, &kernels, usize::MAX);
+        let comparison = compared(&base, &new, &Options::default());
+        let offset = comparison.reports[0].clock_offset.unwrap();
+        assert!((offset.nanoseconds - 200.0).abs() < 40.0, "{offset:?}");
+        called += comparison.changes().filter(|c| matches!(c.kind, Kind::Faster | Kind::Slower)).count();
+        undecided += comparison.changes().filter(|c| c.kind == Kind::Ambiguous).count();
+    }
+    assert!(called <= 25 && undecided <= 500, "of 5000 {called} called, {undecided} undecided");
+}
+
+#[test]
+fn kernels_that_are_slower_are_found_beside_a_clock_that_reads_more() {
+    let kernels: Vec<f64> = (0..60).map(|n| 6e3 + 250.0 * f64::from(n)).collect();
+    let [base, new] = offset_reports(3, &kernels, 10);
+    let comparison = compared(&base, &new, &Options::default());
+    let slower: Vec<usize> =
+        (0..).zip(comparison.changes()).filter(|(_, c)| c.kind == Kind::Slower).map(|(n, _)| n).collect();
+    assert_eq!(slower, [9, 19, 29, 39, 49, 59]);
+    let ratio = comparison.changes().nth(9).and_then(|change| change.time.as_ref()).unwrap().ratio;
+    assert!((ratio - 1.03).abs() < 0.012, "{ratio}");
+}
+
 /// Prints the rates that the manual states, and checks those of unchanged kernels for any number of processes:
 /// `cargo test --release -p runner-results --lib -- rates --ignored --nocapture`.
 #[test]

@@ -1,0 +1,140 @@
+//! Takes out by how much the clock of one whole run reads more than that of the other.
+//!
+//! An interval between two events reads more than its kernel takes. Each process finds by how much when it starts, but it
+//! changes within minutes, so that all short kernels of a run can read up to 0.2 µs more than those of another one,
+//! whatever they do. Rows of unchanged code show this offset, since nothing else shifts all of them alike.
+
+use super::Row;
+use super::evidence::Evidence;
+use crate::stats;
+
+/// Fewer rows of unchanged code say too little of the offset.
+const LEAST_ROWS: usize = 10;
+
+/// In longer times, in nanoseconds, the offset is less than other differences between runs.
+const LONGEST: f64 = 25_000.0;
+
+/// The largest plausible offset, nanoseconds: beyond it something else than the clock differs.
+const LARGEST: f64 = 500.0;
+
+/// An offset of fewer standard errors is not taken out, nor one in whose direction a smaller share of the rows differs:
+/// it is not that of all.
+const LEAST_ERRORS: f64 = 3.0;
+const LEAST_SHARE: f64 = 0.9;
+
+/// An offset leaves at most so much of what a common factor leaves. Where all rows take about the same time, the two cannot
+/// be told apart, and a device that is slower by a factor must be seen.
+const LARGEST_REST: f64 = 0.8;
+
+/// The standard error of the median of normal values, for each median absolute deviation and each root of their number.
+const ERROR_OF_MEDIAN: f64 = 1.2533 * 1.4826;
+
+/// The clock of the new run reads so much more than that of the base.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClockOffset {
+    /// Nanoseconds for each interval; negative where the new run reads less.
+    pub nanoseconds: f64,
+    /// The standard error of the offset, nanoseconds.
+    pub error: f64,
+    /// The rows of unchanged code that show it.
+    pub rows: usize,
+}
+
+/// A row of unchanged code, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Control {
+    /// What the new run reads more.
+    difference: f64,
+    time: f64,
+}
+
+/// Takes the offset out of the ratios of a pair of runs; returns it where there is one.
+pub(super) fn correct(rows: &mut [Row]) -> Option<ClockOffset> {
+    let is_control = |evidence: &&Evidence| evidence.is_control && evidence.per_nanosecond > 0.0;
+    let controls = rows.iter().filter_map(|row| row.evidence.as_ref()).filter(is_control);
+    let control =
+        |row: &Evidence| Control { difference: row.point / row.per_nanosecond, time: 1.0 / row.per_nanosecond };
+    let offset = find(&controls.map(control).collect::<Vec<_>>())?;
+    for row in rows {
+        if let (Some(evidence), Some(time)) = (&mut row.evidence, &mut row.change.time) {
+            evidence.take_out(offset.nanoseconds, offset.error);
+            time.ratio *= (-offset.nanoseconds * evidence.per_nanosecond).exp();
+        }
+    }
+    Some(offset)
+}
+
+/// Returns the offset that rows show; `None` where they are few, or show none that all of them have.
+fn find(rows: &[Control]) -> Option<ClockOffset> {
+    let short = rows.iter().filter(|row| row.time <= LONGEST);
+    let differences: Vec<f64> = short.map(|row| row.difference).collect();
+    let nanoseconds = stats::median(&differences)?;
+    let deviations: Vec<f64> = differences.iter().map(|difference| (difference - nanoseconds).abs()).collect();
+    let error = ERROR_OF_MEDIAN * stats::median(&deviations)? / (differences.len() as f64).sqrt();
+    let alike = differences.iter().filter(|difference| **difference * nanoseconds > 0.0).count();
+    let is_found = nanoseconds.abs() > LEAST_ERRORS * error
+        && alike as f64 >= LEAST_SHARE * differences.len() as f64
+        && rest_of_an_offset(rows, nanoseconds) < LARGEST_REST * rest_of_a_factor(rows);
+    (differences.len() >= LEAST_ROWS && nanoseconds.abs() <= LARGEST && is_found).then_some(ClockOffset {
+        nanoseconds,
+        error,
+        rows: differences.len(),
+    })
+}
+
+/// Returns what remains, in nanoseconds over all rows, if all differ by the same offset.
+fn rest_of_an_offset(rows: &[Control], offset: f64) -> f64 {
+    rows.iter().map(|row| (row.difference - offset).abs()).sum()
+}
+
+/// Returns what remains, in nanoseconds over all rows, if all differ by the same factor.
+fn rest_of_a_factor(rows: &[Control]) -> f64 {
+    let short = rows.iter().filter(|row| row.time <= LONGEST);
+    let fractions: Vec<f64> = short.map(|row| row.difference / row.time).collect();
+    let median = stats::median(&fractions).unwrap_or_default();
+    rows.iter().map(|row| (row.difference - median * row.time).abs()).sum()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::{Control, find};
+
+    /// Returns rows from 2 µs to 20 µs that differ by so much.
+    fn rows(differences: impl IntoIterator<Item = f64>) -> Vec<Control> {
+        (0..)
+            .zip(differences)
+            .map(|(i, difference)| Control { difference, time: 2e3 * f64::from(i % 10 + 1) })
+            .collect()
+    }
+
+    #[test]
+    fn an_offset_is_the_median_with_the_error_of_a_median() {
+        let offset = find(&rows((0..101).map(|i| -200.0 + f64::from(i - 50)))).unwrap();
+        // The deviations are 0, 1, 1, …, 50, 50, whose median is 25.
+        assert_eq!((offset.nanoseconds, offset.rows), (-200.0, 101));
+        assert!((offset.error - 1.2533 * 1.4826 * 25.0 / 101_f64.sqrt()).abs() < 1e-9, "{offset:?}");
+    }
+
+    #[test]
+    fn few_rows_scattered_ones_and_large_offsets_show_none() {
+        let is_found = |differences: &[f64]| find(&rows(differences.iter().copied())).is_some();
+        assert!(is_found(&[100.0; 10]) && !is_found(&[100.0; 9]));
+        assert!(is_found(&[500.0; 10]) && !is_found(&[501.0; 10]));
+        // The median is 100 with an error of 37 ns.
+        let scattered: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 10.0 } else { 190.0 }).collect();
+        assert!(!is_found(&scattered));
+        let some_less = |less: usize| [vec![-100.0; less], vec![100.0; 20 - less]].concat();
+        assert!(is_found(&some_less(2)) && !is_found(&some_less(3)));
+        assert!(!is_found(&[]) && !is_found(&[f64::NAN; 10]));
+    }
+
+    /// A device that is slower by 1 % is no offset, and where all rows take 5 µs it could be one.
+    #[test]
+    fn a_common_factor_is_no_offset() {
+        let times = (1..=20).map(|i| 1e3 * f64::from(i));
+        let slower: Vec<Control> = times.map(|time| Control { difference: 0.01 * time, time }).collect();
+        assert!(find(&slower).is_none());
+        assert!(find(&[Control { difference: 50.0, time: 5e3 }; 50]).is_none());
+    }
+}
