@@ -76,9 +76,12 @@ impl<'a> JobView<'a> {
     pub fn text(&self) -> String {
         let mut text = counts(self.job, self.shards) + "\n";
         let planned: u64 = self.shards.iter().map(|shard| self.job.cases(shard.work)).sum();
-        let mut facts = vec![format!("{} of {planned} cases done", self.cases)];
+        let mut facts = Vec::new();
+        if !self.job.searches {
+            facts.push(format!("{} of {planned} cases done", self.cases));
+        }
         let tasks = self.tasks();
-        if tasks.len() > 1 {
+        if tasks.len() > 1 && !self.job.searches {
             let listed = tasks.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>();
             facts.push(format!("tasks: {}", listed.join(", ")));
         }
@@ -90,7 +93,9 @@ impl<'a> JobView<'a> {
         if let Some(age) = self.age.filter(|_| is_open) {
             facts.push(format!("the scheduler answered {} ago", about(age as f64)));
         }
-        let _ = writeln!(text, "  {}", facts.join("; "));
+        if !facts.is_empty() {
+            let _ = writeln!(text, "  {}", facts.join("; "));
+        }
         if let Some((id, state, why)) = &self.collecting {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let _ = writeln!(text, "  job {id} collects the results: {state}{why}");
@@ -187,7 +192,9 @@ pub fn counts(job: &Job, shards: &[ShardStatus]) -> String {
         .filter(|(n, _)| *n > 0)
         .map(|(n, state)| format!("{n} {state}"))
         .collect();
-    format!("job {}: {}: {}", job.name, plural(shards.len() as u64, "shard"), parts.join(", "))
+    // The last task of a search is no shard.
+    let what = if job.searches { "task" } else { "shard" };
+    format!("job {}: {}: {}", job.name, plural(shards.len() as u64, what), parts.join(", "))
 }
 
 /// Returns every shard that is not done: those that are missing one by one with the end of their log, as long as they are

@@ -100,8 +100,10 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
     let parts = parts((dir, job, limits), &submission, 0..sent, limit);
     let Scripts { mut arrays, collecting } =
         render(&parts, limits, (sent < submission.tasks.len()).then_some("HASH")).map_err(unusable)?;
-    if let Some((queue, mut script)) = job.settings.scheduler.queue().zip(collecting) {
-        queue.start_after(&mut script, &["IDS".to_owned()]);
+    if let Some(mut script) = if job.searches { arrays.pop() } else { collecting } {
+        if let Some(queue) = job.settings.scheduler.queue() {
+            queue.start_after(&mut script, &["IDS".to_owned()]);
+        }
         arrays.push(script);
     }
     // Arrays may share a script.
@@ -111,7 +113,18 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
             console.print(&format!("# {}\n{}\n", script.path.display(), script.text))?;
         }
     }
-    arrays.iter().try_for_each(|script| console.print(&format!("{}\n", script.command().map_err(unusable)?)))
+    print_commands(job, &arrays, console)
+}
+
+/// Prints the commands of scripts. The last task of a search begins after all others.
+fn print_commands(job: &Job, scripts: &[Script], console: &mut Console) -> Result<(), Failure> {
+    for (rest, script) in (0..scripts.len()).rev().zip(scripts) {
+        if rest == 0 && job.searches && job.settings.scheduler.queue().is_none() {
+            console.print("# when all of these have ended:\n")?;
+        }
+        console.print(&format!("{}\n", script.command().map_err(unusable)?))?;
+    }
+    Ok(())
 }
 
 /// Submits every task and the collecting job, or writes their scripts and prints the commands for the user.
@@ -147,9 +160,10 @@ pub fn send(
     // The tasks read it, and each id is kept as soon as there is one.
     submission.write(dir).map_err(failed)?;
     let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;
-    let Some((queue, collecting)) = job.settings.scheduler.queue().zip(collecting) else {
-        for script in &arrays {
-            console.print(&format!("{}\n", script.command().map_err(unusable)?))?;
+    let Some(queue) = job.settings.scheduler.queue() else {
+        print_commands(job, &arrays, console)?;
+        if job.searches {
+            return console.print(&format!("runner status {shown}\n"));
         }
         let out = job.out.as_ref().map(|out| word(&format!("--out={}", out.display()))).transpose()?;
         let out = out.map(|out| format!(" {out}")).unwrap_or_default();
@@ -183,7 +197,7 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
             return Err(Failure::usage(format!("{} is not as it was submitted: submit again", array.path.display())));
         }
     }
-    let Some((first, collecting)) = parts.first().zip(collecting) else { return Ok(false) };
+    let Some(first) = parts.first() else { return Ok(false) };
     let tag = first.collecting_tag();
     let mut sender = Sender { dir, job, queue, submission, open: Open::default() };
     let ended = sender.arrays(parts.into_iter().zip(arrays), console)?;
@@ -211,7 +225,7 @@ pub fn collect_again(
     let script = queue.collecting(&part, None).map_err(unusable)?;
     atomic::write(&script.path, script.text.as_bytes()).map_err(failed)?;
     let mut sender = Sender { dir, job, queue, submission: submission.clone(), open };
-    sender.collecting(script, &part.collecting_tag(), console)
+    sender.collecting(Some(script), &part.collecting_tag(), console)
 }
 
 /// What the scheduler has of a job.
@@ -263,9 +277,15 @@ impl Sender<'_> {
         console: &mut Console,
     ) -> Result<Option<Sent>, Failure> {
         for (part, mut script) in scripts {
-            // The throttle holds for all arrays together.
-            if let Some(last) = self.open.arrays.last().filter(|_| self.job.settings.throttle.is_some()) {
-                self.queue.start_after(&mut script, std::slice::from_ref(last));
+            let ends_search = self.job.searches && part.first + part.count == self.submission.tasks.len();
+            let before = match self.open.arrays.as_slice() {
+                all if ends_search => all,
+                // The throttle holds for all arrays together.
+                [.., last] if self.job.settings.throttle.is_some() => std::slice::from_ref(last),
+                _ => &[],
+            };
+            if !before.is_empty() {
+                self.queue.start_after(&mut script, before);
             }
             self.submission.arrays.push(Array { id: None, first: part.first, count: part.count, sent: now() });
             self.write()?;
@@ -300,7 +320,7 @@ impl Sender<'_> {
     fn finish(
         &mut self,
         ended: Option<Sent>,
-        collecting: Script,
+        collecting: Option<Script>,
         tag: &str,
         console: &mut Console,
     ) -> Result<(), Failure> {
@@ -320,7 +340,8 @@ impl Sender<'_> {
     }
 
     /// Sends the job that collects the results when all arrays have ended, in place of the one before.
-    fn collecting(&mut self, mut script: Script, tag: &str, console: &mut Console) -> Result<(), Failure> {
+    fn collecting(&mut self, script: Option<Script>, tag: &str, console: &mut Console) -> Result<(), Failure> {
+        let Some(mut script) = script else { return Ok(()) };
         if self.open.arrays.is_empty() && self.submission.refused.is_some() {
             return Ok(());
         }
@@ -375,7 +396,7 @@ fn whole<'a>((folder, job, limits): Place<'a>, submission: &Submission) -> Part<
     let (number, count) = (submission.number, submission.tasks.len());
     let snapshot = submission.snapshot.clone();
     let longest = limits.tasks;
-    Part { job, folder, number, first: 0, count, seconds, snapshot, retry: Retry::default(), longest, search: None }
+    Part { job, folder, number, first: 0, count, seconds, snapshot, retry: Retry::default(), longest }
 }
 
 /// Returns how many tasks may be sent while so many are open.
@@ -396,10 +417,9 @@ fn render(parts: &[Part<'_>], limits: Limits, rest: Option<&str>) -> Result<Scri
     let scheduler = first.job.settings.scheduler;
     let arrays = parts.iter().map(|part| scheduler.script(part)).collect::<Result<_, _>>()?;
     let of_collecting = Part { longest: limits.collecting, ..first.clone() };
-    Ok(Scripts {
-        arrays,
-        collecting: scheduler.queue().map(|queue| queue.collecting(&of_collecting, rest)).transpose()?,
-    })
+    // The last task of a search does that.
+    let queue = scheduler.queue().filter(|_| !first.job.searches);
+    Ok(Scripts { arrays, collecting: queue.map(|queue| queue.collecting(&of_collecting, rest)).transpose()? })
 }
 
 /// Returns the most elements that an array may have.
@@ -418,8 +438,9 @@ fn parts<'a>(place: Place<'a>, submission: &Submission, tasks: std::ops::Range<u
     let mut parts: Vec<Part<'a>> = Vec::new();
     for task in tasks {
         let retry = submission.retry(task);
+        let ends_search = whole.job.searches && task + 1 == submission.tasks.len();
         match parts.last_mut() {
-            Some(part) if part.retry == retry && part.count < limit => part.count += 1,
+            Some(part) if part.retry == retry && part.count < limit && !ends_search => part.count += 1,
             _ => parts.push(Part { first: task, count: 1, retry, ..whole.clone() }),
         }
     }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
 use super::options::{Kind, Portion, RunOptions};
 use super::session::{interrupt, run_one};
-use super::{Console, Exit, Failure, load_manifest};
+use super::{Console, Exit, Failure, load_manifest, tune};
 use crate::backend::cuda;
 use crate::cluster::scheduler::{Placement, Queue};
 use crate::cluster::{
@@ -42,9 +42,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = when_visible(|| Job::read(&dir), JobError::is_absent).map_err(environment)?;
     let read = || Submission::read(&dir, &job, args.submission);
     let submission = when_visible(read, JobError::is_absent).map_err(environment)?;
-    let shards = submission
-        .tasks
-        .get(args.task)
+    let shards = (submission.tasks.get(args.task))
         .ok_or_else(|| Failure::usage(format!("submission {} has no task {}", args.submission, args.task)))?;
     let task = Task {
         dir: &dir,
@@ -62,6 +60,9 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         node: task.place.node.clone(),
         restart: task.place.restart,
     })?;
+    if !args.search.is_empty() {
+        return task.search(args, &interrupt, console);
+    }
     // The script names the files that its user has submitted; the folder may name others.
     let files = args.snapshot.as_ref().unwrap_or(&submission.snapshot);
     let files = match task.enter(files, &args.trust) {
@@ -175,6 +176,25 @@ impl Task<'_> {
         let options = RunOptions { out: Some(attempt), shard: Some(work.shard), portion: Some(portion), ..options };
         console.say(&format!("{}:", self.job.label(work)));
         run_one(&options, &manifest, interrupt, console).map(|_| ())
+    }
+
+    /// Does the part of a search that this task has.
+    fn search(&self, args: &TaskArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
+        let words = ["runner", "tune"].map(Into::into).into_iter().chain(args.search.iter().cloned());
+        let shard = self.job.search_shard(args.task as u32 + 1).map(|shard| format!("--shard={shard}").into());
+        let parsed = Cli::read(words.chain(shard)).map_err(|error| Failure::usage(error.to_string()))?;
+        let Command::Tune(tuned) = parsed.command else {
+            return Err(Failure::usage("what follows `--` is no search"));
+        };
+        match tune::run(&tuned, Some(interrupt), console) {
+            Ok(Exit::Interrupted) => self.stop(console),
+            Ok(Exit::Success) => self.write(TaskEvent::Finished).map(|()| Exit::Success),
+            Ok(exit) => {
+                let why = format!("the search ended with exit code {}", exit as i32);
+                self.write(TaskEvent::Stopped { why }).map(|()| exit)
+            }
+            Err(failure) => self.give_back(failure),
+        }
     }
 
     fn options(&self, work: Work, manifest: &Path, trust: &TrustArgs) -> Result<RunOptions, Failure> {

@@ -42,6 +42,12 @@ pub struct Job {
     /// file.
     #[serde(skip)]
     pub trust: Vec<String>,
+    /// Whether the tasks are the shards of a search, and the last one what comes after them.
+    #[serde(default)]
+    pub searches: bool,
+    /// The arguments of `runner tune` for such tasks. They are in the scripts only, as trust is.
+    #[serde(skip)]
+    pub search: Vec<String>,
     /// The folder of the reports, as `runner merge --out` takes it.
     pub out: Option<PathBuf>,
     /// The git revision whose reports the collecting job compares with.
@@ -269,7 +275,17 @@ impl Job {
     /// Names a shard in messages: `reduce 3/40`.
     pub fn label(&self, work: Work) -> String {
         let name = self.experiments.get(work.experiment).map_or("", |experiment| experiment.name.as_str());
-        format!("{name} {}", work.shard)
+        match self.search_shard(work.shard.index) {
+            _ if !self.searches => format!("{name} {}", work.shard),
+            Some(shard) => format!("{name} {shard}"),
+            None => format!("{name} finalists"),
+        }
+    }
+
+    /// Returns the shard of a search that a task of this number does, counted from 1; `None` for the one after the shards.
+    pub fn search_shard(&self, task: u32) -> Option<Shard> {
+        let shards = self.experiments.first().map_or(0, |search| search.seconds.len() as u32).saturating_sub(1);
+        (task <= shards).then_some(Shard { index: task, of: shards })
     }
 
     /// Returns the folder with the attempts of a shard.

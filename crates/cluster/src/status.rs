@@ -78,18 +78,19 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         let applies_not = |mark: &Outdated| last.is_none_or(|last| last <= mark.submissions);
         let journal = finished_journal(&folder);
         let mut cause = None;
-        let (state, why) = if journal.is_some() {
+        let log =
+            || task.map(|(submission, task)| TaskLog::new(dir, submission.number, task).read()).unwrap_or_default();
+        let is_searched = || job.searches && log().last().is_some_and(|line| line.event == TaskEvent::Finished);
+        let (state, why) = if journal.is_some() || is_searched() {
             (State::Done, String::new())
         } else if let Some(mark) = outdated(&folder).filter(applies_not) {
             let why = if mark.is_rerun { "it is to be run again" } else { "code or inputs have changed" };
             (State::Outdated, why.to_owned())
         } else {
             match (task, queue) {
-                (Some((submission, task)), None) => {
-                    explain_by_log(submission, &TaskLog::new(dir, submission.number, task).read())
-                }
+                (Some((submission, _)), None) => explain_by_log(submission, &log()),
                 (Some((submission, task)), Some(queue)) if submission.array_of(task).is_some() => {
-                    let log = TaskLog::new(dir, submission.number, task).read();
+                    let log = log();
                     let name = id.as_deref().unwrap_or_default();
                     let explained = explain((queue, known), submission, name, &log);
                     let ended = known.sighting(name).and_then(|sighting| queue.cause(&sighting.seen.state));

@@ -1,5 +1,6 @@
 //! Commands for clusters: `submit`, `status`, `collect`, and the task that a batch script runs.
 
+use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -38,7 +39,7 @@ pub struct SubmitArgs {
     /// Search each manifest in so many shards, as `runner tune` does, and measure the finalists after all of them. What
     /// follows `--` are options of `tune`.
     #[arg(long, value_name = "SHARDS", conflicts_with_all = [
-        "device_profile", "wait", "rerun", "counters", "energy", "lines", "memcheck", "processes", "thorough", "compare_with",
+        "device_profile", "rerun", "counters", "energy", "lines", "memcheck", "processes", "thorough", "compare_with",
         "gate", "queue",
     ])]
     pub tune: Option<NonZeroU32>,
@@ -228,4 +229,7 @@ pub struct TaskArgs {
     pub snapshot: Option<String>,
     #[command(flatten)]
     pub trust: TrustArgs,
+    /// Arguments of `runner tune`, of which the task does a shard or what comes after the shards.
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub search: Vec<OsString>,
 }

@@ -8,30 +8,33 @@ use super::cli::TuneArgs;
 use super::options::{RunOptions, network};
 use super::session::{Devices, interrupt, prepare_search, run_finalists};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::dispatch::{Pool, Urgency};
+use crate::dispatch::{Interrupt, Pool, Urgency};
 use crate::experiment::SearchSpec;
 use crate::model::Shard;
 use crate::tune::{Finalists, Settings, Sizes, TuneError, read_prior, strategy_of, write_table};
 
-pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
+/// Searches; listens for Ctrl-C itself if it is given no interrupt.
+pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     match (&args.simulate, &args.manifest) {
         (Some(file), _) => simulate::run(args, file, console),
-        (None, Some(manifest)) => search(args, manifest, console),
+        (None, Some(manifest)) => match raised {
+            Some(raised) => search(args, manifest, raised, console),
+            None => search(args, manifest, &interrupt()?, console),
+        },
         (None, None) => Err(Failure::usage("name a manifest, or a measured space with --simulate")),
     }
 }
 
 /// Evaluates what the strategy proposes, and then measures the best configurations beside the baseline.
-fn search(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, Failure> {
+fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
     let mut options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?.with_searched_axes();
     let asked = asked(args, &manifest.search)?;
-    let interrupt = interrupt()?;
-    let mut devices = Devices::start(&mut options, args, &interrupt, console)?;
+    let mut devices = Devices::start(&mut options, args, interrupt, console)?;
     let settings = Settings::resolve(&asked, devices.first.backend())?;
     let settings = Settings { budget: args.budget.unwrap_or(settings.budget), ..settings };
-    let ready = prepare_search(&options, &manifest, &mut devices, &interrupt, console)?;
+    let ready = prepare_search(&options, &manifest, &mut devices, interrupt, console)?;
     let plan = &ready.planned.plan;
     let sizes = Sizes {
         manifest: &manifest,
@@ -45,7 +48,7 @@ fn search(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, F
         folder: &ready.destination.dir,
         resume: args.resume,
         shard: args.shard,
-        interrupt: &interrupt,
+        interrupt,
     };
     let objective = &settings.objectives[0];
     let prior = args.prior.as_ref().map(|path| read_prior(path, objective)).transpose()?;
@@ -67,7 +70,7 @@ fn search(args: &TuneArgs, path: &Path, console: &mut Console) -> Result<Exit, F
         return Ok(Exit::CaseFailed);
     }
     let finalists = Finalists::choose(plan, &ready.groups[..found.sizes], &found.best, &settings.objectives);
-    let ended = run_finalists(&options, &manifest, &mut devices.first, &finalists, &interrupt, console)?;
+    let ended = run_finalists(&options, &manifest, &mut devices.first, &finalists, interrupt, console)?;
     if found.sizes > 1 {
         write_table(&ready.destination.dir, &manifest, objective, &mut |line| console.say(line))?;
     }

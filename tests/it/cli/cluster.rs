@@ -153,7 +153,7 @@ fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() 
     let words = ["submit", HOSTILE, "--tune", "3", "--backend", "sim", "--set", "n=256", "--gpus", "1"];
     let options = ["--out", "out", "--", "--budget", "100%", "--finalists", "2"];
     let said = runner(dir.path(), &[&words[..], &options].concat(), 0);
-    assert!(said.contains("array 1: 3 shards of tune-scale\njob 2: reports all"), "{said}");
+    assert!(said.contains("array 1: 3 tasks\narray 2: 1 task\nrunner status target/jobs/tune-scale\n"), "{said}");
     let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
     let arguments: Vec<&str> = arguments.split('\0').collect();
     for word in ["--array=0-2", "--array=0-0", "--dependency=afterany:1"] {
@@ -171,11 +171,46 @@ fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() 
     for (options, expected) in [
         (&["--", "--bugdet", "3"][..], "error: unexpected argument '--bugdet' found"),
         (&["--", "--shard", "1/2"], "--shard and --simulate are not for `submit --tune`"),
-        (&["--wait"], "'--tune <SHARDS>' cannot be used with '--wait'"),
+        (&["--filter", "variant=plain"], "tune-scale is a job with other options: choose another --name"),
     ] {
         let said = runner(dir.path(), &[&words[..], options].concat(), 2);
         assert!(said.contains(expected) && !said.contains("error: error"), "{said}");
     }
+}
+
+#[test]
+fn a_search_has_the_status_of_its_tasks_and_is_waited_for() {
+    let dir = project("experiments/scale.toml");
+    let searched = MANIFEST
+        .replace("baseline = \"plain\"", "compare = [\"block\"]\nbaseline = { variant = \"plain\", block = 64 }");
+    fs::write(dir.path().join("experiments/scale.toml"), searched).unwrap();
+    let words =
+        ["submit", "experiments/scale.toml", "--tune", "2", "--backend", "sim", "--set", "n=256", "--out", "out"];
+    let sent = |options: &[&str], code| {
+        runner(dir.path(), &[&words[..], &["--name", "job"], options, &["--", "--budget", "100%"]].concat(), code)
+    };
+    // The second shard waits, and what comes after the shards does not wait for it here.
+    let slurm = |file: &str| dir.path().join("slurm").join(file);
+    fs::write(slurm("broken"), "1").unwrap();
+    fs::write(slurm("squeue.says"), "1_1|PENDING||Resources\n").unwrap();
+    sent(&[], 0);
+    let status = || runner(dir.path(), &["status", JOB], 0);
+    assert!(status().contains("job job: 3 tasks: 2 done, 1 queued"), "{}", status());
+    assert!(status().contains("queued         scale 2/2 (task 1_1): Resources"), "{}", status());
+    // The shard is lost: what is missing makes the exit code 1.
+    age(dir.path());
+    fs::write(slurm("squeue.says"), "").unwrap();
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("lost           scale 2/2 (task 1_1)") && said.contains("submit again"), "{said}");
+    let said = runner(dir.path(), &["collect", JOB], 1);
+    assert!(said.contains("3 tasks: 2 done, 1 lost"), "{said}");
+    // Sent again, all tasks go on, and the search is waited for.
+    fs::remove_file(slurm("broken")).unwrap();
+    let said = sent(&["--wait"], 0);
+    assert!(said.contains("array 3: 2 tasks\narray 4: 1 task"), "{said}");
+    assert!(said.contains("job job: 3 tasks: 3 done"), "{said}");
+    let lines = |path: &str| fs::read_to_string(dir.path().join(path)).unwrap().lines().skip(1).count();
+    assert_eq!(lines("out/search.jsonl"), 8);
 }
 
 #[test]

@@ -259,17 +259,6 @@ pub struct Part<'a> {
     pub retry: Retry,
     /// The longest time limit that the scheduler allows, seconds.
     pub longest: Option<u64>,
-    /// The search of which the elements do a part, in place of tasks of the submission.
-    pub search: Option<Search<'a>>,
-}
-
-/// A search whose shards are the elements of an array.
-#[derive(Debug, Clone, Copy)]
-pub struct Search<'a> {
-    /// The arguments of `runner tune`.
-    pub arguments: &'a [String],
-    /// The number of shards; `None` for what comes after all of them.
-    pub shards: Option<u32>,
 }
 
 impl Part<'_> {
@@ -346,12 +335,11 @@ impl Part<'_> {
             words.collect::<Result<String, ScriptError>>()
         };
         let trust = words(&self.job.trust)?;
-        let Some(Search { arguments, shards }) = self.search else {
-            let snapshot = &self.snapshot;
-            return self.command("task", &format!("{number} \"$(({element}))\" --snapshot={snapshot}{trust}"));
+        let what = match self.job.search.as_slice() {
+            [] => format!(" --snapshot={}{trust}", self.snapshot),
+            arguments => format!(" --{}{trust}", words(arguments)?),
         };
-        let shard = shards.map(|count| format!(" --shard \"$(({element} + 1))/{count}\"")).unwrap_or_default();
-        Ok(format!("exec {} tune{}{trust}{shard}", quoted_path(&self.job.program)?, words(arguments)?))
+        self.command("task", &format!("{number} \"$(({element}))\"{what}"))
     }
 
     /// Returns a command of this program about the job.

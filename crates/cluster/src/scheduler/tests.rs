@@ -24,7 +24,7 @@ fn part(job: &Job) -> Part<'_> {
     let retry = Retry { memory: 1, time: 2 };
     let folder = Path::new("/data/a job");
     let snapshot = "5c".to_owned();
-    Part { job, folder, number: 2, first: 100, count: 3, seconds: 10.0, snapshot, retry, longest: None, search: None }
+    Part { job, folder, number: 2, first: 100, count: 3, seconds: 10.0, snapshot, retry, longest: None }
 }
 
 /// Returns the options in the lines of a script that begin with a directive.
