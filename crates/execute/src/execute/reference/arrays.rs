@@ -183,11 +183,27 @@ fn convolved<T: Copy + Send + Sync>(
         sum
     };
     let columns = columns.max(1);
-    let mut out = vec![zero; elements.map_or(x.len(), <[usize]>::len)];
+    let Some(elements) = elements else {
+        let mut out = vec![zero; x.len()];
+        // A weight is added to a whole row at once, which has the same sums and is several times as fast.
+        parallel::chunks(&mut out, columns, &|row, sums| {
+            for i in 0..down {
+                let Some(y) = under(row, i, down / 2, rows) else { continue };
+                let image = &x[y * columns..][..columns];
+                for (j, weight) in filter[i * across..][..across].iter().enumerate() {
+                    let (left, right) = ((across / 2).saturating_sub(j), j.saturating_sub(across / 2));
+                    if left.max(right) < columns {
+                        let pairs = sums[left..].iter_mut().zip(&image[right..]);
+                        pairs.for_each(|(sum, x)| *sum = step(*sum, *x, *weight));
+                    }
+                }
+            }
+        });
+        return out;
+    };
+    let mut out = vec![zero; elements.len()];
     parallel::chunks(&mut out, columns, &|chunk, out| {
-        let first = chunk * columns;
-        for (place, out) in (first..).zip(out) {
-            let index = elements.map_or(place, |elements| elements[place]);
+        for (index, out) in elements[chunk * columns..].iter().zip(out) {
             *out = sum_at(index / columns, index % columns);
         }
     });
@@ -287,6 +303,19 @@ mod tests {
         let scale = 1.0 / 1.000_01_f64.sqrt();
         for (found, expected) in found.iter().zip([0.5 - scale, 2.0 * scale, 0.5, 0.0]) {
             assert!((found - expected).abs() < 1e-15, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn all_elements_of_a_convolution_are_those_that_are_computed_one_by_one() {
+        for sizes in [[5, 9, 3, 3], [4, 3, 7, 5], [6, 2, 2, 8], [1, 1, 1, 1]] {
+            let [rows, columns, down, across] = sizes;
+            let made = |count: usize| floats(&(0..count).map(|i| (i * 37 % 101) as f64 / 7.0).collect::<Vec<_>>());
+            let (image, filter) = (made(rows * columns), made(down * across));
+            let every: Vec<usize> = (0..rows * columns).collect();
+            let [all, each] =
+                [None, Some(&every[..])].map(|some| convolution(ElementType::F64, [&image, &filter], sizes, some));
+            assert_eq!(lanes(&all), lanes(&each), "{sizes:?}");
         }
     }
 
