@@ -42,8 +42,8 @@ struct Report<'a> {
     new: Side<'a>,
     /// Whether the times may be of two GPUs of one model.
     two_gpus: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clock_offset: Option<Offset>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    clock_offsets: Vec<Offset>,
     differences: Vec<Difference<'a, DifferenceKind>>,
     causes: Vec<Difference<'a, CauseKind>>,
     /// The times in the new report divided by those in the base report.
@@ -53,9 +53,11 @@ struct Report<'a> {
     changes: Vec<Row<'a>>,
 }
 
-/// The offset of the clock of the new report, in nanoseconds.
+/// The offset of the clock of the new report or of one group, in nanoseconds.
 #[derive(Serialize)]
 struct Offset {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
     nanoseconds: f64,
     error: f64,
     rows: usize,
@@ -190,17 +192,18 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         base: side(base, 0),
         new: side(new, 1),
         two_gpus: report.may_be_two_gpus,
-        clock_offset: report.clock_offset.map(|ClockOffset { nanoseconds, error, rows }| Offset {
-            nanoseconds,
-            error,
-            rows,
-        }),
+        clock_offsets: report.clock_offsets.iter().map(offset).collect(),
         differences: sides(&report.differences),
         causes: sides(&report.causes),
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),
         claims: report.claims.iter().map(claim).collect(),
         changes: report.changes.iter().map(row).collect(),
     }
+}
+
+fn offset(offset: &ClockOffset) -> Offset {
+    let ClockOffset { group, nanoseconds, error, rows } = offset;
+    Offset { group: group.as_ref().map(ToString::to_string), nanoseconds: *nanoseconds, error: *error, rows: *rows }
 }
 
 fn claim(ClaimChange { kind, base, new, fails }: &ClaimChange) -> Claim<'_> {

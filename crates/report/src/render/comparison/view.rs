@@ -8,8 +8,7 @@ use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
 use super::{Compared, rollup, summary, words};
 use crate::analyse::compare::{
-    BETWEEN_GPUS, CauseKind, Change, ClockOffset, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
-    ReportComparison,
+    BETWEEN_GPUS, CauseKind, Change, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison,
 };
 use crate::format::{plural, plural_of};
 use crate::model::Estimate;
@@ -304,18 +303,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
             100.0 * BETWEEN_GPUS
         ));
     }
-    for report in &compared.comparison.reports {
-        if let Some(ClockOffset { nanoseconds, rows, .. }) = report.clock_offset {
-            let less_or_more = if nanoseconds < 0.0 { "less" } else { "more" };
-            warnings.push(format!(
-                "{}, {}: {rows} short kernels of unchanged code read {:.0} ns {less_or_more} in the new run. The clock of the \
-                 run causes that, so it is taken out of the ratios.",
-                report.experiment,
-                report.device,
-                nanoseconds.abs()
-            ));
-        }
-    }
+    warnings.extend(compared.comparison.reports.iter().filter_map(clock_offsets));
     let drivers = compared.comparison.reports.iter().flat_map(|report| &report.differences);
     let drivers: BTreeSet<String> =
         drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
@@ -333,6 +321,37 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// Says what was taken out of the ratios of a report.
+fn clock_offsets(report: &ReportComparison) -> Option<String> {
+    let (groups, whole): (Vec<_>, Vec<_>) = report.clock_offsets.iter().partition(|offset| offset.group.is_some());
+    let largest = groups.iter().map(|offset| offset.nanoseconds.abs()).fold(0.0, f64::max);
+    let of_run = whole.first().map(|offset| {
+        let less_or_more = if offset.nanoseconds < 0.0 { "less" } else { "more" };
+        format!("{} read {:.0} ns {less_or_more} in the new run", short_kernels(offset.rows), offset.nanoseconds.abs())
+    });
+    let of_groups = (!groups.is_empty()).then(|| {
+        let rows = groups.iter().map(|offset| offset.rows).sum();
+        let also = if of_run.is_some() { "besides that, those" } else { &short_kernels(rows) };
+        format!(
+            "{also} of {} read up to {largest:.0} ns more or less than the others",
+            plural(groups.len() as u64, "group")
+        )
+    });
+    let found: Vec<String> = of_run.iter().chain(&of_groups).cloned().collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "{}, {}: {}. The clock causes what all of them share, so it is taken out of the ratios.",
+            report.experiment,
+            report.device,
+            found.join("; ")
+        )
+    })
+}
+
+fn short_kernels(rows: usize) -> String {
+    format!("{rows} short kernels of unchanged code")
 }
 
 fn reports(compared: Compared<'_>) -> Table {

@@ -1,15 +1,20 @@
-//! Takes out by how much the clock of one whole run reads more than that of the other.
+//! Takes out by how much the clock of one run reads more than that of the other.
 //!
 //! An interval between two events reads more than its kernel takes. Each process finds by how much when it starts, but it
 //! changes within minutes, so that all short kernels of a run can read up to 0.2 µs more than those of another one,
-//! whatever they do. Rows of unchanged code show this offset, since nothing else shifts all of them alike.
+//! whatever they do, and those of a group up to 0.1 µs more than those of other groups. Rows of unchanged code show this
+//! offset, since nothing else shifts all of them alike.
+
+use std::collections::HashMap;
 
 use super::Row;
 use super::evidence::Evidence;
+use crate::model::GroupKey;
 use crate::stats;
 
-/// Fewer rows of unchanged code say too little of the offset.
+/// Fewer rows of unchanged code say too little of the offset of a run, and of a group, whose rows share their rounds.
 const LEAST_ROWS: usize = 10;
+const LEAST_ROWS_OF_GROUP: usize = 5;
 
 /// In longer times, in nanoseconds, the offset is less than other differences between runs.
 const LONGEST: f64 = 25_000.0;
@@ -30,8 +35,10 @@ const LARGEST_REST: f64 = 0.8;
 const ERROR_OF_MEDIAN: f64 = 1.2533 * 1.4826;
 
 /// The clock of the new run reads so much more than that of the base.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ClockOffset {
+    /// The group whose rows it applies to, besides that of the run; `None` where it is that of the run.
+    pub group: Option<GroupKey>,
     /// Nanoseconds for each interval; negative where the new run reads less.
     pub nanoseconds: f64,
     /// The standard error of the offset, nanoseconds.
@@ -48,57 +55,84 @@ struct Control {
     time: f64,
 }
 
-/// Takes the offset out of the ratios of a pair of runs; returns it where there is one.
-pub(super) fn correct(rows: &mut [Row]) -> Option<ClockOffset> {
-    let is_control = |evidence: &&Evidence| evidence.is_control && evidence.per_nanosecond > 0.0;
-    let controls = rows.iter().filter_map(|row| row.evidence.as_ref()).filter(is_control);
-    let control =
-        |row: &Evidence| Control { difference: row.point / row.per_nanosecond, time: 1.0 / row.per_nanosecond };
-    let offset = find(&controls.map(control).collect::<Vec<_>>())?;
-    for row in rows {
-        if let (Some(evidence), Some(time)) = (&mut row.evidence, &mut row.change.time) {
-            evidence.take_out(offset.nanoseconds, offset.error);
-            time.ratio *= (-offset.nanoseconds * evidence.per_nanosecond).exp();
+/// Takes the offsets out of the ratios of a pair of runs: first that of all rows, then those of single groups.
+pub(super) fn correct(rows: &mut [Row]) -> Vec<ClockOffset> {
+    let mut offsets = Vec::new();
+    let all: Vec<Control> = rows.iter().filter_map(control).collect();
+    if let Some(offset) = find(&all, LEAST_ROWS).filter(|offset| is_no_factor(&all, offset.nanoseconds)) {
+        for row in rows.iter_mut() {
+            take_out(row, &offset);
+        }
+        offsets.push(offset);
+    }
+    for rows in by_group(rows) {
+        let controls: Vec<Control> = rows.iter().filter_map(|row| control(row)).collect();
+        if let Some(offset) = find(&controls, LEAST_ROWS_OF_GROUP) {
+            let offset = ClockOffset { group: rows.first().map(|row| row.change.case.group.clone()), ..offset };
+            for row in rows {
+                take_out(row, &offset);
+            }
+            offsets.push(offset);
         }
     }
-    Some(offset)
+    offsets
 }
 
-/// Returns the offset that rows show; `None` where they are few, or show none that all of them have.
-fn find(rows: &[Control]) -> Option<ClockOffset> {
+/// Returns the rows of each group, in the order of the groups.
+fn by_group(rows: &mut [Row]) -> Vec<Vec<&mut Row>> {
+    let mut places: HashMap<GroupKey, usize> = HashMap::new();
+    let mut groups: Vec<Vec<&mut Row>> = Vec::new();
+    for row in rows {
+        let place = *places.entry(row.change.case.group.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(row);
+    }
+    groups
+}
+
+fn control(row: &Row) -> Option<Control> {
+    let is_control = |row: &&Evidence| row.is_control && row.per_nanosecond > 0.0;
+    let row = row.evidence.as_ref().filter(is_control)?;
+    Some(Control { difference: row.point / row.per_nanosecond, time: 1.0 / row.per_nanosecond })
+}
+
+fn take_out(row: &mut Row, offset: &ClockOffset) {
+    if let (Some(evidence), Some(time)) = (&mut row.evidence, &mut row.change.time) {
+        evidence.take_out(offset.nanoseconds, offset.error);
+        time.ratio *= (-offset.nanoseconds * evidence.per_nanosecond).exp();
+    }
+}
+
+/// Returns the offset that short rows show; `None` where they are few, or show none that all of them have.
+fn find(rows: &[Control], least_rows: usize) -> Option<ClockOffset> {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let differences: Vec<f64> = short.map(|row| row.difference).collect();
     let nanoseconds = stats::median(&differences)?;
     let deviations: Vec<f64> = differences.iter().map(|difference| (difference - nanoseconds).abs()).collect();
-    let error = ERROR_OF_MEDIAN * stats::median(&deviations)? / (differences.len() as f64).sqrt();
+    let count = differences.len();
+    let error = ERROR_OF_MEDIAN * stats::median(&deviations)? / (count as f64).sqrt();
     let alike = differences.iter().filter(|difference| **difference * nanoseconds > 0.0).count();
-    let is_found = nanoseconds.abs() > LEAST_ERRORS * error
-        && alike as f64 >= LEAST_SHARE * differences.len() as f64
-        && rest_of_an_offset(rows, nanoseconds) < LARGEST_REST * rest_of_a_factor(rows);
-    (differences.len() >= LEAST_ROWS && nanoseconds.abs() <= LARGEST && is_found).then_some(ClockOffset {
-        nanoseconds,
-        error,
-        rows: differences.len(),
-    })
+    let is_found = nanoseconds.abs() > LEAST_ERRORS * error && alike as f64 >= LEAST_SHARE * count as f64;
+    let is_plausible = count >= least_rows && nanoseconds.abs() <= LARGEST;
+    (is_found && is_plausible).then_some(ClockOffset { group: None, nanoseconds, error, rows: count })
 }
 
-/// Returns what remains, in nanoseconds over all rows, if all differ by the same offset.
-fn rest_of_an_offset(rows: &[Control], offset: f64) -> f64 {
-    rows.iter().map(|row| (row.difference - offset).abs()).sum()
-}
-
-/// Returns what remains, in nanoseconds over all rows, if all differ by the same factor.
-fn rest_of_a_factor(rows: &[Control]) -> f64 {
+/// Whether rows of any length agree better with an offset than with the factor that short ones would have in its place.
+fn is_no_factor(rows: &[Control], offset: f64) -> bool {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let fractions: Vec<f64> = short.map(|row| row.difference / row.time).collect();
-    let median = stats::median(&fractions).unwrap_or_default();
-    rows.iter().map(|row| (row.difference - median * row.time).abs()).sum()
+    let factor = stats::median(&fractions).unwrap_or_default();
+    let rest_of_offset: f64 = rows.iter().map(|row| (row.difference - offset).abs()).sum();
+    let rest_of_factor: f64 = rows.iter().map(|row| (row.difference - factor * row.time).abs()).sum();
+    rest_of_offset < LARGEST_REST * rest_of_factor
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
-    use super::{Control, find};
+    use super::{Control, LEAST_ROWS, find, is_no_factor};
 
     /// Returns rows from 2 µs to 20 µs that differ by so much.
     fn rows(differences: impl IntoIterator<Item = f64>) -> Vec<Control> {
@@ -110,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_offset_is_the_median_with_the_error_of_a_median() {
-        let offset = find(&rows((0..101).map(|i| -200.0 + f64::from(i - 50)))).unwrap();
+        let offset = find(&rows((0..101).map(|i| -200.0 + f64::from(i - 50))), LEAST_ROWS).unwrap();
         // The deviations are 0, 1, 1, …, 50, 50, whose median is 25.
         assert_eq!((offset.nanoseconds, offset.rows), (-200.0, 101));
         assert!((offset.error - 1.2533 * 1.4826 * 25.0 / 101_f64.sqrt()).abs() < 1e-9, "{offset:?}");
@@ -118,7 +152,7 @@ mod tests {
 
     #[test]
     fn few_rows_scattered_ones_and_large_offsets_show_none() {
-        let is_found = |differences: &[f64]| find(&rows(differences.iter().copied())).is_some();
+        let is_found = |differences: &[f64]| find(&rows(differences.iter().copied()), LEAST_ROWS).is_some();
         assert!(is_found(&[100.0; 10]) && !is_found(&[100.0; 9]));
         assert!(is_found(&[500.0; 10]) && !is_found(&[501.0; 10]));
         // The median is 100 with an error of 37 ns.
@@ -134,7 +168,8 @@ mod tests {
     fn a_common_factor_is_no_offset() {
         let times = (1..=20).map(|i| 1e3 * f64::from(i));
         let slower: Vec<Control> = times.map(|time| Control { difference: 0.01 * time, time }).collect();
-        assert!(find(&slower).is_none());
-        assert!(find(&[Control { difference: 50.0, time: 5e3 }; 50]).is_none());
+        assert!(!is_no_factor(&slower, 105.0));
+        assert!(!is_no_factor(&[Control { difference: 50.0, time: 5e3 }; 50], 50.0));
+        assert!(is_no_factor(&rows([-200.0; 50]), -200.0));
     }
 }

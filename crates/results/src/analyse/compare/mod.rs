@@ -154,8 +154,8 @@ pub struct ReportComparison {
     /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it
     /// was.
     pub may_be_two_gpus: bool,
-    /// What was taken out of the ratios, since the clock of the new run reads so much more.
-    pub clock_offset: Option<ClockOffset>,
+    /// What was taken out of the ratios, since the clock of the new run reads so much more: first that of the run.
+    pub clock_offsets: Vec<ClockOffset>,
     /// Whether one run measured base and new in the same rounds.
     pub is_paired: bool,
 }
@@ -323,7 +323,7 @@ pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
 
 /// Judges the times, all at once.
 fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comparison {
-    let offsets: Vec<Option<ClockOffset>> = all.iter_mut().map(|rows| clock_offset::correct(rows)).collect();
+    let offsets: Vec<Vec<ClockOffset>> = all.iter_mut().map(|rows| clock_offset::correct(rows)).collect();
     let mut tested: Vec<(&mut Change, Evidence)> =
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
     fit::fit(&mut tested.iter_mut().map(|(_, evidence)| evidence).collect::<Vec<_>>());
@@ -342,8 +342,8 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     let tests = tested.len();
     let mut reports: Vec<ReportComparison> =
         pairs.iter().zip(all).map(|(pair, rows)| report(*pair, rows, options)).collect();
-    for (report, offset) in reports.iter_mut().zip(offsets) {
-        report.clock_offset = offset;
+    for (report, offsets) in reports.iter_mut().zip(offsets) {
+        report.clock_offsets = offsets;
     }
     counts::join(&mut reports);
     Comparison { reports, tests, is_strict: options.strict }
@@ -510,7 +510,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         claims: claims::compare_claims(pair, options),
         geomean: geomean(&changes),
         may_be_two_gpus: time::may_be_two_gpus(pair),
-        clock_offset: None,
+        clock_offsets: Vec::new(),
         is_paired: false,
         changes,
     }
