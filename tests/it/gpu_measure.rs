@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use runner::analyse::{self, Call};
 use runner::backend::Device;
-use runner::execute::run_group;
+use runner::execute::{Carried, run_group};
 use runner::model::{
     Access, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileUnit,
     Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
@@ -154,7 +154,7 @@ fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
     };
     let mut events = vec![started];
     for group in groups {
-        run_group(gpu.device.as_mut(), group, &mut |event| events.push(event)).unwrap();
+        run_group(gpu.device.as_mut(), group, &mut Carried::default(), &mut |event| events.push(event)).unwrap();
     }
     if let Some(folder) = std::env::var_os(KEEP) {
         let lines: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();

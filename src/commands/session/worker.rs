@@ -132,8 +132,13 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     if !matches!(args.target.backend, BackendChoice::Sim) {
         execute::leave_a_core();
     }
-    dispatch::worker::serve(open, execute::run_group, machine::survey)
-        .map_err(|e| Failure::environment(e.to_string()))?;
+    let mut carried = execute::Carried::default();
+    dispatch::worker::serve(
+        open,
+        |device, job, emit| execute::run_group(device, job, &mut carried, emit),
+        machine::survey,
+    )
+    .map_err(|e| Failure::environment(e.to_string()))?;
     Ok(Exit::Success)
 }
 

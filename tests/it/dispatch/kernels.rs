@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
-use runner::backend::DeviceError;
+use runner::backend::{Device, DeviceError};
 use runner::dispatch::{Interrupt, RunEnd, inline, worker};
 use runner::execute;
 use runner::model::{
@@ -52,7 +52,16 @@ fn worker_entry() {
     let file = folder.join("generation");
     let generation = fs::read_to_string(&file).map_or(1, |text| text.parse::<u32>().unwrap() + 1);
     fs::write(&file, generation.to_string()).unwrap();
-    worker::serve(|| Ok(Box::new(device(generation))), execute::run_group, runner::machine::survey).unwrap();
+    let mut carried = execute::Carried::default();
+    let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
+        execute::run_group(device, job, &mut carried, emit)
+    };
+    worker::serve(|| Ok(Box::new(device(generation))), run_group, runner::machine::survey).unwrap();
+}
+
+/// Runs a group to which nothing is carried from another one.
+fn run_alone(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), execute::Lost> {
+    execute::run_group(device, job, &mut execute::Carried::default(), emit)
 }
 
 /// Runs in workers of this file.
@@ -152,7 +161,7 @@ fn in_this_process_a_group_runs_as_in_a_worker() {
     let mut events = Vec::new();
     let groups = [group(0, &["copies", "writes_zeros"])];
     let emit = &mut |event| events.push(event);
-    let end = inline::run(&mut device(1), groups, emit, &Interrupt::new(), execute::run_group);
+    let end = inline::run(&mut device(1), groups, emit, &Interrupt::new(), run_alone);
     assert_eq!(end, RunEnd::Complete);
     assert_eq!(outcomes(&events), [("writes_zeros", "wrong"), ("copies", "measured")]);
     let borders = |event: &&Event| matches!(event, Event::GroupStarted { .. } | Event::GroupFinished { .. });
@@ -164,7 +173,7 @@ fn in_this_process_a_lost_device_ends_the_run_with_every_case_accounted_for() {
     let mut events = Vec::new();
     let groups = [group(0, &["writes_nowhere", "copies"]), group(1, &["copies_too"])];
     let emit = &mut |event| events.push(event);
-    let end = inline::run(&mut device(1), groups, emit, &Interrupt::new(), execute::run_group);
+    let end = inline::run(&mut device(1), groups, emit, &Interrupt::new(), run_alone);
     assert!(matches!(&end, RunEnd::Environment(why) if why.starts_with("the device is lost: ")), "{end:?}");
     let rows = [("writes_nowhere", "launch_error"), ("copies", "not_run"), ("copies_too", "not_run")];
     assert_eq!(outcomes(&events), rows);
@@ -178,7 +187,7 @@ fn in_this_process_an_interrupt_stops_before_the_next_group() {
         interrupt.request();
         events.push(event);
     };
-    let end = inline::run(&mut device(1), groups, emit, &interrupt, execute::run_group);
+    let end = inline::run(&mut device(1), groups, emit, &interrupt, run_alone);
     assert_eq!(end, RunEnd::Interrupted);
     assert_eq!(outcomes(&events), [("copies", "measured"), ("copies_too", "not_run")]);
 }

@@ -29,7 +29,7 @@ const ORPHAN_LIMIT: Duration = Duration::from_secs(2);
 /// If standard input and output are not connected to a dispatcher.
 pub fn serve<L: fmt::Display>(
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
-    run_group: impl Fn(&mut dyn Device, &GroupJob, &mut dyn FnMut(Event)) -> Result<(), L>,
+    mut run_group: impl FnMut(&mut dyn Device, &GroupJob, &mut dyn FnMut(Event)) -> Result<(), L>,
     survey: impl Fn(&mut dyn Device, &SurveyRequest) -> Result<Survey, DeviceError>,
 ) -> Result<(), ProtocolError> {
     let (stdout, capture) = StdoutCapture::install()?;

@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::buffers::Store;
+use super::carried::Carried;
 use super::expected::Expected;
 use super::function::called;
 use super::kernels::Kernels;
@@ -37,8 +38,14 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    pub fn new(device: &'a mut dyn Device, job: &'a GroupJob, emit: &'a mut dyn FnMut(Event)) -> Self {
-        let mut store = Store::default();
+    /// Begins a group with what the one before it has left.
+    pub fn new(
+        device: &'a mut dyn Device,
+        job: &'a GroupJob,
+        carried: Carried,
+        emit: &'a mut dyn FnMut(Event),
+    ) -> Self {
+        let (mut store, expected) = carried.for_group(job);
         // A file or a list has the results of one content.
         let mut checks = job.cases.iter().flat_map(|job| &job.checks);
         let is_fixed = |expect: &_| {
@@ -51,7 +58,7 @@ impl<'a> Bench<'a> {
             job,
             store,
             modules: Modules::default(),
-            expected: Expected::default(),
+            expected,
             secret: ChaCha8Rng::seed_from_u64(secret()),
             deferred: Vec::new(),
             is_alone: false,
@@ -63,8 +70,9 @@ impl<'a> Bench<'a> {
         bench
     }
 
-    /// Frees the memory, unless it was lost with the context, and reports the time of each phase.
-    pub fn close(mut self, lost: bool) {
+    /// Frees the memory, unless it was lost with the context, and reports the time of each phase. Returns what the next
+    /// group may use.
+    pub fn close(mut self, lost: bool) -> Carried {
         if !lost {
             self.store.free_copies(self.device);
             self.store.retain(self.device, &[]);
@@ -77,6 +85,7 @@ impl<'a> Bench<'a> {
         for (phase, spent) in std::mem::take(&mut self.clock.spent) {
             self.say(Event::PhaseSpent { phase, seconds: spent.as_secs_f64() });
         }
+        Carried::from_group(self.store, self.expected)
     }
 
     /// Frees all memory of the cases so far, also that of their modules' variables.

@@ -87,10 +87,13 @@ impl Buffer {
 /// Place of a buffer in the [`Store`].
 pub type Slot = usize;
 
+/// An input on the host, with the plan of its content.
+pub type Input = (BufferPlan, Arc<Vec<u8>>);
+
 /// The buffers and inputs of a group.
 #[derive(Debug, Default)]
 pub struct Store {
-    inputs: Vec<(BufferPlan, Arc<Vec<u8>>)>,
+    inputs: Vec<Input>,
     buffers: Vec<Option<Buffer>>,
     /// The further sets of a buffer's memory, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
@@ -100,6 +103,16 @@ pub struct Store {
 }
 
 impl Store {
+    /// Returns a store without buffers that has inputs on the host.
+    pub fn with_inputs(sets: Sets, inputs: Vec<Input>) -> Self {
+        Self { inputs, sets, ..Self::default() }
+    }
+
+    /// Returns the inputs on the host, and the sets that they are of.
+    pub fn into_inputs(self) -> (Sets, Vec<Input>) {
+        (self.sets, self.inputs)
+    }
+
     pub fn get(&self, slot: Slot) -> Option<&Buffer> {
         self.buffers.get(slot).and_then(Option::as_ref)
     }

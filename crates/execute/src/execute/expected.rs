@@ -195,7 +195,7 @@ impl Expected {
                 inputs.push((name.clone(), buffer.element, store.input(buffer)?));
             }
         }
-        // The results for a secret set of inputs are never asked for again.
+        // No other process asks for the results for a secret set of inputs.
         let keep = store.sets.current == FIRST;
         let limit = Duration::from_secs_f64(job.measure.timeout);
         let task = Task::new((plan.clone(), language), inputs, element, (limit, keep));
@@ -279,6 +279,35 @@ impl Expected {
     /// Drops what the case at a place made from a set of inputs.
     pub fn forget(&mut self, place: usize, set: usize) {
         self.kept.retain(|kept| (kept.place, kept.set) != (place, set));
+    }
+
+    /// Keeps only what does not depend on the cases of a group, or on files.
+    pub fn end_group(&mut self) {
+        self.outputs.clear();
+        self.kept.clear();
+        self.goldens.clear();
+        self.parts.clear();
+        self.functions.retain(|function| function.running.is_none());
+    }
+
+    /// Returns the bytes that the values of inputs take, as if each element took eight.
+    pub fn size(&self) -> usize {
+        let references = self.references.iter().map(|known| &known.value);
+        let functions = self.functions.iter().filter_map(|known| known.value.as_ref().ok());
+        let values = references.chain(self.reductions.iter().map(|known| &known.value)).chain(functions);
+        values.map(|value| 8 * value.len().unwrap_or(1)).sum()
+    }
+
+    /// Drops the values of other inputs: of arrays that are not kept, and of plans that are not.
+    pub fn retain_values(&mut self, keeps: &dyn Fn(&Arc<Vec<u8>>) -> bool, keeps_plan: &dyn Fn(&BufferPlan) -> bool) {
+        self.references.retain(|known| known.inputs.iter().all(keeps));
+        self.reductions.retain(|known| known.inputs.iter().all(keeps_plan));
+        self.functions.retain(|known| known.task.inputs().all(keeps));
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.references.is_empty() && self.reductions.is_empty() && self.functions.is_empty()
     }
 
     /// Frees the host memory of all other buffers.

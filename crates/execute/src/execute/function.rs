@@ -73,6 +73,11 @@ impl Task {
             && pairs.all(|((.., one), (.., other))| Arc::ptr_eq(one, other))
     }
 
+    /// Returns the arrays in memory that it is called with.
+    pub fn inputs(&self) -> impl Iterator<Item = &Arc<Vec<u8>>> {
+        self.inputs.iter().map(|(.., bytes)| bytes)
+    }
+
     /// Kills the child if it runs, and does not start it if it waits.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);

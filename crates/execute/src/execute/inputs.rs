@@ -1,7 +1,7 @@
 //! The sets of inputs that launches alternate between, so that a remembered result is wrong.
 //!
 //! A kernel that keeps the result of an earlier launch is right as long as its inputs stay the same. So a group has
-//! several sets of them: the manifest's; one whose random fills have a seed that is drawn anew for every group and that
+//! several sets of them: the manifest's; one whose random fills have a seed that is drawn at run time and that
 //! no kernel can know; and one that is the first but for a stretch of each buffer, which it has from the second. A kernel
 //! that knows the first two by an element takes the third for one of them. All sets lie at the same addresses: a set is
 //! copied into the buffers when it is chosen, outside of every timed span. Constants, `iota`, lists and files are the

@@ -12,6 +12,7 @@ mod bench;
 mod bins;
 mod buffers;
 mod call;
+mod carried;
 mod cases;
 mod check;
 mod compare;
@@ -57,6 +58,7 @@ mod variables;
 mod watch;
 mod whole;
 
+pub use carried::Carried;
 pub use parallel::leave_a_core;
 pub use stop::Lost;
 
@@ -67,7 +69,7 @@ use check::Checked;
 use measure::Measured;
 use prepare::Prepared;
 
-/// Runs the cases of a group, interleaved.
+/// Runs the cases of a group, interleaved. What the groups of a process leave is carried from each to the next.
 ///
 /// Emits `GroupStarted`, then for every case `CaseActive` before each step that could hang, what was found, and
 /// `CaseSettled`; `PhaseSpent` and `GroupFinished` at the end.
@@ -76,11 +78,16 @@ use prepare::Prepared;
 ///
 /// [`Lost`] if a kernel destroyed the device's context. Its case is settled as a launch error; other cases may have no
 /// outcome and have to be run again as a group, in another process.
-pub fn run_group(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
+pub fn run_group(
+    device: &mut dyn Device,
+    job: &GroupJob,
+    carried: &mut Carried,
+    emit: &mut dyn FnMut(Event),
+) -> Result<(), Lost> {
     emit(Event::GroupStarted { ordinal: job.ordinal, key: job.key.clone(), cases: job.cases.len() as u32 });
-    let mut bench = Bench::new(device, job, emit);
+    let mut bench = Bench::new(device, job, std::mem::take(carried), emit);
     let done = run_all(&mut bench);
-    bench.close(done.is_err());
+    *carried = bench.close(done.is_err());
     done?;
     emit(Event::GroupFinished { ordinal: job.ordinal, key: job.key.clone() });
     Ok(())

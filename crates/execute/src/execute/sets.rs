@@ -13,7 +13,7 @@ pub const OTHER: usize = 1;
 pub const MIXED: usize = 2;
 
 /// The set that the inputs of a group hold.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sets {
     pub current: usize,
     /// How many sets there are: those of lower numbers.
@@ -33,6 +33,11 @@ impl Default for Sets {
 }
 
 impl Sets {
+    /// Returns the sets of another group with the same seeds.
+    pub fn with_same_seeds(&self) -> Self {
+        Self { secret: self.secret, place: self.place, ..Self::default() }
+    }
+
     /// Returns the plan of a buffer's content in a set.
     pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
         let mut plan = plan.clone();

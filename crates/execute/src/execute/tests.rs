@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; the fake device's times are exact")]
 
 mod accuracy;
+mod carrying;
 mod cheating;
 mod controls;
 mod counting;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
-use crate::execute::run_group;
+use crate::execute::{Carried, run_group};
 use crate::model::{
     Access, Allocation, BodyPlan, CaseJob, ElementType, Event, GroupJob, Measurement, Note, Outcome, Regime, Unit,
     Verdict,
@@ -135,7 +135,7 @@ fn all_copies_are_given_back() {
     let mut device = device(vec![("it", taking(50_000.0))]);
     let before = crate::backend::Device::memory_free(&device);
     let job = group(vec![copy_in("it", Regime::ALL)]);
-    run_group(&mut device, &job, &mut |_| ()).unwrap();
+    run_group(&mut device, &job, &mut Carried::default(), &mut |_| ()).unwrap();
     assert_eq!(crate::backend::Device::memory_free(&device), before);
 }
 

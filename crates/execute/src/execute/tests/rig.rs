@@ -1,7 +1,7 @@
 //! A group of copies and sums on the fake device, and what it said.
 
 use crate::backend::DeviceError;
-use crate::execute::{Lost, run_group};
+use crate::execute::{Carried, Lost, run_group};
 use crate::model::{
     Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ElementType, Event,
     ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan, Measurement, Mismatch, Note, Outcome,
@@ -72,7 +72,7 @@ impl Said {
 
 pub fn run(mut device: FakeDevice, job: &GroupJob) -> Said {
     let mut events = Vec::new();
-    let result = run_group(&mut device, job, &mut |event| events.push(event));
+    let result = run_group(&mut device, job, &mut Carried::default(), &mut |event| events.push(event));
     Said { events, device, result }
 }
 
