@@ -45,6 +45,8 @@ pub struct History {
     evaluations: Vec<Evaluation>,
     places: HashMap<u64, u32>,
     pending: HashSet<u64>,
+    /// The points that are proposed when no others are left.
+    last: HashSet<u64>,
     ranking: Ranking,
     /// The part of the space that is evaluated here, if others evaluate the rest.
     part: Option<Part>,
@@ -78,6 +80,16 @@ impl History {
     /// Leaves all points but those of a part to others, whose evaluations may be added.
     pub fn keep(&mut self, part: Part) {
         self.part = Some(part);
+    }
+
+    /// Keeps points from being proposed as long as there are others.
+    pub fn put_last(&mut self, points: &[u64]) {
+        self.last.extend(points);
+    }
+
+    /// Lets the points that were put last be proposed; says whether there were any.
+    pub fn release_last(&mut self) -> bool {
+        !std::mem::take(&mut self.last).is_empty()
     }
 
     /// Notes that a point is being evaluated.
@@ -139,10 +151,14 @@ impl History {
         self.places.get(&point).map(|&place| self.evaluations[place as usize].outcome)
     }
 
-    /// Says whether a point is not to be proposed: it has been evaluated, is being evaluated, or is left to others.
+    /// Says whether a point is not to be proposed: it has been evaluated, is being evaluated, is left to others, or was put
+    /// last.
     #[must_use]
     pub fn is_taken(&self, point: u64) -> bool {
-        self.places.contains_key(&point) || self.is_pending(point) || self.part.is_some_and(|part| !part.has(point))
+        self.places.contains_key(&point)
+            || self.is_pending(point)
+            || self.last.contains(&point)
+            || self.part.is_some_and(|part| !part.has(point))
     }
 
     /// Says whether a point is being evaluated.

@@ -221,6 +221,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
             }
         }
     }
+    text += &problem.late.describe(&searched.history);
     for (title, list) in [("Failures", &digest.failures), ("Not in the space", &digest.excluded)] {
         if !list.is_empty() {
             text += &kinds(title, list);

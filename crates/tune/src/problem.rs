@@ -1,6 +1,6 @@
 //! The space of a search: the cases of one group, each a point.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use search::space::{Parameter, Point, Space};
 
@@ -9,6 +9,7 @@ use crate::error::TuneError;
 use crate::experiment::Manifest;
 use crate::header::Header;
 use crate::identity::Identity;
+use crate::late::Late;
 use crate::model::{Case, CaseJob, CaseKey, Environment, GroupJob, Outcome};
 use crate::objective::{Objective, measure_by};
 use crate::plan::{Cell, Plan, bare_group, resolve_case};
@@ -27,6 +28,8 @@ pub struct Problem<'a> {
     pub space: Space,
     /// How the search is made.
     pub settings: &'a Settings,
+    /// What is put last.
+    pub late: Late,
     manifest: &'a Manifest,
     plan: &'a Plan,
     /// What the cases share.
@@ -41,10 +44,14 @@ impl<'a> Problem<'a> {
         manifest: &'a Manifest,
         plan: &'a Plan,
         candidates: &Candidates,
-        settings: &'a Settings,
+        (settings, late): (&'a Settings, &[Values]),
     ) -> Result<Self, TuneError> {
         let (space, cells) = space(plan, &candidates.cells)?;
-        Ok(Self { space, settings, manifest, plan, group: bare_group(manifest, plan, candidates.group), cells })
+        let group = bare_group(manifest, plan, candidates.group);
+        let mut problem = Self { space, settings, late: Late::default(), manifest, plan, group, cells };
+        let late: BTreeSet<u64> = late.iter().filter_map(|values| problem.find(values)).collect();
+        problem.late = Late::draw(late);
+        Ok(problem)
     }
 
     /// Returns what is minimised.

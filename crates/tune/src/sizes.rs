@@ -34,6 +34,8 @@ pub struct Sizes<'a> {
     pub groups: &'a [Candidates],
     /// How the spaces are searched.
     pub settings: &'a Settings,
+    /// The configurations that are put last.
+    pub late: &'a [Values],
     /// Compiles the code of configurations.
     pub compiler: &'a dyn Compiler,
     /// The device and the programs that results depend on.
@@ -69,7 +71,7 @@ impl Sizes<'_> {
     pub fn search(&self, mut known: Vec<Values>, pools: &mut [&mut Pool], say: Say<'_>) -> Result<Found, TuneError> {
         let mut found = Found::default();
         for candidates in self.groups {
-            let problem = Problem::new(self.manifest, self.plan, candidates, self.settings)?;
+            let problem = Problem::new(self.manifest, self.plan, candidates, (self.settings, self.late))?;
             let is_one = self.groups.len() == 1;
             let folder = self.folder.join(if is_one { String::new() } else { escaped(&problem.size(), "=") });
             let header = problem.header(self.environment, self.identity, self.narrowed.clone());

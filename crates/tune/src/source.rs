@@ -121,6 +121,7 @@ impl<'a> Proposals<'a> {
                 proposals.begin(point);
             }
         }
+        proposals.known.history.put_last(&seat.problem.late.last);
         proposals
     }
 
@@ -138,7 +139,7 @@ impl<'a> Proposals<'a> {
             let space = &self.seat.problem.space;
             match self.strategy.propose(space, &self.known.history, &mut self.random) {
                 Some(point) => self.begin(point),
-                None => self.is_exhausted = true,
+                None => self.is_exhausted = !self.known.history.release_last(),
             }
         }
     }

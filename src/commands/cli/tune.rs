@@ -64,6 +64,11 @@ pub struct TuneArgs {
     /// `records.jsonl` of a report, T4 (`.json`) or a table (`.csv`).
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     pub prior: Option<PathBuf>,
+    /// Put configurations last that another search, such as one of a small size on the simulator, found beyond twice its
+    /// median: T4 (`.json`) or a table (`.csv`), with `:NAME` after it for a measurement or column. For several measurements
+    /// it is given several times.
+    #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
+    pub prune: Vec<String>,
     /// Continue an interrupted search: what it has evaluated is not evaluated again.
     #[arg(long, conflicts_with = "simulate")]
     pub resume: bool,

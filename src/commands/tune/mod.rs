@@ -11,7 +11,7 @@ use super::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, Pool, Urgency};
 use crate::experiment::SearchSpec;
 use crate::model::Shard;
-use crate::tune::{Finalists, Settings, Sizes, TuneError, read_prior, strategy_of, write_table};
+use crate::tune::{Finalists, Settings, Sizes, TuneError, read_late, read_prior, strategy_of, write_table};
 
 /// Searches; listens for Ctrl-C itself if it is given no interrupt.
 pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -> Result<Exit, Failure> {
@@ -36,11 +36,13 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
     let settings = Settings { budget: args.budget.unwrap_or(settings.budget), ..settings };
     let ready = prepare_search(&options, &manifest, &mut devices, interrupt, console)?;
     let plan = &ready.planned.plan;
+    let late = args.prune.iter().map(|named| read_late(named)).collect::<Result<Vec<_>, _>>()?.concat();
     let sizes = Sizes {
         manifest: &manifest,
         plan,
         groups: &ready.groups,
         settings: &settings,
+        late: &late,
         compiler: &ready.planned,
         environment: &ready.environment,
         identity: &ready.identity,

@@ -328,9 +328,8 @@ template <int STRIDE, int MORE> __global__ void copy(int* y, const int* x)
 }
 ";
 
-#[test]
-fn two_objectives_give_the_configurations_that_no_other_one_beats() {
-    let folder = tempfile::tempdir().unwrap();
+/// Writes the space of [`TWO_GOALS`] into a folder: four strides, and up to two steps more.
+fn write_two_goals(folder: &Path, search: &str) {
     let manifest = MANIFEST
         .replace("compare = [\"rounds\", \"width\"]", "compare = [\"stride\", \"more\"]")
         .replace("rounds = 8, width = 32 }", "stride = 8, more = 1 }")
@@ -339,9 +338,46 @@ fn two_objectives_give_the_configurations_that_no_other_one_beats() {
         .replace("copy<{rounds}>", "copy<{stride}, {more}>")
         .replace("n / width", "n / 32")
         .replace("[\"width\"]", "[\"32\"]");
+    fs::write(folder.join("rounds.toml"), format!("{manifest}\n{search}")).unwrap();
+    fs::write(folder.join("copy.cu"), TWO_GOALS).unwrap();
+}
+
+#[test]
+fn what_the_simulator_finds_beyond_a_bound_is_put_last_and_the_page_says_how_often_that_was_right() {
+    let folder = tempfile::tempdir().unwrap();
+    write_two_goals(folder.path(), "");
+    let run = |options: &[&str], code| {
+        tune(folder.path(), &[&["rounds.toml", "--backend", "sim", "--strategy", "exhaustive"], options].concat(), code)
+    };
+    run(&["--objective", "shared_st_bank_conflicts", "--budget", "100%", "--set", "n=64", "--out", "small"], 0);
+    // At n = 64 the strides have 0, 2, 6 and 14 conflicts, each three times, so that 4 and 8 are put last. They take fewer
+    // steps, which are 8 / stride and up to two more: what is put last is the best here.
+    let read = |file: &str| fs::read_to_string(folder.path().join("out").join(file)).unwrap();
+    let options = ["--objective", "inst_executed", "--prune", "small/search.json", "--out", "out", "--budget"];
+    run(&[&options[..], &["7"]].concat(), 0);
+    let table = read("search.csv");
+    let of_stride =
+        |stride: u32| table.lines().filter(|row| row.split(',').nth(1) == Some(&stride.to_string())).count();
+    // The baseline has stride 8 and is evaluated in any case.
+    assert_eq!([1, 2, 4, 8].map(of_stride), [3, 3, 0, 1], "{table}");
+    let said = "6 configurations had at least twice the median";
+    let page = read("search.md");
+    assert!(page.contains(said) && page.contains("1 of all these were evaluated: 0 no better than"), "{page}");
+    assert!(page.contains("or failed, 1 beat the best of the others."), "{page}");
+    // When no others are left, they are evaluated: steps of 2, 3, 4 and 1, 2, 3, where the best other takes 4.
+    run(&[&options[..], &["100%", "--resume"]].concat(), 0);
+    let page = read("search.md");
+    assert!(page.contains("6 of all these were evaluated: 1 no better than"), "{page}");
+    assert!(page.contains("or failed, 5 beat the best of the others."), "{page}");
+    assert!(run(&["--prune", "none.json"], 2).contains("--prune none.json: cannot read none.json"));
+    assert!(run(&["--prune", "small/search.json:nothing"], 2).contains("--prune small/search.json:nothing: "));
+}
+
+#[test]
+fn two_objectives_give_the_configurations_that_no_other_one_beats() {
+    let folder = tempfile::tempdir().unwrap();
     let search = "[search]\nobjective = [\"inst_executed\", \"shared_st_bank_conflicts\"]\nbudget = \"100%\"\n";
-    fs::write(folder.path().join("rounds.toml"), format!("{manifest}\n{search}")).unwrap();
-    fs::write(folder.path().join("copy.cu"), TWO_GOALS).unwrap();
+    write_two_goals(folder.path(), search);
     tune(folder.path(), &["rounds.toml", "--backend", "sim", "--finalists", "3", "--out", "out"], 0);
     let out = folder.path().join("out");
     let table = fs::read_to_string(out.join("search.csv")).unwrap();

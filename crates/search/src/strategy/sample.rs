@@ -13,7 +13,8 @@ pub struct Exhaustive {
 
 impl Strategy for Exhaustive {
     fn propose(&mut self, space: &Space, history: &History, _: &mut Random) -> Option<u64> {
-        let point = (self.next..space.len()).find(|&point| !history.is_taken(point))?;
+        // Points before the next one may have been kept back.
+        let point = (self.next..space.len()).chain(0..self.next).find(|&point| !history.is_taken(point))?;
         self.next = point + 1;
         Some(point)
     }

@@ -1,0 +1,82 @@
+//! What is put last: configurations that are beyond a bound in another search, such as one of a small size on the simulator.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use search::format::read_measured;
+use search::history::{History, Outcome};
+use search::random::Random;
+
+use crate::error::TuneError;
+use crate::format::plural;
+use crate::values::Values;
+
+/// A configuration is put last if its value is at least so many times the lower median: at most half of them are.
+const BOUND: f64 = 2.0;
+
+/// The share of what would be put last that is treated like the others, to see whether that is right.
+const CONTROLS: f64 = 0.1;
+
+/// Reads the configurations that are beyond the bound in a file: T4 or a table, with `:NAME` after it if a measurement or
+/// column is to be chosen.
+pub fn read_late(named: &str) -> Result<Vec<Values>, TuneError> {
+    let (path, objective) = match named.rsplit_once(':') {
+        Some((path, objective)) if !Path::new(named).exists() => (path, Some(objective)),
+        _ => (named, None),
+    };
+    let measured = read_measured(Path::new(path), objective)
+        .map_err(|error| TuneError::Usage(format!("--prune {named}: {error}")))?;
+    let sorted = measured.sorted();
+    let median = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(f64::INFINITY);
+    let names = || measured.space.parameters().iter().map(|parameter| parameter.name.clone());
+    // What failed may have failed for want of the simulator, so that it says nothing.
+    let is_late = |&point: &u64| measured.outcome(point).value().is_some_and(|value| value >= BOUND * median);
+    let points = (0..measured.space.len()).filter(is_late);
+    Ok(points.map(|point| names().zip(measured.space.values(point)).collect()).collect())
+}
+
+/// The points of a search that another one found beyond the bound.
+#[derive(Debug, Default)]
+pub struct Late {
+    /// The points that are proposed when no others are left.
+    pub last: Vec<u64>,
+    /// The points that are treated like any other.
+    controls: Vec<u64>,
+}
+
+impl Late {
+    /// Draws the points that are treated like any other, the same ones after `--resume`. The points increase.
+    pub fn draw(points: BTreeSet<u64>) -> Self {
+        let (controls, last) = points.into_iter().partition(|point| Random::new(*point).chance(CONTROLS));
+        Self { last, controls }
+    }
+
+    /// Says how many points were put last, and how often that was right; empty if there are none.
+    pub fn describe(&self, history: &History) -> String {
+        let (mut text, all) = (String::new(), self.last.len() + self.controls.len());
+        if all == 0 {
+            return text;
+        }
+        let late: Vec<Outcome> =
+            self.last.iter().chain(&self.controls).filter_map(|&point| history.outcome(point)).collect();
+        let is_late = |point: &u64| [&self.last, &self.controls].iter().any(|all| all.binary_search(point).is_ok());
+        let best = history.ranked().find(|(point, _)| !is_late(point)).map_or(f64::INFINITY, |(_, value)| value);
+        let median = history.ranked().nth(history.right() / 2).map_or(f64::INFINITY, |(_, value)| value);
+        let count = |is: &dyn Fn(&Outcome) -> bool| late.iter().filter(|outcome| is(outcome)).count();
+        let _ = writeln!(
+            text,
+            "\n## Put last\n\n{} had at least twice the median in what `--prune` names: {} {} put last, and a tenth, {}, was \
+             treated like the others to see whether that is right. {} of all these were evaluated: {} no better than the median \
+             of all evaluations or failed, {} beat the best of the others.",
+            plural(all as u64, "configuration"),
+            self.last.len(),
+            if self.last.len() == 1 { "was" } else { "were" },
+            self.controls.len(),
+            late.len(),
+            count(&|outcome| outcome.value().is_none_or(|value| value >= median)),
+            count(&|outcome| outcome.value().is_some_and(|value| value < best)),
+        );
+        text
+    }
+}
