@@ -3,7 +3,8 @@
 //! A cubin that was compiled with `-lineinfo` has two line tables in the form of DWARF 2: `.debug_line` names files and
 //! lines of the source, `.nv_debug_line_sass` lines of the PTX, which is in `.nv_debug_ptx_txt`. NVIDIA adds an extended
 //! opcode for calls that were inlined (0x90): the following rows are inlined at an earlier row, which it names by its
-//! number in the table, and belong to a function, which it names by an offset in `.debug_str`. The number 0 ends that.
+//! number among the rows of the same kernel, and belong to a function, which it names by an offset in `.debug_str`. The
+//! number 0 ends that.
 
 use gimli::{DebugLine, DebugLineOffset, LineInstruction, LineRow, LittleEndian, Reader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
@@ -176,7 +177,7 @@ fn run_program<'data>(
     }
     let mut instructions = header.instructions();
     let mut row = LineRow::new(&header);
-    let first_row = table.rows.len();
+    let mut first_row = table.rows.len();
     let (mut caller, mut function) = (0, None);
     while let Some(instruction) = instructions.next_instruction(&header).map_err(|error| error.to_string())? {
         if let LineInstruction::UnknownExtended(INLINED_CALL, mut operands) = instruction {
@@ -186,7 +187,8 @@ fn run_program<'data>(
             caller = if number == 0 { 0 } else { first_row.saturating_add(number) };
             function = if number == 0 { None } else { read_string(strings, name) };
             if caller > table.rows.len() {
-                return Err(format!("row {} is inlined at row {number}, which follows it", table.rows.len() + 1));
+                let row = table.rows.len() + 1 - first_row;
+                return Err(format!("row {row} is inlined at row {number}, which follows it"));
             }
             continue;
         }
@@ -205,6 +207,10 @@ fn run_program<'data>(
         let made = Row { place: Place { file, line, function: function.clone() }, caller, ends: row.end_sequence() };
         let section = usize::try_from(row.address() >> SECTION_BITS).unwrap_or(usize::MAX);
         table.places.push(((section, row.address() & ((1 << SECTION_BITS) - 1)), table.rows.len()));
+        if made.ends {
+            // What follows is of another kernel or function, and its rows count from one again.
+            (first_row, caller, function) = (table.rows.len() + 1, 0, None);
+        }
         table.rows.push(made);
         row.reset(&header);
     }
@@ -236,6 +242,11 @@ mod tests {
     /// A table as NVRTC 13.0 writes it for a kernel with a call of a function that calls another one: rows at 0x00 to
     /// 0x20, two calls inlined into each other, and the end at 0x40.
     fn table() -> Vec<u8> {
+        table_of(&[(3, 12)])
+    }
+
+    /// A table for several kernels: the section of each, and the line before its first.
+    fn table_of(kernels: &[(u64, u8)]) -> Vec<u8> {
         // Version 2; then, after the length of the rest of the header: units of one byte, statements, lines from -5 in a
         // range of 14, opcodes from 10 on and how many operands the standard ones have.
         let mut rest = vec![1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
@@ -243,16 +254,18 @@ mod tests {
         let mut program = vec![2, 0];
         program.extend(u32::try_from(rest.len()).unwrap().to_le_bytes());
         program.extend(rest);
-        // The address of section 3, line 13, a row; row 1.
-        program.extend([0, 9, 2]);
-        program.extend((3_u64 << super::SECTION_BITS).to_le_bytes());
-        program.extend([3, 12, 1]);
-        // Inlined at row 1, in the function at 0 of the strings; line 6 at 0x10: row 2.
-        program.extend([0, 3, 0x90, 1, 0, 2, 16, 3, 0x79, 1]);
-        // Inlined at row 2, in the function at 3; line 3 at 0x20: row 3.
-        program.extend([0, 3, 0x90, 2, 3, 2, 16, 3, 0x7d, 1]);
-        // No longer inlined; line 14 at 0x30, and the end at 0x40.
-        program.extend([0, 3, 0x90, 0, 0, 2, 16, 3, 11, 1, 2, 16, 0, 1, 1]);
+        for (section, line) in kernels {
+            // The address of the section, line 13, a row; row 1.
+            program.extend([0, 9, 2]);
+            program.extend((section << super::SECTION_BITS).to_le_bytes());
+            program.extend([3, *line, 1]);
+            // Inlined at row 1, in the function at 0 of the strings; line 6 at 0x10: row 2.
+            program.extend([0, 3, 0x90, 1, 0, 2, 16, 3, 0x79, 1]);
+            // Inlined at row 2, in the function at 3; line 3 at 0x20: row 3.
+            program.extend([0, 3, 0x90, 2, 3, 2, 16, 3, 0x7d, 1]);
+            // No longer inlined; line 14 at 0x30, and the end at 0x40.
+            program.extend([0, 3, 0x90, 0, 0, 2, 16, 3, 11, 1, 2, 16, 0, 1, 1]);
+        }
         let mut all = u32::try_from(program.len()).unwrap().to_le_bytes().to_vec();
         all.extend(program);
         all
@@ -289,6 +302,14 @@ mod tests {
         // The second program is for the same addresses, so its rows replace those of the first.
         assert_eq!(lines(&two, 3, 0x20).iter().map(|(line, _)| *line).collect::<Vec<_>>(), [3, 6, 13]);
         assert_eq!(run_programs(&two, b"").unwrap().places(3, 0)[0].file, 1);
+    }
+
+    #[test]
+    fn rows_of_each_kernel_count_from_one() {
+        let two = table_of(&[(3, 12), (4, 22)]);
+        let lines_at = |section, offset| lines(&two, section, offset).iter().map(|(line, _)| *line).collect::<Vec<_>>();
+        assert_eq!(lines_at(3, 0x20), [3, 6, 13]);
+        assert_eq!(lines_at(4, 0x20), [13, 16, 23]);
     }
 
     #[test]
