@@ -105,15 +105,6 @@ impl Traffic {
         self.bytes += times * other.bytes;
     }
 
-    /// Adds what was counted since these counts were `before`.
-    #[inline(always)]
-    pub const fn add_since(&mut self, now: &Self, before: &Self) {
-        self.requests += now.requests - before.requests;
-        self.sectors += now.sectors - before.sectors;
-        self.lines += now.lines - before.lines;
-        self.bytes += now.bytes - before.bytes;
-    }
-
     /// Returns the bytes requested over the bytes moved, in percent; `None` where none moved.
     fn efficiency(&self) -> Option<f64> {
         ratio(self.bytes, self.sectors * 32)
@@ -121,11 +112,11 @@ impl Traffic {
 }
 
 impl SharedTraffic {
-    /// Adds what was counted since these counts were `before`.
+    /// Adds a request that needs so many additional passes.
     #[inline(always)]
-    pub const fn add_since(&mut self, now: &Self, before: &Self) {
-        self.requests += now.requests - before.requests;
-        self.conflicts += now.conflicts - before.conflicts;
+    pub const fn count(&mut self, conflicts: u64) {
+        self.requests += 1;
+        self.conflicts += conflicts;
     }
 }
 
@@ -164,17 +155,10 @@ impl Counters {
         self.device_launches += times * other.device_launches;
     }
 
-    /// Adds what accesses have counted since these counts were `before`.
-    pub fn add_since(&mut self, now: &Self, before: &Self) {
-        self.global_load.add_since(&now.global_load, &before.global_load);
-        self.global_store.add_since(&now.global_store, &before.global_store);
-        self.shared_load.add_since(&now.shared_load, &before.shared_load);
-        self.shared_store.add_since(&now.shared_store, &before.shared_store);
-        self.local_load_requests += now.local_load_requests - before.local_load_requests;
-        self.local_store_requests += now.local_store_requests - before.local_store_requests;
-        self.global_atomics += now.global_atomics - before.global_atomics;
-        self.shared_atomics += now.shared_atomics - before.shared_atomics;
-        self.device_launches += now.device_launches - before.device_launches;
+    /// Returns the counts of loads of global memory, or of stores.
+    #[inline(always)]
+    pub const fn global(&mut self, store: bool) -> &mut Traffic {
+        if store { &mut self.global_store } else { &mut self.global_load }
     }
 
     /// Returns the branches that did not diverge, in percent.

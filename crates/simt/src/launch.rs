@@ -233,7 +233,7 @@ impl Tree<'_> {
         })?;
         report.counters.add(&done.counters);
         if let Some(counts) = launch.per_instruction.take() {
-            counts.add_to(kernel, &mut report.lines);
+            counts.add_to(kernel, &mut report.lines, &mut report.counters);
         }
         printed::append(&mut report.printed, &done.printed);
         let notes = findings::races_and_notes(&launch).map_err(|mut trap| {

@@ -75,12 +75,12 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
         return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);
     }
     if matches!(r.space, StateSpace::SHARED | StateSpace::REMOTE) {
-        cx.counters.shared_atomics += 1;
+        cx.accesses(i).shared_atomics += 1;
     } else {
         if cx.launch.sample.is_some() {
             return cx.communicates(i);
         }
-        cx.counters.global_atomics += u64::from(vector > 0);
+        cx.accesses(i).global_atomics += u64::from(vector > 0);
     }
     if cx.launch.sanitize {
         if r.space == StateSpace::GLOBAL {

@@ -147,9 +147,9 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
     }
     let source = from.at(lane, copy.from);
     if from.space == StateSpace::GLOBAL {
-        contiguous::count(&mut cx.counters.global_load, copy.from, u64::from(copy.bytes));
+        contiguous::count(&mut cx.accesses(i).global_load, copy.from, u64::from(copy.bytes));
     } else {
-        cx.counters.shared_load.requests += 1;
+        cx.accesses(i).shared_load.count(0);
     }
     if cx.launch.sanitize {
         check_source(cx, i, lane, copy, &from)?;
@@ -159,7 +159,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
     }
     let way = Way { reduces: effect.reduces, bulk: true };
     let send = |cx: &mut Context<'_>, to: u64, object: u64| {
-        cx.counters.shared_store.requests += 1;
+        cx.accesses(i).shared_store.count(0);
         let request = AsyncWrite { to, bytes: copy.bytes, object, way };
         // SAFETY: both sides were checked to lie in their regions, aligned.
         let write = |at: *mut u8| unsafe { (effect.combine)(source, at, copy.bytes as usize) };
@@ -234,7 +234,7 @@ fn leave(
         return Err(cx.communicates(i));
     }
     let to = place(cx, i, StateSpace::GLOBAL, (copy.to, copy.bytes, UNIT), true)?;
-    contiguous::count(&mut cx.counters.global_store, copy.to, bytes);
+    contiguous::count(&mut cx.accesses(i).global_store, copy.to, bytes);
     let source = from.at(lane, copy.from);
     if cx.launch.sanitize {
         let memory = cx.launch.memory;

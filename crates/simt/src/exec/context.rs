@@ -91,8 +91,10 @@ pub struct Context<'m> {
     pub cached: Extent,
     pub strides: Strides,
     pub counters: Counters,
+    /// What accesses have counted, by the numbers of their instructions.
+    pub accesses: Vec<Counters>,
     /// The counts of each instruction, if the launch asks for them.
-    pub per_instruction: Option<Box<InstructionCounts>>,
+    pub per_instruction: Option<InstructionCounts>,
     /// The handlers that execute the instructions of a kernel that counts per instruction.
     pub inner: &'m [Entry],
     pub warp: Box<Warp>,
@@ -423,6 +425,15 @@ impl Context<'_> {
         let ahead = u64::from(unsafe { (*pc).ahead });
         self.counters.warp_instructions += ahead;
         self.counters.thread_instructions += ahead * u64::from(self.lanes);
+    }
+
+    /// Returns what the accesses of an instruction counted, to be added to.
+    #[inline(always)]
+    pub fn accesses(&mut self, i: &Ins) -> &mut Counters {
+        debug_assert!((i.number as usize) < self.accesses.len());
+        // SAFETY: the block has counters for each number, and the instructions of a kernel that does not count per
+        // instruction have the number zero.
+        unsafe { self.accesses.get_unchecked_mut(i.number as usize) }
     }
 
     /// Notes that the active lanes go on at `pc`, if the launch counts per instruction.

@@ -42,8 +42,8 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
         if !inside || (cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store)) {
             return None;
         }
-        let requests = if store { &mut cx.counters.shared_store } else { &mut cx.counters.shared_load };
-        requests.requests += 1;
+        let counts = cx.accesses(i);
+        if store { &mut counts.shared_store } else { &mut counts.shared_load }.count(0);
         return Some(cx.shared.wrapping_add(at as usize));
     }
     let known = cx.cached;
@@ -54,7 +54,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     if cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store) {
         return None;
     }
-    count(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, at, whole);
+    count(cx.accesses(i).global(store), at, whole);
     if !store {
         look_ahead(cx, i, at, whole);
     }
@@ -109,7 +109,7 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     }
     let distinct = if mismatch == 0 { u64::from(cx.lanes) } else { distinct(cx.mask, &a) };
     let lines = (seen | seen >> 1 | seen >> 2 | seen >> 3) & 0x1111_1111_1111_1111;
-    let traffic = if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load };
+    let traffic = cx.accesses(i).global(store);
     traffic.requests += 1;
     traffic.sectors += u64::from(seen.count_ones());
     traffic.lines += u64::from(lines.count_ones());
@@ -150,7 +150,8 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     if mismatch != 0 || at % 4 != 0 || !known.holds(at, at, 4) || !known.holds(last, last, 4) {
         return None;
     }
-    count_row(if store { &mut cx.counters.global_store } else { &mut cx.counters.global_load }, cx.mask, origin);
+    let mask = cx.mask;
+    count_row(cx.accesses(i).global(store), mask, origin);
     if !store {
         look_ahead(cx, i, at, LANES as u64 * 4);
     }

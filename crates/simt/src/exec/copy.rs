@@ -46,7 +46,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = checked {
         return stopped;
     }
-    cx.counters.shared_store.requests += 1;
+    cx.accesses(i).shared_store.count(0);
     if cx.launch.sanitize
         && let Some(stopped) = sanitizer::copy(cx, i, &to, &to_survey, &target, width)
     {
@@ -88,7 +88,7 @@ fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes
     if all.low_bits & (width - 1) != 0 {
         return Err(misaligned(cx, i, from, width));
     }
-    let mut counted = cx.counters.global_load;
+    let mut counted = cx.accesses(i).global_load;
     footprint::count(&mut counted, reading, from, &all, width);
     let spared = (0..LANES).filter(|&k| short >> k & 1 == 1).map(|k| width - u64::from(wanted.0[k])).sum();
     counted.bytes = counted.bytes.saturating_sub(spared);
@@ -101,7 +101,7 @@ fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes
         part(cx, i, &at, lanes, u64::from(piece))?;
     }
     // All reads together are one request.
-    cx.counters.global_load = counted;
+    cx.accesses(i).global_load = counted;
     Ok(())
 }
 

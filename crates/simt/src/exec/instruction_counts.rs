@@ -35,10 +35,8 @@ struct Special {
 pub struct InstructionCounts {
     visits: Vec<Visits>,
     special: Vec<Special>,
-    /// The counters that accesses to memory added, for each instruction.
-    accesses: Vec<Counters>,
-    /// The counters when an access was noted last.
-    seen: Counters,
+    /// What accesses to memory counted, for each instruction, while no block runs with these counts.
+    pub accesses: Vec<Counters>,
 }
 
 impl InstructionCounts {
@@ -48,7 +46,6 @@ impl InstructionCounts {
             visits: vec![Visits::default(); len],
             special: vec![Special::default(); len],
             accesses: vec![Counters::default(); len],
-            seen: Counters::default(),
         }
     }
 
@@ -96,48 +93,29 @@ impl InstructionCounts {
             special.idle += i64::from(lanes);
         }
     }
-
-    /// Returns what the accesses of an instruction counted, to be added to.
-    #[inline(always)]
-    pub fn accesses(&mut self, i: &Ins) -> Option<&mut Counters> {
-        self.accesses.get_mut(i.number as usize)
-    }
-
-    /// Begins to note any access: what counters change by from now on belongs to it.
-    pub const fn begin(&mut self, now: &Counters) {
-        self.seen = *now;
-    }
-
-    /// Assigns what the counters of accesses changed by to an instruction.
-    pub fn note(&mut self, now: &Counters, i: &Ins) {
-        if let Some(accesses) = self.accesses.get_mut(i.number as usize) {
-            accesses.add_since(now, &self.seen);
-        }
-        // An access in parts runs the handler once more for each part, which notes what it counts.
-        self.seen = *now;
-    }
 }
 
 /// The counts of a grid: blocks that run at the same time count apart, and those that represent different numbers of
 /// blocks too.
 #[derive(Debug, Default)]
-pub struct GridCounts(Mutex<Vec<(u64, Box<InstructionCounts>)>>);
+pub struct GridCounts(Mutex<Vec<(u64, InstructionCounts)>>);
 
 impl GridCounts {
     /// Lends counts to a block that represents `weight` blocks.
-    pub fn lend(&self, kernel: &Kernel, weight: u64) -> Box<InstructionCounts> {
+    pub fn lend(&self, kernel: &Kernel, weight: u64) -> InstructionCounts {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let free = all.iter().position(|(represented, _)| *represented == weight);
-        free.map_or_else(|| Box::new(InstructionCounts::new(kernel)), |at| all.swap_remove(at).1)
+        free.map_or_else(|| InstructionCounts::new(kernel), |at| all.swap_remove(at).1)
     }
 
-    pub fn give_back(&self, counts: Box<InstructionCounts>, weight: u64) {
+    pub fn give_back(&self, counts: InstructionCounts, weight: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((weight, counts));
     }
 
-    /// Adds the counts of the kernel's lines to those that `lines` has.
-    pub fn add_to(self, kernel: &Kernel, lines: &mut Vec<LineCounts>) {
+    /// Adds the counts of the kernel's lines to those that `lines` has, and what accesses counted to `sum`.
+    pub fn add_to(self, kernel: &Kernel, lines: &mut Vec<LineCounts>, sum: &mut Counters) {
         for (weight, counts) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            counts.accesses.iter().for_each(|counted| sum.add_times(counted, weight));
             let mut first = 0;
             for code in &kernel.functions {
                 let range = first..first + code.ins.len();

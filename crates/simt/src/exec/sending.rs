@@ -91,8 +91,8 @@ pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         std::ptr::copy_nonoverlapping(lane_write.value.as_ptr(), at, lane_write.bytes as usize);
     };
     let to = Row(std::array::from_fn(|k| lane_write(cx, k).to));
-    cx.counters.shared_store.requests += 1;
-    cx.counters.shared_store.conflicts += traffic::conflicts_of(cx.mask, &to, (each * count) as u64);
+    let conflicts = traffic::conflicts_of(cx.mask, &to, (each * count) as u64);
+    cx.accesses(i).shared_store.count(conflicts);
     write_each(cx, i, false, lane_write, write)
 }
 
@@ -127,6 +127,6 @@ unsafe fn reduce_each(
     };
     // SAFETY: the value has so many bytes; the target was checked, and is aligned.
     let write = |lane_write: &LaneWrite, at: *mut u8| unsafe { combine(lane_write.value.as_ptr(), at, bytes) };
-    cx.counters.shared_atomics += 1;
+    cx.accesses(i).shared_atomics += 1;
     write_each(cx, i, true, lane_write, write)
 }

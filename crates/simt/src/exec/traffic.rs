@@ -14,7 +14,8 @@ use crate::sanitize::Fault;
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
         StateSpace::GLOBAL => {
-            footprint::count(&mut cx.counters.global_load, cx.mask, a, s, bytes);
+            let mask = cx.mask;
+            footprint::count(&mut cx.accesses(i).global_load, mask, a, s, bytes);
             if cx.launch.sanitize {
                 if reads_unwritten(cx, a, s, bytes) {
                     return Some(uninitialised(cx, i, a, bytes));
@@ -23,14 +24,14 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
             }
         }
         StateSpace::SHARED | StateSpace::REMOTE => {
-            cx.counters.shared_load.requests += 1;
-            cx.counters.shared_load.conflicts += conflicts(cx, a, s, bytes);
+            let conflicts = conflicts(cx, a, s, bytes);
+            cx.accesses(i).shared_load.count(conflicts);
             if cx.launch.sanitize {
                 return sanitizer::load(cx, i, a, s, r, bytes);
             }
         }
         StateSpace::LOCAL if !i.has(Access::FRAME) => {
-            cx.counters.local_load_requests += 1;
+            cx.accesses(i).local_load_requests += 1;
             if cx.launch.sanitize {
                 return sanitizer::local_load(cx, i, a, s, r, bytes);
             }
@@ -45,21 +46,22 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
         StateSpace::GLOBAL => {
-            footprint::count(&mut cx.counters.global_store, cx.mask, a, s, bytes);
+            let mask = cx.mask;
+            footprint::count(&mut cx.accesses(i).global_store, mask, a, s, bytes);
             if cx.launch.sanitize {
                 note_written(cx, a, s, bytes);
                 return sanitizer::store(cx, i, a, s, r, bytes);
             }
         }
         StateSpace::SHARED | StateSpace::REMOTE => {
-            cx.counters.shared_store.requests += 1;
-            cx.counters.shared_store.conflicts += conflicts(cx, a, s, bytes);
+            let conflicts = conflicts(cx, a, s, bytes);
+            cx.accesses(i).shared_store.count(conflicts);
             if cx.launch.sanitize {
                 return sanitizer::store(cx, i, a, s, r, bytes);
             }
         }
         StateSpace::LOCAL => {
-            cx.counters.local_store_requests += u64::from(!i.has(Access::FRAME));
+            cx.accesses(i).local_store_requests += u64::from(!i.has(Access::FRAME));
             if cx.launch.sanitize {
                 sanitizer::local_store(cx, a, s, r, bytes);
             }

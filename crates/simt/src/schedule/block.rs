@@ -97,15 +97,20 @@ impl Block {
     /// Runs until the block ends or has to wait.
     pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, commits: Commits) -> Pause {
         let mut cx = self.context(launch, commits);
+        if let Some(counts) = &mut cx.per_instruction {
+            std::mem::swap(&mut cx.accesses, &mut counts.accesses);
+        }
         let pause = self.schedule(&mut cx);
         if matches!(pause, Pause::Done) {
             cx.shadow.end(&launch.shadow);
         }
         std::mem::swap(&mut cx.shadow, &mut self.shadow);
         std::mem::swap(&mut cx.peers, &mut self.peers);
-        if let (Some(all), Some(counts)) = (&launch.per_instruction, cx.per_instruction.take()) {
+        if let (Some(all), Some(mut counts)) = (&launch.per_instruction, cx.per_instruction.take()) {
+            std::mem::swap(&mut cx.accesses, &mut counts.accesses);
             all.give_back(counts, self.weight);
         }
+        cx.accesses.iter().for_each(|counted| self.counters.add(counted));
         self.issued += cx.counters.warp_instructions;
         self.counters.add(&cx.counters);
         printed::append(&mut self.printed, &cx.printed);
@@ -128,6 +133,7 @@ impl Block {
             cached: Extent::default(),
             strides: Strides::default(),
             counters: Counters::default(),
+            accesses: vec![Counters::default()],
             per_instruction: launch.per_instruction.as_ref().map(|counts| counts.lend(launch.kernel, self.weight)),
             inner: &launch.kernel.inner,
             warp: Box::default(),

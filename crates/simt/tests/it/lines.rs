@@ -124,3 +124,40 @@ fn an_instruction_whose_registers_are_wider_counts_once() {
     }
     assert_eq!(launch.counters.warp_instructions, 7);
 }
+
+/// The lower lanes load from shared memory and the others from global memory, by one instruction.
+const IN_PARTS: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry test(.param .u64 out)
+{
+    .shared .align 4 .b8 tile[64];
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [out];
+    mov.u64 %rd2, tile;
+    cvta.shared.u64 %rd3, %rd2;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 16;
+    selp.b64 %rd4, %rd3, %rd1, %p1;
+    ld.u32 %r2, [%rd4];
+    st.u32 [%rd4], %r2;
+    ret;
+}
+";
+
+#[test]
+fn an_access_in_parts_counts_each_part_once() {
+    let mut bench = Bench::load(IN_PARTS, Options { threads: Some(1), ..Options::default() });
+    let out = Arg::Address(bench.buffer(&[0; 64]));
+    bench.machine.set_sanitizer(false, simt::Ignored::default());
+    let launch = bench.launch("test", [2, 1, 1], [32, 1, 1], &[out]).unwrap();
+    let requests = |c: &Counters| {
+        [c.global_load.requests, c.global_store.requests, c.shared_load.requests, c.shared_store.requests]
+    };
+    let of = |ptx: u32| launch.lines.iter().find(|line| line.ptx_line == ptx).map(|line| requests(&line.counters));
+    assert_eq!([of(17), of(18)], [Some([2, 0, 2, 0]), Some([0, 2, 0, 2])]);
+    assert_eq!(requests(&launch.counters), [2, 2, 2, 2]);
+}

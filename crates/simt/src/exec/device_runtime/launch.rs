@@ -112,6 +112,6 @@ fn submit(call: &mut Call<'_, '_>, kernel: &Kernel, shape: Shape, buffer: u64, s
     call.cx.shadow.barrier();
     call.runtime().state().buffers.remove(&buffer);
     call.queue(Work::Launch(ChildLaunch { kernel: kernel.number, shape, params }), stream);
-    call.cx.counters.device_launches += 1;
+    call.cx.accesses(call.i).device_launches += 1;
     0
 }
