@@ -239,7 +239,7 @@ pub fn cubin(data: &[u8]) {
     for listing in Listing::join(&cubin, &text, &tables).unwrap_or_default() {
         let executed = listing.executed(|line| {
             let diverged = (line % 3 == 0).then_some(u64::from(line % 2));
-            Some(LineCount { warps: u64::from(line % 7), diverged })
+            Some(LineCount { warps: u64::from(line % 7), diverged, rounds: &[(1, 2), (3, 1)][..line as usize % 3] })
         });
         assert_eq!(executed.len(), listing.instructions.len());
     }

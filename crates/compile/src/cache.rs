@@ -19,6 +19,8 @@ use crate::model::{CodeKind, Compiled, sha256_hex};
 
 /// The layout of entries. Increase it when old entries would be misread.
 const FORMAT: u32 = 2;
+/// The layout of listings, and how their instructions are joined with lines.
+const LISTING_FORMAT: u32 = 3;
 
 /// Prefixes of files that are being written: code from a compiler, with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
@@ -174,7 +176,7 @@ impl Cache {
     }
 
     fn listing_file(&self, address: &str) -> PathBuf {
-        self.root.join("listings").join(format!("v{FORMAT}")).join(address)
+        self.root.join("listings").join(format!("v{LISTING_FORMAT}")).join(address)
     }
 
     /// Returns the listing stored under `address`; `None` if it is absent or does not match its hash.

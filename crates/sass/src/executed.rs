@@ -4,15 +4,15 @@
 //! lanes diverge, come together or exit. The compiler moves, merges and copies instructions, so not each says how often its
 //! block was executed. What it cannot move does: branches, stores, atomics, barriers and instructions of a whole warp. From
 //! these the counts of other blocks follow, those of blocks without any instruction of the PTX among them. Where that does
-//! not decide, instructions of the block that agree do; and copies of a loop's body are executed as if all warps had gone
-//! through the loop alike, the longest copies first.
+//! not decide, instructions of the block that agree do; and the rounds of a loop go to the longest copies of its body
+//! first. Where it was not counted how many rounds each warp made, all have made equally many.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::balance::Balance;
 use crate::blocks::{Blocks, Leaving};
-use crate::ways::Way;
+use crate::ways::{Way, find_target};
 use crate::{Instruction, Listing};
 
 /// Operations that stay where the PTX has them.
@@ -25,17 +25,19 @@ const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S
 
 /// How often the simulator executed a line of the PTX, and how often lanes diverged there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineCount {
+pub struct LineCount<'c> {
     /// How many warps executed it.
     pub warps: u64,
     /// How often lanes diverged there; `None` if the line is no branch.
     pub diverged: Option<u64>,
+    /// Numbers of rounds of the loop that a branch leads back in, and how many warps left it after so many.
+    pub rounds: &'c [(u64, u64)],
 }
 
 impl Listing {
     /// Returns how many warps executed each instruction, given what was counted of each line of the PTX; `None` where the
     /// counts do not say. `count` returns `None` for lines that are no instructions.
-    pub fn executed(&self, count: impl Fn(u32) -> Option<LineCount>) -> Vec<Option<u64>> {
+    pub fn executed<'c>(&'c self, count: impl Fn(u32) -> Option<LineCount<'c>>) -> Vec<Option<u64>> {
         Derivation::new(self, &count).finish()
     }
 
@@ -105,7 +107,7 @@ struct Derivation<'l> {
     instructions: &'l [Instruction],
     /// The lines of the PTX.
     ptx: Vec<&'l str>,
-    counted: Vec<Option<LineCount>>,
+    counted: Vec<Option<LineCount<'l>>>,
     blocks: Blocks,
     balance: Balance,
     /// Blocks whose branch all warps take in the same way: the compiler made it, mostly to test how many rounds remain.
@@ -122,7 +124,7 @@ struct Derivation<'l> {
 }
 
 impl<'l> Derivation<'l> {
-    fn new(listing: &'l Listing, count: &dyn Fn(u32) -> Option<LineCount>) -> Self {
+    fn new(listing: &'l Listing, count: &dyn Fn(u32) -> Option<LineCount<'l>>) -> Self {
         let instructions = &listing.instructions;
         let blocks = Blocks::divide(listing);
         let counted = instructions.iter().map(|instruction| count(instruction.ptx_line?)).collect();
@@ -388,7 +390,7 @@ impl<'l> Derivation<'l> {
     fn follow_loops(&mut self) {
         self.enter_loops();
         let copies = self.copies();
-        while copies.iter().any(|(line, copies)| self.share(*line, copies)) || self.follow_ways() {}
+        while copies.iter().any(|(line, warps, copies)| self.share((*line, *warps), copies)) || self.follow_ways() {}
     }
 
     /// Enters loops of one block that were executed once: no warp went round.
@@ -396,14 +398,19 @@ impl<'l> Derivation<'l> {
         let once = |block: &usize| self.balance.get(*block) == Some(1) && self.blocks.is_loop(*block);
         let loops: Vec<usize> = (0..self.blocks.members.len()).filter(once).collect();
         for block in loops {
-            let rounds = self.blocks.out[block].iter().filter(|edge| self.blocks.edges[**edge].to == block);
-            rounds.for_each(|edge| self.balance.set(self.blocks.members.len() + edge, 0));
+            self.set_rounds(block, 0);
         }
         self.balance.solve();
     }
 
-    /// Returns for each line and opcode how many warps executed the line, and the instructions with both.
-    fn copies(&self) -> Vec<(u64, Copies<'l>)> {
+    /// Sets how often a block that is a loop leads to itself.
+    fn set_rounds(&mut self, block: usize, times: u64) {
+        let back = self.blocks.out[block].iter().filter(|edge| self.blocks.edges[**edge].to == block);
+        back.for_each(|edge| self.balance.set(self.blocks.members.len() + edge, times));
+    }
+
+    /// Returns for each line and opcode the line, how many warps executed it, and the instructions with both.
+    fn copies(&self) -> Vec<(u32, u64, Copies<'l>)> {
         let mut copies: BTreeMap<(u32, &str), (u64, Copies<'l>)> = BTreeMap::new();
         for (at, instruction) in self.instructions.iter().enumerate() {
             let (block, Some(line), Some(counted)) = (self.blocks.of[at], instruction.ptx_line, self.counted[at])
@@ -419,11 +426,11 @@ impl<'l> Derivation<'l> {
             let of_line = copies.entry((line, &instruction.opcode)).or_insert((counted.warps, BTreeMap::new()));
             *of_line.1.entry((block, &instruction.predicate)).or_default() += 1;
         }
-        copies.into_values().collect()
+        copies.into_iter().map(|((line, _), (warps, copies))| (line, warps, copies)).collect()
     }
 
     /// Shares what a line counted among the blocks with copies of it, if that decides; false if it does not.
-    fn share(&mut self, warps: u64, copies: &Copies<'_>) -> bool {
+    fn share(&mut self, (line, warps): (u32, u64), copies: &Copies<'_>) -> bool {
         let unknown: Vec<(u64, usize)> = copies
             .iter()
             .filter(|((block, guard), _)| guard.is_empty() && self.balance.get(*block).is_none())
@@ -455,10 +462,13 @@ impl<'l> Derivation<'l> {
                 self.balance.set(block, executed);
             }
         } else {
-            if !rest.is_multiple_of(entered) {
-                return false;
-            }
-            let mut rounds = rest / entered;
+            let counted = self.rounds(line).filter(|rounds| {
+                let warps: u64 = rounds.iter().map(|(_, warps)| warps).sum();
+                let all: u64 = rounds.iter().map(|(each, warps)| each * warps).sum();
+                (warps, all) == (entered, rest)
+            });
+            let alike = [(rest / entered, entered)];
+            let Some(rounds) = counted.or(rest.is_multiple_of(entered).then_some(&alike)) else { return false };
             let open =
                 copies.iter().filter(|((block, guard), _)| !guard.is_empty() || self.balance.get(*block).is_none());
             let mut open: Vec<(u64, usize, &str)> =
@@ -467,17 +477,38 @@ impl<'l> Derivation<'l> {
             if open.windows(2).any(|two| two[0].0 == two[1].0) {
                 return false;
             }
+            let mut left = rounds.to_vec();
             for (number, block, guard) in open {
                 let is_loop = guard.is_empty() && self.blocks.is_loop(block);
-                let times = if is_loop { rounds / number } else { (rounds / number).min(1) };
-                rounds -= times * number;
+                let (mut executed, mut entered) = (0, 0);
+                for (rounds, warps) in &mut left {
+                    let times = if is_loop { *rounds / number } else { (*rounds / number).min(1) };
+                    *rounds -= times * number;
+                    executed += times * *warps;
+                    entered += times.min(1) * *warps;
+                }
                 if guard.is_empty() {
-                    self.balance.set(block, times * entered);
+                    self.balance.set(block, executed);
+                }
+                if is_loop && counted.is_some() {
+                    self.set_rounds(block, executed - entered);
                 }
             }
         }
         self.balance.solve();
         true
+    }
+
+    /// Returns how many rounds warps made of the innermost loop around a line, if no lanes diverged at its branch.
+    fn rounds(&self, line: u32) -> Option<&'l [(u64, u64)]> {
+        let branches = self.instructions.iter().zip(&self.counted);
+        let counted = branches.filter_map(|(branch, counted)| Some((branch.ptx_line?, (*counted)?)));
+        let counted = counted.filter(|(end, counted)| line <= *end && !counted.rounds.is_empty());
+        let loops =
+            counted.filter_map(|(end, counted)| Some((end.checked_sub(find_target(&self.ptx, end)?)?, end, counted)));
+        let around = loops.filter(|(length, end, _)| line >= end - length);
+        let (_, _, counted) = around.min_by_key(|(length, ..)| *length)?;
+        (counted.diverged == Some(0)).then_some(counted.rounds)
     }
 
     /// Returns how often the only block with a count was executed from which unknown blocks lead to this one.
@@ -535,10 +566,10 @@ impl<'l> Derivation<'l> {
 }
 
 /// Returns the conditional branches of the PTX of which there is one machine instruction each.
-fn find_ways(
+fn find_ways<'c>(
     (listing, ptx): (&Listing, &[&str]),
     blocks: &Blocks,
-    count: &dyn Fn(u32) -> Option<LineCount>,
+    count: &dyn Fn(u32) -> Option<LineCount<'c>>,
 ) -> Vec<(usize, Way, u64)> {
     let mut branches: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, instruction) in listing.instructions.iter().enumerate() {

@@ -17,18 +17,8 @@ impl Way {
     /// Returns the way of the conditional branch or return at a line; `None` if there is none, or if other ways lead to what
     /// follows it.
     pub fn find(ptx: &[&str], from: u32) -> Option<Self> {
+        let to = find_target(ptx, from)?;
         let at = (from as usize).checked_sub(1)?;
-        let (guard, instruction) = ptx.get(at)?.trim().split_once(char::is_whitespace)?;
-        if !guard.starts_with('@') {
-            return None;
-        }
-        let instruction = instruction.trim().trim_end_matches(';');
-        let (opcode, operand) = instruction.split_once(char::is_whitespace).unwrap_or((instruction, ""));
-        let to = match opcode.split('.').next() {
-            Some("bra") => find_label(ptx, at, operand.trim())?,
-            Some("ret" | "exit") => u32::MAX,
-            _ => return None,
-        };
         let is_told = |line: &str| !line.is_empty() && !line.starts_with("//") && !line.starts_with('.');
         let behind = ptx.iter().enumerate().skip(at + 1).find(|(_, line)| is_told(line.trim()));
         let (behind, text) = behind.filter(|(_, line)| !is_label(line) && !line.trim().starts_with('}'))?;
@@ -50,6 +40,22 @@ impl Way {
         } else {
             None
         }
+    }
+}
+
+/// Returns the line of the label to which the conditional branch at a line leads; the greatest number for a return.
+pub fn find_target(ptx: &[&str], from: u32) -> Option<u32> {
+    let at = (from as usize).checked_sub(1)?;
+    let (guard, instruction) = ptx.get(at)?.trim().split_once(char::is_whitespace)?;
+    if !guard.starts_with('@') {
+        return None;
+    }
+    let instruction = instruction.trim().trim_end_matches(';');
+    let (opcode, operand) = instruction.split_once(char::is_whitespace).unwrap_or((instruction, ""));
+    match opcode.split('.').next() {
+        Some("bra") => find_label(ptx, at, operand.trim()),
+        Some("ret" | "exit") => Some(u32::MAX),
+        _ => None,
     }
 }
 

@@ -55,6 +55,8 @@ pub struct LineCounts {
     pub source: Option<(String, u32)>,
     /// What was executed on the line, of all counters that belong to instructions.
     pub counters: Counters,
+    /// Numbers of rounds of the loop that a branch leads back in, and how many warps left it after so many.
+    pub rounds: BTreeMap<u64, u64>,
 }
 
 impl LineCounts {
@@ -65,6 +67,9 @@ impl LineCounts {
             let is_same = next.place() == first.place();
             if is_same {
                 first.counters.add(&next.counters);
+                for (rounds, warps) in &next.rounds {
+                    *first.rounds.entry(*rounds).or_default() += warps;
+                }
             }
             is_same
         });

@@ -183,10 +183,12 @@ impl Unit<'_> {
         // The file of the kernels comes first.
         self.file(view, &self.unit.source.display().to_string());
         let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
+        let mut rounds: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
         for counted in counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())) {
             let at = counted.place(&[self.unit]).and_then(|(path, line)| self.find_line(view, Some(path), Some(line)));
             let known = by_ptx.entry(counted.ptx_line).or_insert_with(|| (at, Counters::default()));
             add(&mut known.1, &counted.counters);
+            rounds.entry(counted.ptx_line).or_default().extend(&counted.rounds);
             if let Some(line) = at.and_then(|at| view.files[at.file].lines.get_mut(at.line.saturating_sub(1) as usize))
             {
                 add(&mut line.counters, &counted.counters);
@@ -200,7 +202,8 @@ impl Unit<'_> {
             let counted = |name| by_ptx.get(&line).and_then(|(_, counters)| counters.get(name)).unwrap_or(0.0) as u64;
             let diverged = is_branch(text).then(|| counted("divergent_branch"));
             let warps = counted("inst_executed") / count_instructions(text).max(1);
-            is_instruction(text).then_some(LineCount { warps, diverged })
+            let rounds = rounds.get(&line).map_or(&[][..], Vec::as_slice);
+            is_instruction(text).then_some(LineCount { warps, diverged, rounds })
         };
         let mut calls: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         let (added, own): (Vec<&Listing>, Vec<&Listing>) = listings.iter().partition(|listing| listing.is_added());

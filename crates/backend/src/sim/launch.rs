@@ -152,11 +152,11 @@ fn counters(launches: &[simt::Counters]) -> BodyCounters {
 /// Returns the counts of lines by the names of the vocabulary, each line once, in the order of the PTX.
 fn line_counts(mut lines: Vec<simt::LineCounts>) -> Vec<LineCounts> {
     simt::LineCounts::merge(&mut lines);
-    let named = |simt::LineCounts { kernel, ptx_line, source, counters }: simt::LineCounts| {
+    let named = |simt::LineCounts { kernel, ptx_line, source, counters, rounds }: simt::LineCounts| {
         let counts = counters.metrics().into_iter().filter(|(_, value)| *value > 0.0);
         let counters = Counters(counts.map(|(name, value)| (name.into(), value)).collect());
         let (file, line) = source.unzip();
-        LineCounts { kernel, ptx_line, file, line, counters }
+        LineCounts { kernel, ptx_line, file, line, counters, rounds: rounds.into_iter().collect() }
     };
     lines.into_iter().map(named).collect()
 }

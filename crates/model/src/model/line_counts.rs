@@ -19,6 +19,9 @@ pub struct LineCounts {
     pub line: Option<u32>,
     /// The counts that are not zero.
     pub counters: Counters,
+    /// Numbers of rounds of the loop that a branch leads back in, and how many warps made so many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<(u64, u64)>,
 }
 
 impl LineCounts {
@@ -67,6 +70,7 @@ mod tests {
             file: named.map(|(file, _)| file.to_owned()),
             line: named.map(|(_, line)| line),
             counters: Counters::default(),
+            rounds: Vec::new(),
         };
         let units = [&cuda, &ptx];
         let own = Some(("/nowhere/k.ptx", 7));

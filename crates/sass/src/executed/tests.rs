@@ -22,7 +22,7 @@ fn listing(lines: &[(&str, &str, &str, u32)]) -> Listing {
 fn executed(code: &Listing, lines: &[(u32, u64, Option<u64>)]) -> Vec<Option<u64>> {
     code.executed(|line| {
         let found = lines.iter().find(|(known, ..)| *known == line);
-        found.map(|(_, warps, diverged)| LineCount { warps: *warps, diverged: *diverged })
+        found.map(|(_, warps, diverged)| LineCount { warps: *warps, diverged: *diverged, rounds: &[] })
     })
 }
 
@@ -101,6 +101,42 @@ fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
     ]);
     let lines = [(1, 4, None), (2, 44, None), (3, 44, None), (4, 44, Some(0)), (5, 4, None), (6, 4, None)];
     assert_eq!(executed(&code, &lines), known(&[4, 4, 4, 8, 8, 8, 8, 8, 12, 12, 4, 4]));
+}
+
+#[test]
+fn rounds_are_shared_as_each_warp_made_them_where_that_was_counted() {
+    // Of 10 warps 5 go four times through a loop and 5 once. The compiler made copies of 4, 2 and one round.
+    let code = [
+        ("", "STS", "[R2], R3", 1),
+        ("@!P1", "BRA", "0x80", 4),
+        ("", "MOV", "R7, R8", 6),
+        ("", "FFMA", "R5, R5, R4, R6", 3),
+        ("", "FFMA", "R5, R5, R4, R6", 3),
+        ("", "FFMA", "R5, R5, R4, R6", 3),
+        ("", "FFMA", "R5, R5, R4, R6", 3),
+        ("@P1", "BRA", "0x30", 4),
+        ("@!P2", "BRA", "0xb0", 4),
+        ("", "FFMA", "R5, R5, R4, R6", 3),
+        ("", "FFMA", "R5, R5, R4, R6", 3),
+        ("@!P0", "BRA", "0xd0", 4),
+        ("", "FFMA", "R5, R5, R4, R6", 3),
+        ("", "STG.E", "[R2], R5", 5),
+    ];
+    let code = Listing { ptx: "st.shared.u32 [%r2], %r3;\n$L_1:\nfma.rn.f32 %f5, %f5, %f4, %f6;\n@%p1 bra $L_1;\nst.global.u32 [%rd2], %f5;".to_owned(), ..listing(&code) };
+    let counts = |rounds: &'static [(u64, u64)], diverged: u64| {
+        let counts = code.executed(|line| {
+            let warps = *[10, 0, 25, 25, 10].get(line as usize - 1)?;
+            let (diverged, rounds) = if line == 4 { (Some(diverged), rounds) } else { (None, &[][..]) };
+            Some(LineCount { warps, diverged, rounds })
+        });
+        [2, 3, 9, 12].map(|at: usize| counts[at])
+    };
+    assert_eq!(counts(&[(1, 5), (4, 5)], 0), [5, 5, 0, 5].map(Some));
+    assert_eq!(counts(&[(2, 5), (3, 5)], 0), [0, 0, 10, 5].map(Some));
+    // Without the rounds, with those of other warps, or where lanes diverged, the counts do not say.
+    for (rounds, diverged) in [(&[][..], 0), (&[(4, 5)][..], 0), (&[(1, 5), (4, 5)][..], 3)] {
+        assert_eq!(counts(rounds, diverged), [None; 4]);
+    }
 }
 
 #[test]

@@ -10,9 +10,9 @@ use crate::exec::prefetch::Strides;
 use crate::exec::warp::{Frame, SplitState, Waiting, Warp};
 use crate::exec::window::rank_of;
 use crate::memory::Extent;
-use crate::program::Position;
 use crate::program::ins::{Area, Bases, Entry, Ins, Slot};
 use crate::program::row::Row;
+use crate::program::{Inner, Position};
 use crate::sanitize::BlockShadow;
 
 /// Why a handler stopped the warp.
@@ -95,8 +95,8 @@ pub struct Context<'m> {
     pub accesses: Vec<Counters>,
     /// The counts of each instruction, if the launch asks for them.
     pub per_instruction: Option<InstructionCounts>,
-    /// The handlers that execute the instructions of a kernel that counts per instruction.
-    pub inner: &'m [Entry],
+    /// What is inside the handlers of a kernel that counts per instruction.
+    pub inner: &'m [Inner],
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
     pub frames: Vec<Frame>,

@@ -4,6 +4,7 @@
 //! instruction executed therefore follows from the arrivals and stops in its run, up to itself. Only these are noted
 //! here, and what accesses count: most instructions of a run cost nothing.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::counters::{Counters, LineCounts};
@@ -37,6 +38,8 @@ pub struct InstructionCounts {
     special: Vec<Special>,
     /// What accesses to memory counted, for each instruction, while no block runs with these counts.
     pub accesses: Vec<Counters>,
+    /// For each loop, how many warps left it after so many rounds.
+    rounds: Vec<BTreeMap<u64, u64>>,
 }
 
 impl InstructionCounts {
@@ -46,6 +49,7 @@ impl InstructionCounts {
             visits: vec![Visits::default(); len],
             special: vec![Special::default(); len],
             accesses: vec![Counters::default(); len],
+            rounds: vec![BTreeMap::new(); kernel.inner.iter().filter_map(|inner| inner.back).count()],
         }
     }
 
@@ -68,6 +72,13 @@ impl InstructionCounts {
         if let Some(visits) = self.visits.get_mut(number as usize) {
             visits.warps += warps;
             visits.threads += threads;
+        }
+    }
+
+    /// Records that a warp leaves a loop after so many rounds.
+    pub fn leave_loop(&mut self, number: u32, rounds: u64) {
+        if let Some(all) = self.rounds.get_mut(number as usize) {
+            *all.entry(rounds).or_default() += 1;
         }
     }
 
@@ -121,13 +132,22 @@ impl GridCounts {
                 let range = first..first + code.ins.len();
                 first = range.end;
                 let (visits, special) = (&counts.visits[range.clone()], &counts.special[range.clone()]);
+                let loops = kernel.inner[range.clone()].iter().zip(0..);
+                for (number, at) in loops.filter_map(|(inner, at)| Some((inner.back?, at))) {
+                    let rounds = counts.rounds[number as usize].iter().map(|(rounds, warps)| (*rounds, weight * warps));
+                    // An instruction that decides the branch after it leads back on its behalf.
+                    let decides = matches!(code.origins[at], Origin::Instruction { decides: true, .. });
+                    lines.push(LineCounts {
+                        rounds: rounds.collect(),
+                        ..line_counts(kernel, line_at(code, at + usize::from(decides)))
+                    });
+                }
                 let accesses = (0..).zip(&counts.accesses[range]).map(|(at, counted)| (*line_at(code, at), *counted));
                 let parts = executed(kernel, code, visits, special).into_iter().chain(accesses);
                 for (line, counted) in parts.filter(|(_, counted)| *counted != Counters::default()) {
                     let mut counters = Counters::default();
                     counters.add_times(&counted, weight);
-                    let source = source_path(&kernel.files, &line).map(|path| (path.to_owned(), line.source));
-                    lines.push(LineCounts { kernel: kernel.name.clone(), ptx_line: line.ptx, source, counters });
+                    lines.push(LineCounts { counters, ..line_counts(kernel, &line) });
                 }
             }
         }
@@ -168,6 +188,13 @@ fn executed(kernel: &Kernel, code: &Code, visits: &[Visits], special: &[Special]
         }
     }
     parts
+}
+
+/// Returns the counts of a line with which nothing was counted.
+fn line_counts(kernel: &Kernel, line: &Line) -> LineCounts {
+    let source = source_path(&kernel.files, line).map(|path| (path.to_owned(), line.source));
+    let (counters, rounds) = (Counters::default(), BTreeMap::new());
+    LineCounts { kernel: kernel.name.clone(), ptx_line: line.ptx, source, counters, rounds }
 }
 
 fn line_at(code: &Code, at: usize) -> &Line {

@@ -92,6 +92,8 @@ pub struct Warp {
     pub reduced: (u32, u32),
     /// The local memory of all lanes, lane by lane.
     pub local: Vec<u8>,
+    /// The rounds of loops so far, by their numbers, in a kernel that counts per instruction.
+    pub rounds: Vec<u64>,
     /// The bytes of local memory that each lane has.
     pub local_stride: usize,
     /// A split that has ended; its storage is used again.
@@ -137,6 +139,7 @@ impl Warp {
         (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
         (self.fuel, self.spun, self.arrived, self.released) = (None, 0, 0, 0);
         self.polled = Default::default();
+        self.rounds.clear();
     }
 
     /// Prefetches what the warp needs first when it runs next. Until then the other warps have evicted it.

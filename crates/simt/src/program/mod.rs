@@ -127,9 +127,18 @@ pub struct Kernel {
     /// Registers per thread as the compiler reported them, otherwise zero.
     pub registers: u32,
     pub files: Vec<(u32, String)>,
-    /// The handlers that execute the instructions, by their numbers, in a kernel that counts per instruction: there those
-    /// of some instructions count around them.
-    pub inner: Vec<Entry>,
+    /// What is inside the handlers that count around others, by the numbers of the instructions, in a kernel that counts
+    /// per instruction.
+    pub inner: Vec<Inner>,
+}
+
+/// What is inside a handler that counts around another one.
+#[derive(Debug, Clone, Copy)]
+pub struct Inner {
+    /// The handler that executes the instruction.
+    pub run: Entry,
+    /// The number of the loop to whose begin the instruction leads back, if it does.
+    pub back: Option<u32>,
 }
 
 // SAFETY: the code holds function pointers and plain data; nothing in it changes after loading.

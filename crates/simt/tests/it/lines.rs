@@ -92,6 +92,52 @@ fn lines_are_the_same_for_any_number_of_host_threads() {
     assert_eq!(lines(1), lines(4));
 }
 
+/// A loop of as many rounds as the number of the block says and one more, one that the first warp goes through twice and
+/// the second one five times, and one with a barrier.
+const LOOPS: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry test(.param .u64 out)
+{
+    .reg .pred %p<4>;
+    .reg .b32 %r<5>;
+    mov.u32 %r1, %ctaid.x;
+FIRST:
+    sub.u32 %r1, %r1, 1;
+    setp.ne.s32 %p1, %r1, -1;
+    @%p1 bra FIRST;
+    mov.u32 %r2, %tid.x;
+    setp.lt.u32 %p2, %r2, 32;
+    selp.b32 %r3, 2, 5, %p2;
+SECOND:
+    add.u32 %r3, %r3, -1;
+    setp.eq.u32 %p3, %r3, 0;
+    add.u32 %r2, %r2, 1;
+    @!%p3 bra SECOND;
+THIRD:
+    bar.sync 0;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p3, %r3, 3;
+    @%p3 bra THIRD;
+    ret;
+}
+";
+
+#[test]
+fn rounds_of_loops_are_counted_by_warp() {
+    for threads in [1, 4] {
+        let mut bench = Bench::load(LOOPS, Options { threads: Some(threads), ..Options::default() });
+        let out = Arg::Address(bench.buffer(&[0; 64]));
+        bench.machine.set_sanitizer(false, simt::Ignored::default());
+        let lines = bench.launch("test", [3, 1, 1], [64, 1, 1], &[out]).unwrap().lines;
+        let with = lines.iter().filter(|line| !line.rounds.is_empty());
+        let rounds: Vec<(u32, Vec<(u64, u64)>)> =
+            with.map(|line| (line.ptx_line, line.rounds.clone().into_iter().collect())).collect();
+        assert_eq!(rounds, [(13, vec![(1, 2), (2, 2), (3, 2)]), (21, vec![(2, 3), (5, 3)])]);
+    }
+}
+
 /// Registers that are wider than what an instruction reads or writes of them, and the address of a local variable.
 const WIDER: &str = "
 .version 9.0
