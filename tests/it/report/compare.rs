@@ -189,3 +189,24 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
         assert!(page.contains(row), "{row}");
     }
 }
+
+/// Every sample of the new report reads 60 ns more, whatever it is of: the clock does, and no kernel is slower.
+#[test]
+fn what_the_clock_of_a_run_reads_more_is_said_and_taken_out() {
+    let base = base();
+    let mut new = base.clone();
+    for record in &mut new.cases {
+        if let Some(result) = &record.result {
+            let runs = if result.regime == Regime::Cold { 1 } else { result.launches };
+            scale(record, 1.0 + 60.0 / f64::from(runs) / result.time.point);
+        }
+    }
+    let [(_, text), _, (_, json), ..] = forms(&base, &new);
+    let said =
+        "The clocks of both runs differ: in the new one, short kernels of unchanged code read 60 ns more in regimes.";
+    assert!(text.replace("\n ", "").replace('\u{a0}', " ").contains(said), "{text}");
+    assert!(text.contains("No regression") && text.contains("Average change of time: 0.00"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let offset = &json["reports"][0]["clock_offsets"][0];
+    assert!((offset["nanoseconds"].as_f64().unwrap() - 60.0).abs() < 2.0, "{offset}");
+}

@@ -8,7 +8,8 @@ use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
 use super::{Compared, rollup, summary, words};
 use crate::analyse::compare::{
-    BETWEEN_GPUS, CauseKind, Change, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits, ReportComparison,
+    BETWEEN_GPUS, CauseKind, Change, ClockOffset, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
+    ReportComparison,
 };
 use crate::format::{plural, plural_of};
 use crate::model::Estimate;
@@ -303,7 +304,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
             100.0 * BETWEEN_GPUS
         ));
     }
-    warnings.extend(compared.comparison.reports.iter().filter_map(clock_offsets));
+    warnings.extend(clock_offsets(compared));
     let drivers = compared.comparison.reports.iter().flat_map(|report| &report.differences);
     let drivers: BTreeSet<String> =
         drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
@@ -323,35 +324,30 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     warnings
 }
 
-/// Says what was taken out of the ratios of a report.
-fn clock_offsets(report: &ReportComparison) -> Option<String> {
-    let (groups, whole): (Vec<_>, Vec<_>) = report.clock_offsets.iter().partition(|offset| offset.group.is_some());
-    let largest = groups.iter().map(|offset| offset.nanoseconds.abs()).fold(0.0, f64::max);
-    let of_run = whole.first().map(|offset| {
-        let less_or_more = if offset.nanoseconds < 0.0 { "less" } else { "more" };
-        format!("{} read {:.0} ns {less_or_more} in the new run", short_kernels(offset.rows), offset.nanoseconds.abs())
-    });
-    let of_groups = (!groups.is_empty()).then(|| {
-        let rows = groups.iter().map(|offset| offset.rows).sum();
-        let also = if of_run.is_some() { "besides that, those" } else { &short_kernels(rows) };
-        format!(
-            "{also} of {} read up to {largest:.0} ns more or less than the others",
-            plural(groups.len() as u64, "group")
-        )
-    });
-    let found: Vec<String> = of_run.iter().chain(&of_groups).cloned().collect();
+/// Says what was taken out of the ratios.
+fn clock_offsets(compared: Compared<'_>) -> Option<String> {
+    let (mut found, mut groups) = (Vec::new(), Vec::new());
+    for report in &compared.comparison.reports {
+        for ClockOffset { group, nanoseconds, .. } in &report.clock_offsets {
+            let size = nanoseconds.abs();
+            let less_or_more = if *nanoseconds < 0.0 { "less" } else { "more" };
+            match group {
+                Some(_) => groups.push(size),
+                None => found.push(format!("{size:.0} ns {less_or_more} in {}", report.experiment)),
+            }
+        }
+    }
+    if let Some(largest) = groups.iter().copied().reduce(f64::max) {
+        let and = if found.is_empty() { "" } else { "and " };
+        found.push(format!("{and}up to {largest:.0} ns more or less in {}", plural(groups.len() as u64, "group")));
+    }
     (!found.is_empty()).then(|| {
         format!(
-            "{}, {}: {}. The clock causes what all of them share, so it is taken out of the ratios.",
-            report.experiment,
-            report.device,
-            found.join("; ")
+            "The clocks of both runs differ: in the new one, short kernels of unchanged code read {}. This is taken out of the \
+             ratios.",
+            found.join(", ")
         )
     })
-}
-
-fn short_kernels(rows: usize) -> String {
-    format!("{rows} short kernels of unchanged code")
 }
 
 fn reports(compared: Compared<'_>) -> Table {
