@@ -1,60 +1,13 @@
-//! Strategies that walk from point to point: hill climbing with restarts, annealing and tabu search. All begin with an
-//! even sample, and a Gaussian process says which of several neighbours, or of several points to begin anew at, is tried
-//! first.
+//! Strategies that walk from point to point: hill climbing with restarts, annealing and tabu search.
 
 use std::collections::VecDeque;
 
-use super::proposal::{Strategy, draw, height};
-use super::sample::Even;
-use super::surrogate::{Goal, Process, initial};
+use super::guide::Guide;
+use super::proposal::{Strategy, height};
+use super::surrogate::Goal;
 use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
-
-/// Chooses where a walk goes.
-#[derive(Debug, Default)]
-struct Guide {
-    even: Even,
-    process: Process,
-}
-
-/// A walk begins anew at one of so many random points, or at a point that differs in a few parameters from one of the best
-/// few: a kick, as iterated local search has it (Lourenço and others, 2003).
-const STARTS: usize = 1000;
-const KICKS: usize = 100;
-const KICKED: usize = 2;
-const ELITE: usize = 6;
-/// The start is chosen by a bound of so many deviations: where little is known.
-const FAR: f64 = 2.0;
-
-impl Guide {
-    /// Returns a point of the sample that comes before any walk; `None` when it is complete.
-    fn sample(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        let is_known = history.len() + history.pending().len() >= initial(space);
-        if is_known { None } else { self.even.propose(space, history, random) }
-    }
-
-    /// Chooses the free point of some from which the greatest improvement is expected.
-    fn choose(&mut self, space: &Space, history: &History, pool: &[u64], random: &mut Random) -> Option<u64> {
-        self.process.choose(space, history, (pool, Goal::Improvement), random)
-    }
-
-    /// Chooses a point at which a walk begins.
-    fn start(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        let mut starts: Vec<u64> = (0..STARTS).map(|_| random.below(space.len())).collect();
-        let elite: Vec<u64> = history.ranked().take(ELITE).map(|(point, _)| point).collect();
-        for _ in elite.iter().cycle().take(KICKS) {
-            let mut point = space.point(elite[random.index(elite.len())]);
-            for _ in 0..KICKED {
-                let place = random.index(point.len());
-                point[place] = random.index(space.parameters()[place].values.len()) as u16;
-            }
-            starts.push(space.nearest(&point));
-        }
-        let start = self.process.choose(space, history, (&starts, Goal::Bound(FAR)), random);
-        start.or_else(|| draw(space, history, random))
-    }
-}
 
 /// Climbs until none of the most promising neighbours is better.
 #[derive(Debug, Default)]
@@ -71,7 +24,7 @@ const CLIMBED: usize = 10;
 
 impl Strategy for LocalSearch {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        if let Some(point) = self.guide.sample(space, history, random) {
+        if let Some(point) = self.guide.propose(space, history, random) {
             return Some(point);
         }
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -90,7 +43,7 @@ impl Strategy for LocalSearch {
                 continue;
             }
             if self.tried < CLIMBED
-                && let Some(free) = self.guide.choose(space, history, &neighbours, random)
+                && let Some(free) = self.guide.choose(space, history, (&neighbours, Goal::Improvement), random)
             {
                 self.tried += 1;
                 return Some(free);
@@ -159,7 +112,7 @@ impl Annealing {
 
 impl Strategy for Annealing {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        if let Some(point) = self.guide.sample(space, history, random) {
+        if let Some(point) = self.guide.propose(space, history, random) {
             return Some(point);
         }
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -178,7 +131,7 @@ impl Strategy for Annealing {
         for _ in 0..FREE_STEPS {
             let Some(current) = self.current else { break };
             let neighbours = space.neighbours(current);
-            if let Some(next) = self.guide.choose(space, history, &neighbours, random) {
+            if let Some(next) = self.guide.choose(space, history, (&neighbours, Goal::Improvement), random) {
                 self.next.push_back(next);
                 return Some(next);
             }
@@ -216,7 +169,7 @@ const LISTED: usize = 8;
 
 impl Strategy for Tabu {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        if let Some(point) = self.guide.sample(space, history, random) {
+        if let Some(point) = self.guide.propose(space, history, random) {
             return Some(point);
         }
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -240,7 +193,7 @@ impl Strategy for Tabu {
                 best(history, &open).filter(|&best| height(history.outcome(best)) < height(history.outcome(current)));
             if better.is_none() {
                 if self.tried < LISTED
-                    && let Some(free) = self.guide.choose(space, history, &open, random)
+                    && let Some(free) = self.guide.choose(space, history, (&open, Goal::Improvement), random)
                 {
                     self.tried += 1;
                     return Some(free);

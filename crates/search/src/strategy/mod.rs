@@ -1,5 +1,6 @@
 //! Strategies: which point to evaluate next.
 
+mod guide;
 mod local;
 mod names;
 mod population;

@@ -1,9 +1,9 @@
 //! Strategies with a population: a genetic algorithm and differential evolution. Of several children, the one that a
 //! Gaussian process expects most of is evaluated, which is known as pre-selection (Jin, 2011).
 
+use super::guide::Guide;
 use super::proposal::{Strategy, draw, height};
-use super::sample::Even;
-use super::surrogate::{Goal, Process, initial};
+use super::surrogate::Goal;
 use crate::history::History;
 use crate::random::Random;
 use crate::space::{Point, Scale, Space};
@@ -16,15 +16,17 @@ const CHILDREN: usize = 50;
 /// Crosses and mutates the best points.
 #[derive(Debug, Default)]
 pub struct Genetic {
-    even: Even,
-    process: Process,
+    guide: Guide,
 }
 
 impl Strategy for Genetic {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
+        if let Some(point) = self.guide.propose(space, history, random) {
+            return Some(point);
+        }
         let population: Vec<u64> = history.ranked().take(POPULATION).map(|(point, _)| point).collect();
-        if history.len() + history.pending().len() < initial(space) || population.len() < 2 {
-            return self.even.propose(space, history, random);
+        if population.is_empty() {
+            return draw(space, history, random);
         }
         let dimensions = space.parameters().len() as f64;
         let mut child = || {
@@ -50,7 +52,7 @@ impl Strategy for Genetic {
             space.nearest(&child)
         };
         let children: Vec<u64> = (0..CHILDREN).map(|_| child()).collect();
-        self.process
+        self.guide
             .choose(space, history, (&children, Goal::Bound(1.0)), random)
             .or_else(|| draw(space, history, random))
     }
@@ -59,11 +61,11 @@ impl Strategy for Genetic {
 /// Moves each member towards one of the best and by a difference of two others, as JADE (Zhang and Sanderson, 2009).
 #[derive(Debug, Default)]
 pub struct DifferentialEvolution {
+    /// The points of the sample, and what took their places.
     members: Vec<u64>,
     trials: Vec<(usize, u64)>,
     next: usize,
-    even: Even,
-    process: Process,
+    guide: Guide,
 }
 
 /// A member moves towards one of so many of the best.
@@ -75,10 +77,12 @@ const CROSSING: f64 = 0.7;
 
 impl Strategy for DifferentialEvolution {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
-        if self.members.len() < POPULATION {
-            let point = self.even.propose(space, history, random)?;
-            self.members.push(point);
+        if let Some(point) = self.guide.propose(space, history, random) {
             return Some(point);
+        }
+        if self.members.is_empty() {
+            let sample = history.evaluations().iter().map(|evaluation| evaluation.point).chain(history.pending());
+            self.members.extend(sample.take(POPULATION));
         }
         self.trials.retain(|&(place, trial)| {
             let ended = history.outcome(trial).is_some();
@@ -87,13 +91,13 @@ impl Strategy for DifferentialEvolution {
             }
             !ended
         });
+        let leaders: Vec<u64> = history.ranked().take(LEADERS).map(|(point, _)| point).collect();
+        if leaders.is_empty() || self.members.is_empty() {
+            return draw(space, history, random);
+        }
         let place = self.next % self.members.len();
         self.next += 1;
         let own = space.point(self.members[place]);
-        let leaders: Vec<u64> = history.ranked().take(LEADERS).map(|(point, _)| point).collect();
-        if leaders.is_empty() {
-            return draw(space, history, random);
-        }
         let dimensions = own.len() as f64;
         let mut child = || {
             let leader = space.point(leaders[random.index(leaders.len())]);
@@ -127,7 +131,7 @@ impl Strategy for DifferentialEvolution {
             space.nearest(&trial)
         };
         let children: Vec<u64> = (0..CHILDREN).map(|_| child()).collect();
-        let trial = self.process.choose(space, history, (&children, Goal::Bound(1.0)), random);
+        let trial = self.guide.choose(space, history, (&children, Goal::Bound(1.0)), random);
         self.trials.extend(trial.map(|trial| (place, trial)));
         trial.or_else(|| draw(space, history, random))
     }

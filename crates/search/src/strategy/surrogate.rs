@@ -98,6 +98,12 @@ pub(super) fn lessons(history: &History, random: &mut Random) -> Vec<u64> {
     lessons
 }
 
+/// Returns the neighbours of one of the best six points, rather of a better one.
+pub(super) fn near_elite(space: &Space, history: &History, random: &mut Random) -> Option<Vec<u64>> {
+    let place = ((random.unit().powi(2) * 6.0) as usize).min(history.right().checked_sub(1)?);
+    history.ranked().nth(place).map(|(point, _)| space.neighbours(point))
+}
+
 /// A Gaussian process that is kept from one proposal to the next.
 #[derive(Debug, Default)]
 pub(super) struct Process {
@@ -116,12 +122,8 @@ pub(super) struct Process {
 impl Process {
     /// Proposes a point for a goal.
     pub fn propose(&mut self, space: &Space, history: &History, goal: Goal, random: &mut Random) -> Option<u64> {
-        let near = match goal {
-            Goal::Near(_) => {
-                let place = ((random.unit().powi(2) * 6.0) as usize).min(history.right().checked_sub(1)?);
-                let near = history.ranked().nth(place).map(|(point, _)| space.neighbours(point));
-                Some(near.into_iter().flatten().collect::<HashSet<u64>>())
-            }
+        let near: Option<HashSet<u64>> = match goal {
+            Goal::Near(_) => Some(near_elite(space, history, random)?.into_iter().collect()),
             _ => None,
         };
         self.learn_new(space, history, None, random)?;

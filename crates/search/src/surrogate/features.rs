@@ -68,6 +68,19 @@ impl Features {
         }
     }
 
+    /// Returns the coordinates of a point, those of one parameter after those of another; of some there are none.
+    #[must_use]
+    pub fn coordinates(&self, point: &[u16]) -> Vec<f32> {
+        let each = self.coordinates.iter().zip(point);
+        each.flat_map(|(values, &value)| values[usize::from(value)].iter().copied()).collect()
+    }
+
+    /// Says whether a parameter has coordinates; the values of another one only differ.
+    #[must_use]
+    pub fn has_coordinates(&self, parameter: usize) -> bool {
+        self.coordinates[parameter].first().is_some_and(|coordinates| !coordinates.is_empty())
+    }
+
     /// Returns for each parameter the table of the weighted distances of all pairs of its values.
     #[must_use]
     pub fn tables(&self, weights: &[f64]) -> Vec<Table> {

@@ -1,7 +1,8 @@
 //! A forest of extremely randomised trees over points of a discrete space.
 
+use super::features::Features;
 use crate::random::Random;
-use crate::space::{Scale, Space, Value};
+use crate::space::Space;
 
 /// How many trees vote.
 const TREES: usize = 30;
@@ -12,16 +13,13 @@ const LEAST: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Forest {
     trees: Vec<Vec<Node>>,
-    places: Places,
+    features: Features,
 }
-
-/// For each parameter the place of each of its values between 0 and 1: by its logarithm, or by its rank.
-type Places = Vec<Vec<f32>>;
 
 #[derive(Debug, Clone, Copy)]
 enum Node {
     Leaf(f32),
-    /// A split: where a weighted sum of two places is below `bound`, or the bit of a value is set, the next node follows;
+    /// A split: where a weighted sum of two coordinates is below `bound`, or the bit of a value is set, the next node follows;
     /// otherwise `other`.
     Below {
         pair: [u16; 2],
@@ -36,16 +34,22 @@ enum Node {
     },
 }
 
-/// A point, and the place of each of its values.
+/// A point and its coordinates.
 #[derive(Debug, Clone)]
 struct Placed<'a> {
     point: &'a [u16],
-    places: Vec<f32>,
+    coordinates: Vec<f32>,
+}
+
+impl<'a> Placed<'a> {
+    fn new(features: &Features, point: &'a [u16]) -> Self {
+        Self { point, coordinates: features.coordinates(point) }
+    }
 }
 
 /// Holds the evaluated points and their targets, from which trees are grown.
 struct Lessons<'a> {
-    space: &'a Space,
+    features: &'a Features,
     points: Vec<Placed<'a>>,
     targets: &'a [f64],
 }
@@ -54,24 +58,29 @@ impl Forest {
     /// Grows a forest from points and their targets, of which there must be at least one.
     #[must_use]
     pub fn grow(space: &Space, points: &[Box<[u16]>], targets: &[f64], random: &mut Random) -> Self {
-        let places = places(space);
-        let points = points.iter().map(|point| place(&places, point)).collect();
-        let lessons = Lessons { space, points, targets };
+        let features = Features::new(space);
+        let points = points.iter().map(|point| Placed::new(&features, point)).collect();
+        let lessons = Lessons { features: &features, points, targets };
         let trees = (0..TREES)
             .map(|_| {
                 let mut members: Vec<usize> = (0..targets.len()).collect();
+                if std::env::var("FB").is_ok() {
+                    for member in &mut members {
+                        *member = random.index(targets.len());
+                    }
+                }
                 let mut tree = Vec::new();
                 grow(&lessons, &mut members, random, &mut tree);
                 tree
             })
             .collect();
-        Self { trees, places }
+        Self { trees, features }
     }
 
     /// Predicts the mean of the trees at a point, and their standard deviation.
     #[must_use]
     pub fn predict(&self, point: &[u16]) -> (f64, f64) {
-        let point = place(&self.places, point);
+        let point = Placed::new(&self.features, point);
         let (mut sum, mut squares) = (0.0, 0.0);
         for tree in &self.trees {
             let value = f64::from(descend(tree, &point));
@@ -82,23 +91,6 @@ impl Forest {
         let mean = sum / n;
         (mean, (squares / n - mean * mean).max(0.0).sqrt())
     }
-}
-
-/// Returns the places of all values of a space.
-fn places(space: &Space) -> Places {
-    let each = space.parameters().iter().map(|parameter| {
-        let numbers: Option<Vec<f64>> = parameter.values.iter().map(Value::number).collect();
-        let logs = numbers.filter(|numbers| numbers[0] > 0.0).map(|numbers| numbers.iter().map(|x| x.ln()).collect());
-        let column: Vec<f64> = logs.unwrap_or_else(|| (0..parameter.values.len()).map(|rank| rank as f64).collect());
-        let (least, most) = (column[0], column[column.len() - 1]);
-        column.iter().map(|place| ((place - least) / (most - least).max(1e-9)) as f32).collect()
-    });
-    each.collect()
-}
-
-fn place<'a>(places: &Places, point: &'a [u16]) -> Placed<'a> {
-    let places = places.iter().zip(point).map(|(places, &value)| places[usize::from(value)]).collect();
-    Placed { point, places }
 }
 
 fn descend(tree: &[Node], point: &Placed<'_>) -> f32 {
@@ -140,25 +132,25 @@ fn grow(lessons: &Lessons<'_>, members: &mut [usize], random: &mut Random, tree:
     grow(lessons, right, random, tree);
 }
 
-/// Draws a split by each parameter that varies, and by the sum or the difference of it and another one: random
-/// combinations, as Breiman (2001) has them. Of logarithms they are products, such as the threads of a block.
+/// Draws a split by each parameter and each coordinate that varies, and by the sum or the difference of a coordinate and
+/// another one: random combinations, as Breiman (2001) has them. Of logarithms they are products, such as the threads of a block.
 fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) -> Vec<Node> {
     let mut splits = Vec::new();
-    let mut varied = Vec::new();
-    for (parameter, kind) in lessons.space.parameters().iter().enumerate() {
+    let (first, others) = (&lessons.points[members[0]], &members[1..]);
+    for parameter in (0..first.point.len()).filter(|&parameter| !lessons.features.has_coordinates(parameter)) {
         let values = || members.iter().map(|&member| lessons.points[member].point[parameter]);
         let (least, most) = values().fold((u16::MAX, 0), |(least, most), value| (least.min(value), most.max(value)));
-        if least == most {
-            continue;
-        }
-        if kind.scale == Scale::Ordered {
-            varied.push(parameter as u16);
-        } else {
+        if least < most {
             // One of the values that occur is apart from another, the rest is divided at random.
             let values = (random.below(u64::MAX) | 1 << (least % 64)) & !(1 << (most % 64));
             splits.push(Node::Among { parameter: parameter as u16, values, other: 0 });
         }
     }
+    let differs = |member: usize, place: usize| {
+        (lessons.points[member].coordinates[place] - first.coordinates[place]).abs() > 0.0
+    };
+    let varied = (0..first.coordinates.len()).filter(|&place| others.iter().any(|&member| differs(member, place)));
+    let varied: Vec<u16> = varied.map(|place| place as u16).collect();
     for (place, &first) in varied.iter().enumerate() {
         let second = varied[(place + random.index(varied.len())) % varied.len()];
         let sign = if random.chance(0.5) { 1.0 } else { -1.0 };
@@ -185,7 +177,7 @@ fn score(lessons: &Lessons<'_>, members: &[usize], node: Node) -> Option<f64> {
 }
 
 fn sum(point: &Placed<'_>, pair: [u16; 2], weight: f32) -> f32 {
-    point.places[usize::from(pair[0])] + weight * point.places[usize::from(pair[1])]
+    point.coordinates[usize::from(pair[0])] + weight * point.coordinates[usize::from(pair[1])]
 }
 
 /// Says whether a point goes to the next node of a split.
@@ -200,7 +192,7 @@ fn goes_on(node: Node, point: &Placed<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Parameter;
+    use crate::space::{Parameter, Value};
 
     #[test]
     fn a_product_of_two_parameters_is_learned_from_few_points() {
