@@ -93,10 +93,6 @@ pub struct Context<'m> {
     pub counters: Counters,
     /// What accesses have counted, by the numbers of their instructions.
     pub accesses: Vec<Counters>,
-    /// The counts of each instruction, if the launch asks for them.
-    pub per_instruction: Option<InstructionCounts>,
-    /// What is inside the handlers of a kernel that counts per instruction.
-    pub inner: &'m [Inner],
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
     pub frames: Vec<Frame>,
@@ -120,6 +116,10 @@ pub struct Context<'m> {
     pub progressed: bool,
     /// The instructions that this block has executed, which are a deterministic clock.
     pub issued: u64,
+    /// The counts of each instruction, if the launch asks for them.
+    pub per_instruction: Option<InstructionCounts>,
+    /// What is inside the handlers of a kernel that counts per instruction.
+    pub inner: &'m [Inner],
 }
 
 /// Executes one instruction for the active lanes and returns the next one; null hands an event to the scheduler.

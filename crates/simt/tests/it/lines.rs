@@ -1,6 +1,6 @@
 //! Counts per line of the PTX, on a kernel whose counts are known.
 
-use simt::{Counters, LineCounts, Options};
+use simt::{Counters, LaunchReport, LineCounts, Options};
 
 use crate::bench::{Arg, Bench};
 
@@ -38,12 +38,17 @@ END:
 }
 ";
 
-/// The lines of three blocks of 64 threads: six warps.
-fn lines(threads: usize) -> Vec<LineCounts> {
-    let mut bench = Bench::load(KERNEL, Options { threads: Some(threads), ..Options::default() });
+/// Launches blocks of a kernel, on so many host threads.
+fn launch(ptx: &str, host_threads: usize, blocks: u32, threads: u32) -> LaunchReport {
+    let mut bench = Bench::load(ptx, Options { threads: Some(host_threads), ..Options::default() });
     let out = Arg::Address(bench.buffer(&[0; 64]));
     bench.machine.set_sanitizer(false, simt::Ignored::default());
-    bench.launch("test", [3, 1, 1], [64, 1, 1], &[out]).unwrap().lines
+    bench.launch("test", [blocks, 1, 1], [threads, 1, 1], &[out]).unwrap()
+}
+
+/// The lines of three blocks of 64 threads: six warps.
+fn lines(host_threads: usize) -> Vec<LineCounts> {
+    launch(KERNEL, host_threads, 3, 64).lines
 }
 
 fn line(lines: &[LineCounts], ptx: u32) -> (u64, u64) {
@@ -127,10 +132,7 @@ THIRD:
 #[test]
 fn rounds_of_loops_are_counted_by_warp() {
     for threads in [1, 4] {
-        let mut bench = Bench::load(LOOPS, Options { threads: Some(threads), ..Options::default() });
-        let out = Arg::Address(bench.buffer(&[0; 64]));
-        bench.machine.set_sanitizer(false, simt::Ignored::default());
-        let lines = bench.launch("test", [3, 1, 1], [64, 1, 1], &[out]).unwrap().lines;
+        let lines = launch(LOOPS, threads, 3, 64).lines;
         let with = lines.iter().filter(|line| !line.rounds.is_empty());
         let rounds: Vec<(u32, Vec<(u64, u64)>)> =
             with.map(|line| (line.ptx_line, line.rounds.clone().into_iter().collect())).collect();
@@ -161,10 +163,7 @@ const WIDER: &str = "
 
 #[test]
 fn an_instruction_whose_registers_are_wider_counts_once() {
-    let mut bench = Bench::load(WIDER, Options { threads: Some(1), ..Options::default() });
-    let out = Arg::Address(bench.buffer(&[0; 64]));
-    bench.machine.set_sanitizer(false, simt::Ignored::default());
-    let launch = bench.launch("test", [1, 1, 1], [32, 1, 1], &[out]).unwrap();
+    let launch = launch(WIDER, 1, 1, 32);
     for ptx in 11..=17 {
         assert_eq!(line(&launch.lines, ptx), (1, 32), "line {ptx}");
     }
@@ -196,10 +195,7 @@ const IN_PARTS: &str = "
 
 #[test]
 fn an_access_in_parts_counts_each_part_once() {
-    let mut bench = Bench::load(IN_PARTS, Options { threads: Some(1), ..Options::default() });
-    let out = Arg::Address(bench.buffer(&[0; 64]));
-    bench.machine.set_sanitizer(false, simt::Ignored::default());
-    let launch = bench.launch("test", [2, 1, 1], [32, 1, 1], &[out]).unwrap();
+    let launch = launch(IN_PARTS, 1, 2, 32);
     let requests = |c: &Counters| {
         [c.global_load.requests, c.global_store.requests, c.shared_load.requests, c.shared_store.requests]
     };
