@@ -31,6 +31,7 @@ pub mod lanes;
 pub mod launch_state;
 pub mod load;
 pub mod malloc;
+pub mod matrix;
 pub mod mbarrier;
 pub mod pieces;
 pub mod prefetch;

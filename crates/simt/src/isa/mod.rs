@@ -23,6 +23,7 @@ mod float;
 mod forms;
 mod half;
 mod integer;
+mod matrix;
 mod memory;
 mod moves;
 mod reductions;
@@ -167,6 +168,8 @@ ops! {
     "ld", "load", memory::load, [
         "{.volatile}{.relaxed|acquire}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4|v8}.mem",
     ];
+    "ldmatrix", "load of 8-by-8 matrices of 16-bit elements from shared memory", matrix::load,
+        [".sync.aligned.m8n8.x1|x2|x4{.trans}{.shared_cta}.b16"];
     "ldu", "load of read-only data", memory::load, ["{.global}{.v2|v4}.mem"];
     "lg2", "binary logarithm", float::transcendental, [".approx{.ftz}.f32"];
     "lop3", "arbitrary logic function of three sources", bits::lop3, ["{.or|and}.b32"];
@@ -204,8 +207,17 @@ ops! {
         "{.NaN}{.xorsign}{.abs}.bf16|bf16x2",
         ".f64",
     ];
+    "mma", "product of matrices in the registers of a warp, plus an addend", matrix::multiply, [
+        ".sync.aligned.m16n8k8|m16n8k16.row.col.f32.f16.f16.f32",
+        ".sync.aligned.m16n8k8|m16n8k16.row.col.f16.f16.f16.f16",
+        ".sync.aligned.m16n8k8|m16n8k16.row.col.f32.bf16.bf16.f32",
+        ".sync.aligned.m16n8k4|m16n8k8.row.col.f32.tf32.tf32.f32",
+        ".sync.aligned.m16n8k16|m16n8k32.row.col{.satfinite}.s32.s8|u8.s8|u8.s32",
+        ".sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
+    ];
     "mov", "copy, pack, unpack, or address of a name", moves::mov,
         [".pred|bits|b128|int|f32|f64", ".v2|v4|v8.bits|int|f32|f64"];
+    "movmatrix", "transposed 8-by-8 matrix of 16-bit elements", matrix::transpose, [".sync.aligned.m8n8.trans.b16"];
     "mul", "product", integer::mul, [
         ".lo|hi.int",
         ".wide.u16|s16|u32|s32",

@@ -1,0 +1,152 @@
+//! Lowers `ldmatrix`, `movmatrix` and `mma.sync`.
+
+use crate::exec::matrix::{self, Element, Multiply};
+use crate::exec::vector::binary;
+use crate::isa::address::{address, space};
+use crate::isa::decode::{Done, Form, elements};
+use crate::isa::moves;
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Opnd};
+use crate::program::aux::StateSpace;
+use ptx_parser::{Operand, ScalarType};
+
+use ScalarType::{B32, F32, F64, S32};
+
+/// Lowers `ldmatrix`: a load of a row by each of the first lanes, and the distribution of each matrix.
+pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["sync", "aligned", "m8n8"]);
+    let (count, run): (usize, crate::exec::context::Handler) = match f.one_of(&["x1", "x2", "x4"]) {
+        Some("x1") => (1, matrix::load_rows::<8>),
+        Some("x2") => (2, matrix::load_rows::<16>),
+        Some(_) => (4, matrix::load_rows::<32>),
+        None => return Err("one of `.x1`, `.x2` and `.x4` is expected".to_owned()),
+    };
+    let transposed = f.flag("trans");
+    let space = space(f);
+    f.ty()?;
+    f.done()?;
+    let (row, imm, aux) = address(b, f.operand(1)?, space)?;
+    if !matches!(aux.space(), StateSpace::SHARED | StateSpace::GENERIC) {
+        return Err("an address in shared memory is expected".to_owned());
+    }
+    let words = [0; 4].map(|_| Opnd::Reg(b.fresh(Class::Narrow)));
+    let [x, y, z, w] = words;
+    b.emit(run, [x, y, z, w, row], 0b1111, imm, aux.with_elements(4).bits());
+    for (place, target) in elements(f.operand(0)?, count, "destinations")?.iter().enumerate() {
+        let d = b.dst(target, B32)?;
+        b.emit(matrix::distribute, [d, x, y, z, w], 1, place as i64, u32::from(transposed));
+        b.uncount_last();
+    }
+    Ok(())
+}
+
+/// Lowers `movmatrix`.
+pub fn transpose<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["sync", "aligned", "m8n8", "trans", "b16"]);
+    f.done()?;
+    let (d, x) = (b.dst(f.operand(0)?, B32)?, b.src(f.operand(1)?, B32)?);
+    b.emit(matrix::transpose, [d, x], 1, 0, 0);
+    Ok(())
+}
+
+/// Packs up to four registers into one of 128 bits, the first one lowest.
+fn pack<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, count: usize, ty: ScalarType) -> Result<Opnd, String> {
+    let mut words = [b.parts.constants.uniform(0, false); 4];
+    for (word, register) in words.iter_mut().zip(elements(operand, count, "registers of a matrix")?) {
+        *word = b.src(register, ty)?;
+    }
+    let halves = [0, 2].map(|at| {
+        let half = Opnd::Reg(b.fresh(Class::Wide));
+        let run = binary(b.isa, |low: u32, high: u32| u64::from(high) << 32 | u64::from(low));
+        b.emit(run, [half, words[at], words[at + 1]], 1, 0, 0);
+        b.uncount_last();
+        half
+    });
+    let all = Opnd::Reg(b.fresh(Class::Quad));
+    moves::join(b, all, halves);
+    b.uncount_last();
+    Ok(all)
+}
+
+/// Takes a register of 128 bits apart.
+fn unpack<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, (count, ty): (usize, ScalarType), from: Opnd) -> Done {
+    for (half, registers) in elements(operand, count, "registers of a matrix")?.chunks(2).enumerate() {
+        let wide = Opnd::Reg(b.fresh(Class::Wide));
+        moves::half(b, wide, from, half);
+        b.uncount_last();
+        for (place, register) in registers.iter().enumerate() {
+            let d = b.dst(register, ty)?;
+            if d != Opnd::None {
+                let by = b.parts.constants.uniform(32 * place as u64, false);
+                let run = binary(b.isa, |x: u64, by: u32| (x >> by) as u32);
+                b.emit(run, [d, wide, by], 1, 0, 0);
+                b.uncount_last();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns to how many bits of a fraction tensor cores of a target truncate terms, and how many products they add at once.
+fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
+    match target {
+        Some(..75) => (23, 4),
+        Some(75..80) => (24, 4),
+        Some(80..90) => (24, if element == Element::Tf32 { 4 } else { 8 }),
+        _ => (25, 32),
+    }
+}
+
+/// Lowers `mma`.
+pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["sync", "aligned", "row", "col"]);
+    let shape = f.one_of(&["m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32"]);
+    let saturates = f.flag("satfinite");
+    let names: Vec<&str> = f.ins.opcode.split('.').collect();
+    let &[.., d, a, right, c] = &names[..] else { return Err("the types of four matrices are expected".to_owned()) };
+    f.ignore(&["f16", "bf16", "tf32", "s8", "u8", "f32", "s32", "f64"]);
+    f.done()?;
+    if (shape, a) == (Some("m8n8k4"), "f64") {
+        return multiply_doubles(b, f);
+    }
+    let (Some(depth), Some(a), Some(right)) = (
+        shape.and_then(|shape| shape.strip_prefix("m16n8k")?.parse::<usize>().ok()),
+        Element::from_name(a),
+        Element::from_name(right),
+    ) else {
+        return Err("this shape of these types is not simulated".to_owned());
+    };
+    let (fraction, group) = rounding(b.globals.target, a);
+    let what = Multiply { a, b: right, depth, halves: d == "f16", saturates, fraction, group };
+    let (count, ty) = match c {
+        "f16" => (2, B32),
+        "f32" => (4, F32),
+        _ => (4, S32),
+    };
+    let quarters = depth / (4 * a.in_register());
+    let left = pack(b, f.operand(1)?, 2 * quarters, B32)?;
+    let right = pack(b, f.operand(2)?, quarters, B32)?;
+    let addend = pack(b, f.operand(3)?, count, ty)?;
+    let result = Opnd::Reg(b.fresh(Class::Quad));
+    b.emit(matrix::multiply, [result, left, right, addend], 1, what.to_imm(), 0);
+    unpack(b, f.operand(0)?, (count, ty), result)
+}
+
+fn multiply_doubles<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>) -> Done {
+    let mut one = |at: usize| b.src(&elements(f.operand(at)?, 1, "registers of a matrix")?[0], F64);
+    let (left, right) = (one(1)?, one(2)?);
+    let [low, high] = elements(f.operand(3)?, 2, "registers of a matrix")? else { return Ok(()) };
+    let halves = [b.src(low, F64)?, b.src(high, F64)?];
+    let (addend, result) = (Opnd::Reg(b.fresh(Class::Quad)), Opnd::Reg(b.fresh(Class::Quad)));
+    moves::join(b, addend, halves);
+    b.uncount_last();
+    b.emit(matrix::multiply_doubles, [result, left, right, addend], 1, 0, 0);
+    for (which, target) in elements(f.operand(0)?, 2, "registers of a matrix")?.iter().enumerate() {
+        let d = b.dst(target, F64)?;
+        if d != Opnd::None {
+            moves::half(b, d, result, which);
+            b.uncount_last();
+        }
+    }
+    Ok(())
+}
