@@ -20,7 +20,7 @@ pub(super) struct Guide {
 /// steps do not lead to, and takes the last step beside a point that is nearly the best. SMAC (Hutter and others, 2011)
 /// interleaves random points for the same reason.
 const EVERY: usize = 3;
-const OWN: [Goal; 2] = [Goal::Bound(1.0), Goal::Near(0.5)];
+const OWN: [Goal; 3] = [Goal::Bound(1.0), Goal::Bound(2.0), Goal::Near(0.5)];
 
 /// A walk begins anew at one of so many random points, or at a point that differs in a few parameters from one of the best
 /// few: a kick, as iterated local search has it (Lourenço and others, 2003).
