@@ -50,9 +50,9 @@ pub fn transpose<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 }
 
 /// Packs up to four registers into one of 128 bits, the first one lowest.
-fn pack<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, count: usize, ty: ScalarType) -> Result<Opnd, String> {
+pub fn pack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: ScalarType) -> Result<Opnd, String> {
     let mut words = [b.parts.constants.uniform(0, false); 4];
-    for (word, register) in words.iter_mut().zip(elements(operand, count, "registers of a matrix")?) {
+    for (word, register) in words.iter_mut().zip(registers) {
         *word = b.src(register, ty)?;
     }
     let halves = [0, 2].map(|at| {
@@ -69,8 +69,8 @@ fn pack<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, count: usize, ty: Sc
 }
 
 /// Takes a register of 128 bits apart.
-fn unpack<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, (count, ty): (usize, ScalarType), from: Opnd) -> Done {
-    for (half, registers) in elements(operand, count, "registers of a matrix")?.chunks(2).enumerate() {
+pub fn unpack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: ScalarType, from: Opnd) -> Done {
+    for (half, registers) in registers.chunks(2).enumerate() {
         let wide = Opnd::Reg(b.fresh(Class::Wide));
         moves::half(b, wide, from, half);
         b.uncount_last();
@@ -88,7 +88,7 @@ fn unpack<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>, (count, ty): (usiz
 }
 
 /// Returns to how many bits of a fraction tensor cores of a target truncate terms, and how many products they add at once.
-fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
+pub fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
     match target {
         Some(..75) => (23, 4),
         Some(75..80) => (24, 4),
@@ -124,12 +124,13 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         _ => (4, S32),
     };
     let quarters = depth / (4 * a.in_register());
-    let left = pack(b, f.operand(1)?, 2 * quarters, B32)?;
-    let right = pack(b, f.operand(2)?, quarters, B32)?;
-    let addend = pack(b, f.operand(3)?, count, ty)?;
+    let registers = |at: usize, count: usize| elements(f.operand(at)?, count, "registers of a matrix");
+    let left = pack(b, registers(1, 2 * quarters)?, B32)?;
+    let right = pack(b, registers(2, quarters)?, B32)?;
+    let addend = pack(b, registers(3, count)?, ty)?;
     let result = Opnd::Reg(b.fresh(Class::Quad));
     b.emit(matrix::multiply, [result, left, right, addend], 1, what.to_imm(), 0);
-    unpack(b, f.operand(0)?, (count, ty), result)
+    unpack(b, registers(0, count)?, ty, result)
 }
 
 fn multiply_doubles<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>) -> Done {

@@ -1,0 +1,348 @@
+//! Lowers `wmma`: loads and stores of fragments as plain accesses, and products as two of `mma`.
+//!
+//! Which lane has which element of a fragment is not specified. Here it is as for `mma`: a fragment of B and of the result
+//! consists of two halves of eight columns. Fragments of f16 have twice the registers that they need.
+
+use crate::exec::matrix::{self, Element, Multiply};
+use crate::exec::vector::binary;
+use crate::isa::address::{address, space};
+use crate::isa::decode::{Done, Form, elements};
+use crate::isa::matrix::{pack, rounding, unpack};
+use crate::isa::{memory, moves};
+use crate::mir::builder::Builder;
+use crate::mir::{Class, Opnd};
+use crate::program::aux::Access;
+use ptx_parser::{Operand, ScalarType};
+
+use ScalarType::{B32, F32, S32, U8, U16, U32};
+
+/// The columns of each half.
+const HALF: u32 = 8;
+
+/// Which part of an index a lane chooses: its group of four, or its place in the group times a factor.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Group,
+    Place(u32),
+}
+
+/// A stretch of a register in memory: how many lines and how many elements behind the first element of the lane, and the
+/// bits below it in the register.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    line: u32,
+    element: u32,
+    below: u32,
+}
+
+/// A fragment in memory. Lines are rows, or columns if it is stored by columns.
+#[derive(Debug)]
+struct Fragment {
+    /// The part of a line's number that the lane chooses, and of the number within the line.
+    lane: [Part; 2],
+    /// The pieces of each register.
+    registers: Vec<Vec<Piece>>,
+    /// The bytes of an element, and of a piece.
+    bytes: [u32; 2],
+    /// The registers that the instruction has, at least as many.
+    count: usize,
+}
+
+impl Fragment {
+    /// Returns the fragment of A or B with so many elements of a sum.
+    fn factor(element: Element, is_a: bool, depth: u32, by_rows: bool) -> Self {
+        let each = element.in_register() as u32;
+        let quarters = depth / (4 * each);
+        // The elements of a register follow each other along the sum: in a row of A, in a column of B.
+        let contiguous = is_a == by_rows;
+        let register = |other: u32, quarter: u32| -> Vec<Piece> {
+            let along = |at: u32| 4 * each * quarter + at;
+            let piece = |at: u32| {
+                let (line, element) = if contiguous { (8 * other, along(at)) } else { (along(at), 8 * other) };
+                Piece { line, element, below: 32 / each * at }
+            };
+            (0..if contiguous { 1 } else { each }).map(piece).collect()
+        };
+        // Registers of A alternate between the upper and the lower rows, those of B come half by half.
+        let order = (0..2 * quarters).map(|k| if is_a { (k % 2, k / 2) } else { (k / quarters, k % quarters) });
+        let registers: Vec<Vec<Piece>> = order.map(|(other, quarter)| register(other, quarter)).collect();
+        let lane = if contiguous { [Part::Group, Part::Place(each)] } else { [Part::Place(each), Part::Group] };
+        let count = registers.len() * if element == Element::F16 { 2 } else { 1 };
+        Self { lane, registers, bytes: [4 / each, if contiguous { 4 } else { 4 / each }], count }
+    }
+
+    /// Returns the fragment of the addend or the result, of f16 or of 32 bits.
+    fn result(halves: bool, by_rows: bool) -> Self {
+        let piece = |half: u32, k: u32| {
+            let (row, column) = (8 * (k / 2), HALF * half + k % 2);
+            let below = if halves { 16 * (k % 2) } else { 0 };
+            if by_rows {
+                Piece { line: row, element: column, below }
+            } else {
+                Piece { line: column, element: row, below }
+            }
+        };
+        let each = if halves { 2 } else { 1 };
+        let joins = halves && by_rows;
+        let register = |half: u32, register: u32| -> Vec<Piece> {
+            (0..if joins { 1 } else { each }).map(|at| piece(half, each * register + at)).collect()
+        };
+        let registers: Vec<Vec<Piece>> =
+            (0..2).flat_map(|half| (0..4 / each).map(move |k| (half, k))).map(|(half, k)| register(half, k)).collect();
+        let lane = if by_rows { [Part::Group, Part::Place(2)] } else { [Part::Place(2), Part::Group] };
+        let size = 4 / each;
+        Self { lane, bytes: [size, if joins { 4 } else { size }], count: registers.len(), registers }
+    }
+}
+
+/// Takes the type of an element; `None` if there is none that is simulated.
+fn element(f: &mut Form<'_, '_>) -> Option<Element> {
+    let name = f.one_of(&["f16", "bf16", "tf32", "s8", "u8"])?;
+    Element::from_name(name)
+}
+
+/// Takes the shape. Returns the elements of a sum.
+fn depth(f: &mut Form<'_, '_>) -> Result<u32, String> {
+    match f.one_of(&["m16n16k16", "m16n16k8"]) {
+        Some("m16n16k16") => Ok(16),
+        Some(_) => Ok(8),
+        None => Err("of the shapes, `.m16n16k16` and `.m16n16k8` are simulated".to_owned()),
+    }
+}
+
+/// The lines of a fragment in memory, as rows of addresses.
+struct Lines {
+    first: Opnd,
+    /// The bytes from a line to the next.
+    step: Opnd,
+    known: Vec<(u32, Opnd)>,
+    imm: i64,
+    aux: Access,
+}
+
+fn multiply(b: &mut Builder<'_, '_>, x: Opnd, by: Opnd) -> Opnd {
+    let to = Opnd::Reg(b.fresh(Class::Wide));
+    b.emit(binary(b.isa, |x: u64, by: u32| x.wrapping_mul(u64::from(by))), [to, x, by], 1, 0, 0);
+    b.uncount_last();
+    to
+}
+
+fn add(b: &mut Builder<'_, '_>, x: Opnd, y: Opnd) -> Opnd {
+    let to = Opnd::Reg(b.fresh(Class::Wide));
+    b.emit(binary(b.isa, |x: u64, y: u64| x.wrapping_add(y)), [to, x, y], 1, 0, 0);
+    b.uncount_last();
+    to
+}
+
+impl Lines {
+    /// Lowers the address and the optional stride of an instruction.
+    fn new<'a>(
+        b: &mut Builder<'a, '_>,
+        fragment: &Fragment,
+        (place, space): (&Operand<'a>, Access),
+        stride: Option<&Operand<'a>>,
+    ) -> Result<Self, String> {
+        let (row, offset, mut aux) = address(b, place, space)?;
+        let mut imm = offset;
+        let base = if aux.contains(Access::ABSOLUTE) {
+            aux.remove(Access::ABSOLUTE);
+            imm = 0;
+            b.parts.constants.uniform(offset as u64, true)
+        } else if aux.contains(Access::NARROW) {
+            aux.remove(Access::NARROW);
+            b.adapt(row, Class::Narrow, Class::Wide, false)
+        } else {
+            row
+        };
+        let size = b.parts.constants.uniform(u64::from(fragment.bytes[0]), true);
+        let stride = match stride {
+            Some(stride) => b.src(stride, U32)?,
+            None => b.parts.constants.uniform(16, false),
+        };
+        let step = multiply(b, size, stride);
+        let part = |b: &mut Builder<'a, '_>, part: Part| match part {
+            Part::Group => b.parts.constants.lanes("group of four lanes", |lane| lane / 4),
+            Part::Place(1) => b.parts.constants.lanes("place in a group of four lanes", |lane| lane % 4),
+            Part::Place(2) => b.parts.constants.lanes("place in a group of four lanes, twice", |lane| lane % 4 * 2),
+            Part::Place(_) => {
+                b.parts.constants.lanes("place in a group of four lanes, four times", |lane| lane % 4 * 4)
+            }
+        };
+        let [line, element] = fragment.lane.map(|which| part(b, which));
+        let line = multiply(b, step, line);
+        let element = multiply(b, size, element);
+        let within = add(b, line, element);
+        Ok(Self { first: add(b, base, within), step, known: Vec::new(), imm, aux })
+    }
+
+    /// Returns the address of a line's part that the lane has.
+    fn line(&mut self, b: &mut Builder<'_, '_>, number: u32) -> Opnd {
+        if number == 0 {
+            return self.first;
+        }
+        if let Some((_, known)) = self.known.iter().find(|(line, _)| *line == number) {
+            return *known;
+        }
+        let by = b.parts.constants.uniform(u64::from(number), false);
+        let distance = multiply(b, self.step, by);
+        let at = add(b, self.first, distance);
+        self.known.push((number, at));
+        at
+    }
+
+    fn imm(&self, fragment: &Fragment, piece: Piece) -> i64 {
+        self.imm + i64::from(piece.element * fragment.bytes[0])
+    }
+
+    fn aux(&self) -> u32 {
+        self.aux.with_elements(1).bits()
+    }
+}
+
+/// Returns the type of a piece.
+const fn piece_type(fragment: &Fragment) -> ScalarType {
+    match fragment.bytes[1] {
+        1 => U8,
+        2 => U16,
+        _ => U32,
+    }
+}
+
+/// Lowers `wmma`.
+pub fn lower<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["sync", "aligned"]);
+    if f.flag("mma") {
+        return product(b, f);
+    }
+    let depth = depth(f)?;
+    let which = f.one_of(&["load", "store"]).ok_or("`.load`, `.store` or `.mma` is expected")?;
+    let what = f.one_of(&["a", "b", "c", "d"]).ok_or("`.a`, `.b`, `.c` or `.d` is expected")?;
+    let by_rows = !f.flag("col");
+    f.flag("row");
+    let space = space(f);
+    let fragment = match what {
+        "a" | "b" => {
+            let element = element(f).ok_or("this type is not simulated")?;
+            Fragment::factor(element, what == "a", depth, by_rows)
+        }
+        _ => {
+            let halves = f.flag("f16");
+            f.ignore(&["f32", "s32"]);
+            Fragment::result(halves, by_rows)
+        }
+    };
+    f.done()?;
+    if which == "load" { load(b, f, space, &fragment) } else { store(b, f, space, &fragment) }
+}
+
+fn load<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment: &Fragment) -> Done {
+    let targets = elements(f.operand(0)?, fragment.count, "registers of a fragment")?;
+    let mut lines = Lines::new(b, fragment, (f.operand(1)?, space), f.operand(2).ok())?;
+    let run = memory::loader(b, piece_type(fragment), false)?;
+    let mut values = Vec::new();
+    for pieces in &fragment.registers {
+        let mut value = None;
+        for piece in pieces {
+            let from = lines.line(b, piece.line);
+            let part = Opnd::Reg(b.fresh(Class::Narrow));
+            let (imm, aux) = (lines.imm(fragment, *piece), lines.aux());
+            b.emit(run, [part, Opnd::None, Opnd::None, Opnd::None, from], 1, imm, aux);
+            b.uncount_last();
+            value = Some(match value {
+                None => part,
+                Some(lower) => {
+                    let by = b.parts.constants.uniform(u64::from(piece.below), false);
+                    let [shifted, both] = [0; 2].map(|_| Opnd::Reg(b.fresh(Class::Narrow)));
+                    b.emit(binary(b.isa, |x: u32, by: u32| x << by), [shifted, part, by], 1, 0, 0);
+                    b.uncount_last();
+                    b.emit(binary(b.isa, |x: u32, y: u32| x | y), [both, lower, shifted], 1, 0, 0);
+                    b.uncount_last();
+                    both
+                }
+            });
+        }
+        values.extend(value);
+    }
+    for (target, value) in targets.iter().zip(values.iter().cycle()) {
+        let d = b.dst(target, B32)?;
+        if d != Opnd::None {
+            moves::copy(b, d, *value, false);
+            b.uncount_last();
+        }
+    }
+    b.count_last();
+    Ok(())
+}
+
+fn store<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment: &Fragment) -> Done {
+    let sources = elements(f.operand(1)?, fragment.count, "registers of a fragment")?;
+    let mut lines = Lines::new(b, fragment, (f.operand(0)?, space), f.operand(2).ok())?;
+    let run = memory::storer(b, piece_type(fragment))?;
+    for (source, pieces) in sources.iter().zip(&fragment.registers) {
+        let value = b.src(source, B32)?;
+        for piece in pieces {
+            let to = lines.line(b, piece.line);
+            let mut part = value;
+            if piece.below > 0 {
+                let by = b.parts.constants.uniform(u64::from(piece.below), false);
+                part = Opnd::Reg(b.fresh(Class::Narrow));
+                b.emit(binary(b.isa, |x: u32, by: u32| x >> by), [part, value, by], 1, 0, 0);
+                b.uncount_last();
+            }
+            let (imm, aux) = (lines.imm(fragment, *piece), lines.aux());
+            b.emit(run, [to, part, Opnd::None, Opnd::None, Opnd::None], 0, imm, aux);
+            b.uncount_last();
+        }
+    }
+    b.count_last();
+    Ok(())
+}
+
+/// Lowers `wmma.mma`. The layouts of A and B in memory do not matter to fragments.
+fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    let depth = depth(f)?;
+    f.ignore(&["row", "col"]);
+    let saturates = f.flag("satfinite");
+    let types: Vec<&str> = f.ins.opcode.split('.').filter(|m| !matches!(*m, "satfinite")).collect();
+    let (d, a, right, c) = match types[..] {
+        [.., d, a, right, c] if Element::from_name(a).is_some() && !d.starts_with('m') => (d, a, right, c),
+        [.., d, c] => (d, "f16", "f16", c),
+        _ => return Err("the types of the matrices are expected".to_owned()),
+    };
+    f.ignore(&["f16", "bf16", "tf32", "s8", "u8", "f32", "s32"]);
+    f.done()?;
+    let (Some(a), Some(right), true) = (Element::from_name(a), Element::from_name(right), d == c) else {
+        return Err("these types are not simulated".to_owned());
+    };
+    let (fraction, group) = rounding(b.globals.target, a);
+    let halves = d == "f16";
+    let what = Multiply { a, b: right, depth: depth as usize, halves, saturates, fraction, group };
+    let quarters = depth as usize / (4 * a.in_register());
+    let factor = |operand, is_a| {
+        let count = Fragment::factor(a, is_a, depth, true).count;
+        elements(operand, count, "registers of a fragment")
+    };
+    let (left, right) = (factor(f.operand(1)?, true)?, factor(f.operand(2)?, false)?);
+    let (count, ty) = match c {
+        "f16" => (2, B32),
+        "f32" => (4, F32),
+        _ => (4, S32),
+    };
+    let addend = elements(f.operand(3)?, 2 * count, "registers of a fragment")?;
+    let targets = elements(f.operand(0)?, 2 * count, "registers of a fragment")?;
+    let left = pack(b, &left[..2 * quarters], B32)?;
+    let mut results = Vec::new();
+    for (right, addend) in right[..2 * quarters].chunks(quarters).zip(addend.chunks(count)) {
+        let right = pack(b, right, B32)?;
+        let addend = pack(b, addend, ty)?;
+        let result = Opnd::Reg(b.fresh(Class::Quad));
+        b.emit(matrix::multiply, [result, left, right, addend], 1, what.to_imm(), 0);
+        b.uncount_last();
+        results.push(result);
+    }
+    b.count_last();
+    for (targets, result) in targets.chunks(count).zip(results) {
+        unpack(b, targets, ty, result)?;
+    }
+    Ok(())
+}
