@@ -77,6 +77,20 @@ fn a_program_whose_kernels_launch_kernels_is_right_on_a_gpu() {
 }
 
 #[test]
+fn tensor_cores_multiply_as_the_host_does_on_the_simulator() {
+    assert!(run("tensor_cores", "sim").contains("7 of 7 cases passed"));
+}
+
+#[test]
+fn tensor_cores_multiply_as_the_host_does_on_a_gpu() {
+    // The guard stays, so that no other test times anything meanwhile.
+    if let Some((device, _turn)) = first::device() {
+        drop(device);
+        assert!(run("tensor_cores", "cuda").contains("7 of 7 cases measured"));
+    }
+}
+
+#[test]
 fn defines_take_the_place_of_the_sources_own_and_lines_keep_their_numbers() {
     assert!(run("sized", "sim").contains("2 of 2 cases passed"));
 }
