@@ -11,8 +11,8 @@ __global__ void plain(float *y) { y[threadIdx.x] = VALUE; }
 __global__ void exotic(float *y) {
     __shared__ float tile[64];
     tile[threadIdx.x] = 1;
-    unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(tile)), a;
-    asm volatile(\"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\" : \"=r\"(a) : \"r\"(from));
+    unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(tile)), a = 7;
+    asm volatile(\"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};\" : : \"r\"(from), \"r\"(a));
     y[threadIdx.x] = a;
 }
 __global__ void beyond(float *y) { y[threadIdx.x + 1] = VALUE; }
@@ -279,7 +279,7 @@ fn a_kernel_that_is_not_simulated_is_refused_where_it_is_launched_and_leaves_the
     assert_eq!(code, Some(0), "{out}{error}");
     let (_, shown, _) = run(&folder, &["show", "code.toml", "both"]);
     assert!(
-        shown.contains("k.cu:7") && shown.contains("`ldmatrix.sync.aligned.m8n8.x1.shared.b16` is not simulated"),
+        shown.contains("k.cu:7") && shown.contains("`stmatrix.sync.aligned.m8n8.x1.shared.b16` is not simulated"),
         "{shown}"
     );
 }
