@@ -277,11 +277,11 @@ fn a_null_pointer_is_called_that() {
 #[test]
 fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
     let text = ".version 9.0\n.target sm_90\n.address_size 64\n.file 1 \"/home/me/k.cu\"\n.visible .entry k()\n{\n\
-                .loc 1 7 3\nwmma.load.a.sync %r1;\nret;\n}\n";
+                .loc 1 7 3\nwgmma.fence.sync.aligned;\nret;\n}\n";
     let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
     let error = machine.load(text).unwrap_err().to_string();
     // The file has no folders: reports are the same on every machine.
-    assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wmma.load.a.sync` is not simulated");
+    assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wgmma.fence.sync.aligned` is not simulated");
 }
 
 /// A missing argument is a fault of the caller, not a limit of the device.
