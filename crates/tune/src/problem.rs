@@ -28,7 +28,7 @@ pub struct Problem<'a> {
     pub space: Space,
     /// How the search is made.
     pub settings: &'a Settings,
-    /// What is put last.
+    /// The configurations that are put last.
     pub late: Late,
     manifest: &'a Manifest,
     plan: &'a Plan,

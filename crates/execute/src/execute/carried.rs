@@ -15,7 +15,7 @@ use crate::model::{BufferPlan, GroupJob};
 /// The host memory that may remain in use between two groups, bytes.
 const MOST: usize = 1 << 30;
 
-/// What a group leaves to the next one.
+/// The inputs and expected values that a group leaves to the next one.
 #[derive(Debug, Default)]
 pub struct Carried {
     sets: Sets,

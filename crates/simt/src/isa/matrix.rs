@@ -136,8 +136,8 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 fn multiply_doubles<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>) -> Done {
     let mut one = |at: usize| b.src(&elements(f.operand(at)?, 1, "registers of a matrix")?[0], F64);
     let (left, right) = (one(1)?, one(2)?);
-    let [low, high] = elements(f.operand(3)?, 2, "registers of a matrix")? else { return Ok(()) };
-    let halves = [b.src(low, F64)?, b.src(high, F64)?];
+    let addend = elements(f.operand(3)?, 2, "registers of a matrix")?;
+    let halves = [b.src(&addend[0], F64)?, b.src(&addend[1], F64)?];
     let (addend, result) = (Opnd::Reg(b.fresh(Class::Quad)), Opnd::Reg(b.fresh(Class::Quad)));
     moves::join(b, addend, halves);
     b.uncount_last();

@@ -132,7 +132,7 @@ pub struct Kernel {
     pub inner: Vec<Inner>,
 }
 
-/// What is inside a handler that counts around another one.
+/// A handler that another one runs, with the loop whose rounds that one counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Inner {
     /// The handler that executes the instruction.

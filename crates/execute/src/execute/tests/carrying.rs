@@ -1,4 +1,4 @@
-//! What a group takes over from the one before it.
+//! Tests that a group takes over the inputs of the one before it where the buffers are the same.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -50,7 +50,7 @@ pub struct ClockOffset {
 /// A row of unchanged code, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Control {
-    /// What the new run reads more.
+    /// The time of the new run less that of the base.
     difference: f64,
     time: f64,
 }
