@@ -69,7 +69,9 @@ impl Identity {
         let assembler = (!options.assembler.is_empty()).then_some(&options.assembler);
         let replaced = replaced::replace(&inputs.source, &unit.defines);
         let absent = inputs.files.iter().filter(|file| file.content.is_none()).map(|file| file.name.as_str());
-        let headers = LibraryHeaders::find(&absent.collect::<Vec<_>>());
+        // What is linked with a library needs an installed toolkit, which has its headers, too.
+        let is_linked = libraries.is_some_and(|libraries| !libraries.is_empty());
+        let headers = if is_linked { Vec::new() } else { LibraryHeaders::find(&absent.collect::<Vec<_>>()) };
         let key_with = |kernels: &Vec<String>| {
             let mut key = Fields::new();
             key.add(REVISION.to_string());

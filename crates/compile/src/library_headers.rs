@@ -22,52 +22,35 @@ pub struct LibraryHeaders {
     pub set: Pinned,
 }
 
-static ALL: [LibraryHeaders; 4] = [
-    LibraryHeaders {
-        name: "cuRAND",
-        beginnings: &["curand"],
-        set: Pinned {
-            major: 13,
-            build: "10.4.0.35",
-            download_mb: 60,
-            installed_mb: 3,
-            requirements: include_str!("pinned/curand13.txt"),
-        },
-    },
-    LibraryHeaders {
-        name: "cuFFT",
-        beginnings: &["cufft"],
-        set: Pinned {
-            major: 13,
-            build: "12.0.0.61",
-            download_mb: 214,
-            installed_mb: 1,
-            requirements: include_str!("pinned/cufft13.txt"),
-        },
-    },
-    LibraryHeaders {
-        name: "NVTX",
-        beginnings: &["nvtx3/"],
-        set: Pinned {
-            major: 13,
-            build: "13.0.85",
-            download_mb: 1,
-            installed_mb: 1,
-            requirements: include_str!("pinned/nvtx13.txt"),
-        },
-    },
-    LibraryHeaders {
-        name: "the profiler",
-        beginnings: &["cuda_profiler_api.h", "cudaProfiler.h"],
-        set: Pinned {
-            major: 13,
-            build: "13.0.85",
-            download_mb: 1,
-            installed_mb: 1,
-            requirements: include_str!("pinned/profiler13.txt"),
-        },
-    },
+static ALL: [LibraryHeaders; 9] = [
+    describe("cuRAND", &["curand"], "10.4.0.35", [60, 3], include_str!("pinned/curand13.txt")),
+    describe("cuFFT", &["cufft"], "12.0.0.61", [214, 1], include_str!("pinned/cufft13.txt")),
+    // The headers of cuSOLVER include these of cuBLAS and cuSPARSE.
+    describe("cuBLAS", &["cublas", "nvblas", "cusolver"], "13.1.0.3", [423, 1], include_str!("pinned/cublas13.txt")),
+    describe("cuSPARSE", &["cusparse", "cusolver"], "12.6.3.3", [146, 1], include_str!("pinned/cusparse13.txt")),
+    describe("cuSOLVER", &["cusolver"], "12.0.4.66", [201, 1], include_str!("pinned/cusolver13.txt")),
+    describe("NPP", &["npp"], "13.0.1.2", [134, 6], include_str!("pinned/npp13.txt")),
+    describe("nvJPEG", &["nvjpeg"], "13.0.1.86", [4, 1], include_str!("pinned/nvjpeg13.txt")),
+    describe("NVTX", &["nvtx3/"], "13.0.85", [1, 1], include_str!("pinned/nvtx13.txt")),
+    describe(
+        "the profiler",
+        &["cuda_profiler_api.h", "cudaProfiler.h"],
+        "13.0.85",
+        [1, 1],
+        include_str!("pinned/profiler13.txt"),
+    ),
 ];
+
+/// Returns the headers of a library of CUDA 13, with the sizes of the download and on disk in MB.
+const fn describe(
+    name: &'static str,
+    beginnings: &'static [&'static str],
+    build: &'static str,
+    [download_mb, installed_mb]: [u32; 2],
+    requirements: &'static str,
+) -> LibraryHeaders {
+    LibraryHeaders { name, beginnings, set: Pinned { major: 13, build, download_mb, installed_mb, requirements } }
+}
 
 impl LibraryHeaders {
     /// Returns the sets that belong to a toolkit: none where it is an installed one, or has another build.
@@ -128,6 +111,8 @@ mod tests {
         assert_eq!(libraries(&["curand_kernel.h", "vector", "nvtx3/nvToolsExt.h"]), ["cuRAND", "NVTX"]);
         assert_eq!(libraries(&["cuda_profiler_api.h"]), ["the profiler"]);
         assert_eq!(libraries(&["cufftXt.h"]), ["cuFFT"]);
-        assert_eq!(libraries(&["mycurand.h", "nvtx.h", "cublas_v2.h"]), [""; 0]);
+        assert_eq!(libraries(&["cublas_v2.h", "nppi.h"]), ["cuBLAS", "NPP"]);
+        assert_eq!(libraries(&["cusolverDn.h"]), ["cuBLAS", "cuSPARSE", "cuSOLVER"]);
+        assert_eq!(libraries(&["mycurand.h", "nvtx.h", "cudnn.h"]), [""; 0]);
     }
 }
