@@ -120,99 +120,21 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Returns the run of one manifest of the command line.
-    pub fn of_run(args: &RunArgs, manifest: &Path) -> Result<Self, Failure> {
-        Ok(Self {
-            manifest: manifest.to_owned(),
-            narrowing: args.narrowing.clone(),
-            target: Target::resolve(&args.target)?,
-            sanitize: !args.no_sanitize,
-            sizes: None,
-            kind: if args.manifests.len() > 1 { Kind::OneOfSeveral } else { Kind::Run },
-            out: args.out.clone(),
-            resume: args.resume,
-            shard: args.shard,
-            portion: None,
-            network: network(args.offline),
-            trust: args.trust.clone(),
-            passes: args.passes,
-            gate: args.gate,
-            against: args.against.clone(),
-            json: args.json,
-            keep_outputs: args.keep_outputs.clone(),
-            line_counts: None,
-            slowest: args.slowest,
-            display: args.display,
-        })
-    }
-
-    /// Returns the run that a profile is: one that only counts.
-    pub fn of_profile(args: &ProfileArgs) -> Self {
+    /// Returns the whole run of a manifest, with every option at its default.
+    fn new(manifest: &Path, kind: Kind, target: Target) -> Self {
         Self {
-            manifest: args.manifest.clone(),
-            narrowing: args.narrowing.clone(),
-            target: Target::Gpu(args.device),
-            sanitize: true,
-            sizes: (args.sizes == Sizes::Sim).then_some(BackendKind::Sim),
-            kind: Kind::Profile,
-            out: args.out.clone(),
-            resume: false,
-            shard: None,
-            portion: None,
-            network: network(args.offline),
-            trust: args.trust.clone(),
-            passes: PassArgs { counters: true, lines: args.source, ..PassArgs::default() },
-            gate: GateArgs::default(),
-            against: AgainstArgs::default(),
-            json: false,
-            keep_outputs: None,
-            line_counts: None,
-            slowest: None,
-            display: args.display,
-        }
-    }
-
-    /// Returns the run of kernels without a manifest. Its report goes to `folder` unless `--out` names another.
-    pub fn of_try(args: &TryArgs, folder: &Path) -> Result<Self, Failure> {
-        Ok(Self {
-            manifest: PathBuf::from(TRIED),
-            narrowing: Narrowing::default(),
-            target: Target::resolve(&args.target)?,
-            sanitize: !args.no_sanitize,
-            sizes: None,
-            kind: Kind::Try { keeps_report: args.out.is_some() },
-            out: Some(args.out.clone().unwrap_or_else(|| folder.to_owned())),
-            resume: false,
-            shard: None,
-            portion: None,
-            network: network(args.offline),
-            trust: TrustArgs { reach: args.reach.clone(), allow_host_code: false },
-            passes: PassArgs { thorough: args.thorough, ..PassArgs::default() },
-            gate: GateArgs::default(),
-            against: AgainstArgs::default(),
-            json: false,
-            keep_outputs: None,
-            line_counts: None,
-            slowest: None,
-            display: args.display,
-        })
-    }
-
-    /// Returns the run that measures the finalists of a search.
-    pub fn of_tune(args: &TuneArgs, manifest: &Path) -> Result<Self, Failure> {
-        Ok(Self {
             manifest: manifest.to_owned(),
-            narrowing: args.narrowing.clone(),
-            target: Target::resolve(&args.target)?,
-            sanitize: !args.no_sanitize,
+            narrowing: Narrowing::default(),
+            target,
+            sanitize: true,
             sizes: None,
-            kind: Kind::Tune,
-            out: args.out.clone(),
+            kind,
+            out: None,
             resume: false,
             shard: None,
             portion: None,
-            network: network(args.offline),
-            trust: args.trust.clone(),
+            network: Network::Allowed,
+            trust: TrustArgs::default(),
             passes: PassArgs::default(),
             gate: GateArgs::default(),
             against: AgainstArgs::default(),
@@ -220,34 +142,85 @@ impl RunOptions {
             keep_outputs: None,
             line_counts: None,
             slowest: None,
+            display: DisplayArgs::default(),
+        }
+    }
+
+    /// Returns the run of one manifest of the command line.
+    pub fn of_run(args: &RunArgs, manifest: &Path) -> Result<Self, Failure> {
+        let kind = if args.manifests.len() > 1 { Kind::OneOfSeveral } else { Kind::Run };
+        Ok(Self {
+            narrowing: args.narrowing.clone(),
+            sanitize: !args.no_sanitize,
+            out: args.out.clone(),
+            resume: args.resume,
+            shard: args.shard,
+            network: network(args.offline),
+            trust: args.trust.clone(),
+            passes: args.passes,
+            gate: args.gate,
+            against: args.against.clone(),
+            json: args.json,
+            keep_outputs: args.keep_outputs.clone(),
+            slowest: args.slowest,
             display: args.display,
+            ..Self::new(manifest, kind, Target::resolve(&args.target)?)
+        })
+    }
+
+    /// Returns the run that a profile is: one that only counts.
+    pub fn of_profile(args: &ProfileArgs) -> Self {
+        Self {
+            narrowing: args.narrowing.clone(),
+            sizes: (args.sizes == Sizes::Sim).then_some(BackendKind::Sim),
+            out: args.out.clone(),
+            network: network(args.offline),
+            trust: args.trust.clone(),
+            passes: PassArgs { counters: true, lines: args.source, ..PassArgs::default() },
+            display: args.display,
+            ..Self::new(&args.manifest, Kind::Profile, Target::Gpu(args.device))
+        }
+    }
+
+    /// Returns the run of kernels without a manifest. Its report goes to `folder` unless `--out` names another.
+    pub fn of_try(args: &TryArgs, folder: &Path) -> Result<Self, Failure> {
+        let kind = Kind::Try { keeps_report: args.out.is_some() };
+        Ok(Self {
+            sanitize: !args.no_sanitize,
+            out: Some(args.out.clone().unwrap_or_else(|| folder.to_owned())),
+            network: network(args.offline),
+            trust: TrustArgs { reach: args.reach.clone(), allow_host_code: false },
+            passes: PassArgs { thorough: args.thorough, ..PassArgs::default() },
+            display: args.display,
+            ..Self::new(Path::new(TRIED), kind, Target::resolve(&args.target)?)
+        })
+    }
+
+    /// Returns the run that measures the finalists of a search.
+    pub fn of_tune(args: &TuneArgs, manifest: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            narrowing: args.narrowing.clone(),
+            sanitize: !args.no_sanitize,
+            out: args.out.clone(),
+            network: network(args.offline),
+            trust: args.trust.clone(),
+            display: args.display,
+            ..Self::new(manifest, Kind::Tune, Target::resolve(&args.target)?)
         })
     }
 
     /// Returns the run of one case. Its report goes to `folder`, what it leaves to `outputs`.
     pub fn of_show(args: &ShowArgs, folder: &Path, outputs: &Path) -> Result<Self, Failure> {
-        let narrowing = Narrowing { set: args.set.clone(), ..Narrowing::default() };
         Ok(Self {
-            manifest: args.manifest.clone(),
-            narrowing,
-            target: Target::resolve(&args.target)?,
+            narrowing: Narrowing { set: args.set.clone(), ..Narrowing::default() },
             sanitize: !args.no_sanitize,
-            sizes: None,
-            kind: Kind::Try { keeps_report: false },
             out: Some(folder.join("report")),
-            resume: false,
-            shard: None,
-            portion: None,
             network: network(args.offline),
             trust: args.trust.clone(),
             passes: PassArgs { thorough: args.thorough, ..PassArgs::default() },
-            gate: GateArgs::default(),
-            against: AgainstArgs::default(),
-            json: false,
             keep_outputs: Some(outputs.to_owned()),
-            line_counts: None,
-            slowest: None,
             display: DisplayArgs { quiet: true, ..DisplayArgs::default() },
+            ..Self::new(&args.manifest, Kind::Try { keeps_report: false }, Target::resolve(&args.target)?)
         })
     }
 
