@@ -7,25 +7,24 @@ use super::cli::CancelArgs;
 use super::send::lock;
 use super::{Console, Exit, Failure, status};
 use crate::cluster::scheduler::{Hands, Outcome, QueueError, listed_name};
-use crate::cluster::{Job, JobError, Known, Submission};
+use crate::cluster::{Job, Known, Submission};
 use crate::format::plural;
 use crate::model::calendar_time;
 
 pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let dir = args.job.as_path();
-    let failure = |error: JobError| Failure::environment(error.to_string());
     let refused = |error: QueueError| Failure::environment(format!("nothing was cancelled: {error}"));
-    let job = Job::read(dir).map_err(|error| Failure::usage(error.to_string()))?;
+    let job = Job::read(dir).map_err(Failure::usage)?;
     // Nothing is sent meanwhile.
     let _lock = lock(dir, console)?;
-    let mut submissions = Submission::all(dir, &job).map_err(failure)?;
+    let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
     let now = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
     let queue = match job.settings.scheduler.hands() {
         Hands::Program(queue) => queue,
         Hands::User { cancelling } => {
             for submission in &mut submissions {
                 submission.cancelled = Some(now.clone());
-                submission.write(dir).map_err(failure)?;
+                submission.write(dir).map_err(Failure::environment)?;
             }
             console.print(&format!("{}\n", cancelling(&listed_name(&job))))?;
             console.say(
@@ -51,16 +50,16 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
         console.print(&format!("job {}: no task is queued or running\n", job.name))?;
         return Ok(Exit::Success);
     }
-    queue.cancel(&open).map_err(|error| Failure::environment(error.to_string()))?;
+    queue.cancel(&open).map_err(Failure::environment)?;
     for submission in &mut submissions {
         if submission.ids().any(|id| open.contains(&id)) {
             submission.cancelled = Some(now.clone());
-            submission.write(dir).map_err(failure)?;
+            submission.write(dir).map_err(Failure::environment)?;
         }
     }
     let mut view = Known::read(dir);
     view.expire();
-    view.write(dir).map_err(failure)?;
+    view.write(dir).map_err(Failure::environment)?;
     let count = plural(open.len() as u64, "job");
     console.print(&format!("job {}: cancelled {count} of the scheduler: {}\n", job.name, open.join(", ")))?;
     Ok(Exit::Success)

@@ -9,10 +9,10 @@ use super::merge::Report;
 use super::send::send_rest;
 use super::session::breaks_claims;
 use super::{Console, Exit, Failure, compare, history, merge, status};
-use crate::cluster::{Job, JobError, State, Submission, mark_collected, shards_folder};
+use crate::cluster::{Job, State, Submission, mark_collected, shards_folder};
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
+    let job = Job::read(&args.job).map_err(Failure::usage)?;
     let submissions = Submission::all(&args.job, &job).map_or(0, |all| all.len() as u32);
     let out = match &args.out {
         Some(named) => Some(named.as_path()),
@@ -24,7 +24,7 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
         return collected;
     }
     // This comes after a failure, too: who waits for this job finds its output in the log.
-    mark_collected(&args.job, submissions).map_err(|error| Failure::environment(error.to_string()))?;
+    mark_collected(&args.job, submissions).map_err(Failure::environment)?;
     rest.and(collected)
 }
 
@@ -47,8 +47,7 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
 /// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's
 /// reasons. Of a search only the latter.
 pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
-    let mut submissions =
-        Submission::all(dir, job).map_err(|error: JobError| Failure::environment(error.to_string()))?;
+    let mut submissions = Submission::all(dir, job).map_err(Failure::environment)?;
     let shards = status::shards(dir, job, &mut submissions, console);
     let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
     console.print(&(counts(job, &shards) + "\n" + &listed(dir, job, &open)))?;
@@ -99,7 +98,7 @@ fn compare_reports(job: &Job, reports: &[Report], console: &mut Console) -> Exit
 fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
     let (name, folders) = words.split_at(1);
     let words = [&["runner"], name, &["--"], folders].concat();
-    let parsed = Cli::read(words).map_err(|error| Failure::usage(error.to_string()))?;
+    let parsed = Cli::read(words).map_err(Failure::usage)?;
     match &parsed.command {
         Command::Compare(args) => compare::run(args, console),
         Command::History(args) => history::run(args, console),

@@ -196,7 +196,7 @@ fn text(compared: Compared<'_>, output: &Output<'_>, screen: Screen) -> Result<S
 }
 
 fn rendered(text: Result<String, RenderError>) -> Result<String, Failure> {
-    text.map_err(|error| Failure::environment(error.to_string()))
+    text.map_err(Failure::environment)
 }
 
 pub const fn exit(gate: Gate) -> Exit {

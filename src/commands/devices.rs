@@ -7,7 +7,7 @@ use crate::model::{DeviceId, DeviceInfo};
 use crate::render;
 
 pub fn run(args: &DevicesArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let devices = cuda::probe().map_err(|error| Failure::environment(error.to_string()))?;
+    let devices = cuda::probe().map_err(Failure::environment)?;
     if devices.is_empty() {
         return Err(Failure::environment("the driver lists no GPU; CUDA_VISIBLE_DEVICES may hide it"));
     }
@@ -17,7 +17,7 @@ pub fn run(args: &DevicesArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 fn text(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
-    let driver = cuda::driver_version().map_err(|error| Failure::environment(error.to_string()))?;
+    let driver = cuda::driver_version().map_err(Failure::environment)?;
     let version = driver.version.unwrap_or_else(|| "of unknown version".to_owned());
     let mut text = format!("driver {version}, CUDA {}.{}\n", driver.cuda.0, driver.cuda.1);
     for (id, info) in devices {

@@ -109,14 +109,14 @@ fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mu
     let interrupt = Interrupt::new();
     for (id, info) in devices {
         let spec = WorkerSpec::of_this_program(selected_gpu_args(id.ordinal));
-        let (mut pool, ready) = Pool::start(spec, &interrupt).map_err(|e| Failure::environment(e.to_string()))?;
-        let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+        let (mut pool, ready) = Pool::start(spec, &interrupt).map_err(Failure::environment)?;
+        let cache = Cache::locate().map_err(Failure::environment)?;
         let want = ready.driver_cuda.map_or(Requirement::Pinned, |driver| Requirement::Gpu {
             driver,
             compute_capability: info.compute_capability,
         });
         let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
-            .map_err(|e| Failure::environment(e.to_string()))?;
+            .map_err(Failure::environment)?;
         let site = Site { ready: &ready, ordinal: id.ordinal, toolkit: &toolkit, interrupt: &interrupt };
         machine::measure(&mut pool, site, cache)
             .map_err(|why| Failure::environment(format!("GPU {} cannot be measured: {why}", id.ordinal)))?;

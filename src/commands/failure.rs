@@ -1,5 +1,7 @@
 //! Exit codes, and why a command failed.
 
+use std::fmt::Display;
+
 /// The exit codes of the process; documented and stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -36,12 +38,12 @@ pub struct Failure {
 
 impl Failure {
     /// Reports that the command line or a manifest is wrong.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into(), is_rendered: false }
+    pub fn usage(message: impl Display) -> Self {
+        Self { exit: Exit::Usage, message: message.to_string(), is_rendered: false }
     }
 
     /// Reports that the machine lacks something.
-    pub fn environment(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Environment, message: message.into(), is_rendered: false }
+    pub fn environment(message: impl Display) -> Self {
+        Self { exit: Exit::Environment, message: message.to_string(), is_rendered: false }
     }
 }

@@ -29,7 +29,7 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     let causes = read_causes(path, args.causes.is_some())?;
     let pairs = pairs(&args.records)?;
     let compared: Vec<_> = pairs.iter().map(|(sim, gpu)| analyse::fidelity(sim, gpu, &causes)).collect();
-    let page = render::fidelity(&compared, &causes).map_err(|e| Failure::environment(e.to_string()))?;
+    let page = render::fidelity(&compared, &causes).map_err(Failure::environment)?;
     for cause in analyse::idle_causes(&compared, &causes) {
         console.say(&format!("warning: {}: this cause explains no difference: \"{}\"", path.display(), cause.because));
     }
@@ -61,7 +61,7 @@ fn pairs(paths: &[PathBuf]) -> Result<Vec<(Records, Records)>, Failure> {
         if !file.exists() {
             return Err(Failure::usage(format!("{} does not exist", file.display())));
         }
-        let records = journal::read_records(&file).map_err(|e| Failure::environment(e.to_string()))?;
+        let records = journal::read_records(&file).map_err(Failure::environment)?;
         let side = usize::from(records.header.backend != BackendKind::Sim);
         let name = records.header.experiment.clone();
         if side == 1 && records.cases.iter().all(|case| case.counters.is_none()) {

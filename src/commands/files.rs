@@ -20,9 +20,8 @@ pub fn load_manifest(
     let _span = tracing::info_span!("read the manifest", file = %path.display()).entered();
     let packages = if network == Network::Allowed { crate::manifest::packages(path) } else { Vec::new() };
     for package in packages {
-        let cache = Cache::locate().map_err(|error| Failure::environment(error.to_string()))?;
-        fetch_package(&package, &cache, &mut |line| console.say(line))
-            .map_err(|error| Failure::environment(error.to_string()))?;
+        let cache = Cache::locate().map_err(Failure::environment)?;
+        fetch_package(&package, &cache, &mut |line| console.say(line)).map_err(Failure::environment)?;
     }
     crate::manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }

@@ -116,7 +116,7 @@ fn nothing_timed(args: &HistoryArgs) -> Failure {
 /// Writes the charts that are asked for.
 fn charts(reports: &[ReportHistory<'_>], args: &HistoryArgs, console: &mut Console) -> Result<Vec<Chart>, Failure> {
     let Some(dir) = &args.charts else { return Ok(Vec::new()) };
-    let charts = page::charts(reports).map_err(|error| Failure::environment(error.to_string()))?;
+    let charts = page::charts(reports).map_err(Failure::environment)?;
     for chart in &charts {
         write_file("--charts", &dir.join(&chart.file), &chart.svg)?;
     }
@@ -141,7 +141,7 @@ fn write(
         HistoryFormat::Json => page::json(reports),
         HistoryFormat::Csv => page::csv(reports),
     };
-    let text = text.map_err(|error| Failure::environment(error.to_string()))?;
+    let text = text.map_err(Failure::environment)?;
     let Some(path) = &args.out else { return console.print(&text) };
     write_file("--out", path, &text)?;
     console.say(&format!("wrote {}", path.display()));

@@ -32,7 +32,7 @@ pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let text = if args.json {
         let lines = entries.iter().map(|entry| serde_json::to_string(entry).map(|line| line + "\n"));
-        lines.collect::<Result<String, _>>().map_err(|error| Failure::environment(error.to_string()))?
+        lines.collect::<Result<String, _>>().map_err(Failure::environment)?
     } else {
         table(&entries, console.screen().width)
     };

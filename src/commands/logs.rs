@@ -9,7 +9,7 @@ use crate::cluster::{Job, logs_folder};
 use crate::regular;
 
 pub fn run(args: &LogsArgs, console: &mut Console) -> Result<Exit, Failure> {
-    Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
+    Job::read(&args.job).map_err(Failure::usage)?;
     let folder = logs_folder(&args.job);
     let files = files(&folder);
     let Some(task) = &args.task else {

@@ -77,7 +77,7 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
 }
 
 fn failure(error: &ReadError) -> Failure {
-    if error.is_misnamed() { Failure::usage(error.to_string()) } else { Failure::environment(error.to_string()) }
+    if error.is_misnamed() { Failure::usage(error) } else { Failure::environment(error) }
 }
 
 /// The folder of reports of parts of a matrix, which are not committed.
@@ -154,7 +154,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     let (journal, groups) = part.write(dir, History::fold).map_err(|e| failed(&e))?;
     let lock = journal.close();
     let records = analyse::records_of_groups(part.into_run_events(), groups);
-    let records = records.map_err(|e| Failure::environment(e.to_string()))?;
+    let records = records.map_err(Failure::environment)?;
     templates::watched(&records, || render::write_all(dir, &lock, &records))?.map_err(|e| failed(&e))?;
     Ok(records)
 }

@@ -64,7 +64,7 @@ fn gpu(ordinal: u32) -> Option<DeviceInfo> {
 fn simulator(name: Option<&str>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let devices = SimBackend::new(name, simt::Options::default())
         .and_then(|backend| backend.devices())
-        .map_err(|error| Failure::environment(error.to_string()))?;
+        .map_err(Failure::environment)?;
     Ok((BackendKind::Sim, devices.into_iter().next().map(|(_, info)| info)))
 }
 

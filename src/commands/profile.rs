@@ -6,7 +6,7 @@ use super::cli::ProfileArgs;
 use super::options::{RunOptions, network};
 use super::session::{Task, conclude, explain_empty_selection, get_ready, interrupt, worker};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::profiler::{Detail, ProfilerError, ProfilerSession, Tally, pass};
+use crate::profiler::{Detail, ProfilerSession, Tally, pass};
 use crate::programs::Programs;
 
 pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -15,11 +15,10 @@ pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = RunOptions::of_profile(args);
     let manifest = load_manifest(&args.manifest, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
-    let failure = |why: ProfilerError| Failure::environment(why.to_string());
     let detail = Detail::for_lines(args.source);
     let mut session = ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics, detail)
-        .map_err(|why| explain_empty_selection(&options, &manifest, console, failure(why)))?;
-    let mut worker = worker::start_profiled(args.device, &mut session, &interrupt).map_err(failure)?;
+        .map_err(|why| explain_empty_selection(&options, &manifest, console, Failure::environment(why)))?;
+    let mut worker = worker::start_profiled(args.device, &mut session, &interrupt).map_err(Failure::environment)?;
     let task = Task {
         options: &options,
         command: Some(args.command()),

@@ -43,7 +43,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
         if !sources.iter().any(|name| dir.join(name).exists()) {
             return Err(Failure::usage(nothing_in(dir, args.from_journal)));
         }
-        let lock = FolderLock::take(dir).map_err(|error| Failure::environment(error.to_string()))?;
+        let lock = FolderLock::take(dir).map_err(Failure::environment)?;
         let mut records = load(dir, args.from_journal, console)?;
         if let Some(template) = &template {
             records.header.template = Some(template.clone());
@@ -97,9 +97,9 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
     let stored = dir.join(RECORDS_FILE);
     let journal = dir.join(JOURNAL_FILE);
     if !from_journal && stored.exists() {
-        return journal::read_records(&stored).map_err(|e| Failure::environment(e.to_string()));
+        return journal::read_records(&stored).map_err(Failure::environment);
     }
-    let (records, warnings) = stored::read_journal(&journal).map_err(|e| Failure::environment(e.to_string()))?;
+    let (records, warnings) = stored::read_journal(&journal).map_err(Failure::environment)?;
     for warning in warnings {
         console.say(&format!("warning: {warning}"));
     }

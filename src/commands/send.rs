@@ -4,7 +4,6 @@
 //! found again by its tag.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -99,7 +98,7 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
     let sent = room(job, 0).min(submission.tasks.len());
     let parts = parts((dir, job, limits), &submission, 0..sent, limit);
     let Scripts { mut arrays, collecting } =
-        render(&parts, limits, (sent < submission.tasks.len()).then_some("HASH")).map_err(unusable)?;
+        render(&parts, limits, (sent < submission.tasks.len()).then_some("HASH")).map_err(Failure::usage)?;
     if let Some(mut script) = if job.searches { arrays.pop() } else { collecting } {
         if let Some(queue) = job.settings.scheduler.queue() {
             queue.start_after(&mut script, &["IDS".to_owned()]);
@@ -122,7 +121,7 @@ fn print_commands(job: &Job, scripts: &[Script], console: &mut Console) -> Resul
         if rest == 0 && job.searches && job.settings.scheduler.queue().is_none() {
             console.print("# when all of these have ended:\n")?;
         }
-        console.print(&format!("{}\n", script.command().map_err(unusable)?))?;
+        console.print(&format!("{}\n", script.command().map_err(Failure::usage)?))?;
     }
     Ok(())
 }
@@ -135,7 +134,7 @@ pub fn send(
     shards: &[ShardStatus],
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let limit = limit(job).map_err(failed)?;
+    let limit = limit(job).map_err(Failure::environment)?;
     let submission = submission(batch);
     let open = Open::find(dir, job, earlier, shards);
     let sent = room(job, open.tasks).min(submission.tasks.len());
@@ -144,21 +143,21 @@ pub fn send(
     // The script of the tasks is the same for all of them, so that a task which is sent later runs what it is now.
     let rest = match job.settings.scheduler.queue() {
         Some(_) if sent < submission.tasks.len() => {
-            let script = job.settings.scheduler.script(&first).map_err(unusable)?;
+            let script = job.settings.scheduler.script(&first).map_err(Failure::usage)?;
             Some(sha256_hex(script.text.as_bytes()))
         }
         _ => None,
     };
     let tag = first.collecting_tag();
     let parts = if parts.is_empty() { vec![first] } else { parts };
-    let Scripts { arrays, collecting } = render(&parts, limits, rest.as_deref()).map_err(unusable)?;
-    job.write(dir).map_err(failed)?;
-    atomic::create_folder(&logs_folder(dir)).map_err(failed)?;
+    let Scripts { arrays, collecting } = render(&parts, limits, rest.as_deref()).map_err(Failure::usage)?;
+    job.write(dir).map_err(Failure::environment)?;
+    atomic::create_folder(&logs_folder(dir)).map_err(Failure::environment)?;
     for script in arrays.iter().chain(&collecting) {
-        atomic::write(&script.path, script.text.as_bytes()).map_err(failed)?;
+        atomic::write(&script.path, script.text.as_bytes()).map_err(Failure::environment)?;
     }
     // The tasks read it, and each id is kept as soon as there is one.
-    submission.write(dir).map_err(failed)?;
+    submission.write(dir).map_err(Failure::environment)?;
     let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;
     let Some(queue) = job.settings.scheduler.queue() else {
         print_commands(job, &arrays, console)?;
@@ -180,7 +179,7 @@ pub fn send(
 pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> Result<bool, Failure> {
     let Some(queue) = job.settings.scheduler.queue() else { return Ok(false) };
     let _lock = lock(dir, console)?;
-    let mut submissions = Submission::all(dir, job).map_err(failed)?;
+    let mut submissions = Submission::all(dir, job).map_err(Failure::environment)?;
     let Some(submission) = submissions.pop() else { return Ok(false) };
     if submission.sent() == submission.tasks.len() || submission.cancelled.is_some() || submission.refused.is_some() {
         return Ok(false);
@@ -188,11 +187,11 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     let limits = Limits::ask(&job.settings);
     let from = submission.sent();
     let until = from.saturating_add(room(job, 0)).min(submission.tasks.len());
-    let parts = parts((dir, job, limits), &submission, from..until, limit(job).map_err(failed)?);
-    let Scripts { arrays, collecting } = render(&parts, limits, Some(script)).map_err(unusable)?;
+    let parts = parts((dir, job, limits), &submission, from..until, limit(job).map_err(Failure::environment)?);
+    let Scripts { arrays, collecting } = render(&parts, limits, Some(script)).map_err(Failure::usage)?;
     for array in &arrays {
         // Others may write there, and what this starts runs as the user.
-        let text = regular::read(&array.path).map_err(failed)?;
+        let text = regular::read(&array.path).map_err(Failure::environment)?;
         if sha256_hex(&text) != script {
             return Err(Failure::usage(format!("{} is not as it was submitted: submit again", array.path.display())));
         }
@@ -222,8 +221,8 @@ pub fn collect_again(
         return Ok(());
     }
     let part = Part { longest: limits.collecting, ..whole((dir, job, limits), submission) };
-    let script = queue.collecting(&part, None).map_err(unusable)?;
-    atomic::write(&script.path, script.text.as_bytes()).map_err(failed)?;
+    let script = queue.collecting(&part, None).map_err(Failure::usage)?;
+    atomic::write(&script.path, script.text.as_bytes()).map_err(Failure::environment)?;
     let mut sender = Sender { dir, job, queue, submission: submission.clone(), open };
     sender.collecting(Some(script), &part.collecting_tag(), console)
 }
@@ -267,7 +266,7 @@ struct Sender<'a> {
 
 impl Sender<'_> {
     fn write(&self) -> Result<(), Failure> {
-        self.submission.write(self.dir).map_err(failed)
+        self.submission.write(self.dir).map_err(Failure::environment)
     }
 
     /// Sends arrays. Returns what came of one that was not accepted; those after it are not sent.
@@ -445,14 +444,6 @@ fn parts<'a>(place: Place<'a>, submission: &Submission, tasks: std::ops::Range<u
         }
     }
     parts
-}
-
-fn failed(error: impl Display) -> Failure {
-    Failure::environment(error.to_string())
-}
-
-fn unusable(error: impl Display) -> Failure {
-    Failure::usage(error.to_string())
 }
 
 fn word(text: &str) -> Result<String, Failure> {

@@ -8,18 +8,18 @@ use crate::compile::{self, Cache, Disassembler, LibraryHeaders, Nvcc, Requiremen
 use crate::programs::Programs;
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
-    let want = wanted(args.cuda).map_err(|e| Failure::environment(e.to_string()))?;
+    let cache = Cache::locate().map_err(Failure::environment)?;
+    let want = wanted(args.cuda).map_err(Failure::environment)?;
     if let (Some(major), Err(error)) = (args.cuda, want.pinned()) {
         return Err(Failure::usage(format!("--cuda {major}: {error}")));
     }
     let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
-        .map_err(|e| Failure::environment(e.to_string()))?;
+        .map_err(Failure::environment)?;
     console.print(&format!("{}: {}\n", toolkit.describe(), toolkit.library.display()))?;
     if args.all {
         let network = network(args.offline);
-        let nvcc = Nvcc::ensure(&toolkit, &cache, network, &mut |line| console.say(line))
-            .map_err(|e| Failure::environment(e.to_string()))?;
+        let nvcc =
+            Nvcc::ensure(&toolkit, &cache, network, &mut |line| console.say(line)).map_err(Failure::environment)?;
         console.print(&format!("{}: {}\n", nvcc.name(), nvcc.path.display()))?;
         for library in LibraryHeaders::of_toolkit(&toolkit) {
             let folders = library.ensure(&toolkit, &cache, network, &mut |line| console.say(line));
@@ -29,10 +29,10 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
         let programs = Programs::of_this_machine();
         let sanitizer = compile::sanitizer::ensure(want, &programs, &cache, network, &mut |line| console.say(line))
-            .map_err(|e| Failure::environment(e.to_string()))?;
+            .map_err(Failure::environment)?;
         console.print(&format!("compute-sanitizer: {}\n", sanitizer.display()))?;
         let nvdisasm = Disassembler::ensure(&programs, &cache, network, &mut |line| console.say(line))
-            .map_err(|e| Failure::environment(e.to_string()))?;
+            .map_err(Failure::environment)?;
         console.print(&format!("nvdisasm: {}\n", nvdisasm.path().display()))?;
     }
     Ok(Exit::Success)

@@ -56,7 +56,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = false;
     let history = journal::read(&folder.path().join("report/journal.jsonl"))
         .and_then(Contents::into_history)
-        .map_err(|error| Failure::environment(error.to_string()))?;
+        .map_err(Failure::environment)?;
     let settled = history.outcome(&case.key).cloned();
     if counts {
         let left = (settled.as_ref(), outputs_of(&outputs, &case.key));

@@ -9,7 +9,7 @@ use super::cli::StatusArgs;
 use super::job_view::JobView;
 use super::{Console, Exit, Failure};
 use crate::cluster::scheduler::{Queue, QueueError, array_tag};
-use crate::cluster::{self, Job, JobError, Known, ShardStatus, State, Submission, now, user};
+use crate::cluster::{self, Job, Known, ShardStatus, State, Submission, now, user};
 
 /// How often `--watch` looks. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -18,10 +18,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 const CONFIRMED_AFTER: u64 = 60;
 
 pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let failure = |error: JobError| Failure::environment(error.to_string());
-    let job = Job::read(&args.job).map_err(|error| Failure::usage(error.to_string()))?;
+    let job = Job::read(&args.job).map_err(Failure::usage)?;
     loop {
-        let mut submissions = Submission::all(&args.job, &job).map_err(failure)?;
+        let mut submissions = Submission::all(&args.job, &job).map_err(Failure::environment)?;
         let shards = shards(&args.job, &job, &mut submissions, console);
         let view = JobView::new(&args.job, &job, &submissions, &shards);
         let is_open = shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running));

@@ -32,7 +32,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.sending.dry_run {
         return dry_run(args, described, console);
     }
-    atomic::create_folder(&dir).map_err(|error| Failure::environment(error.to_string()))?;
+    atomic::create_folder(&dir).map_err(Failure::environment)?;
     let lock = lock(&dir, console)?;
     let mut earlier = describe::same_job(&dir, &mut described.job)?;
     if earlier.is_empty() && !args.sending.rerun.is_empty() {
@@ -60,7 +60,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     } else {
         if earlier.is_empty() {
             for (experiment, groups) in job.experiments.iter().zip(&described.groups) {
-                write_groups(&dir, experiment, groups).map_err(|error| Failure::environment(error.to_string()))?;
+                write_groups(&dir, experiment, groups).map_err(Failure::environment)?;
             }
         }
         let batch = batch(job, &chosen, &earlier, &shards, ready.snapshot);

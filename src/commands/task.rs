@@ -36,12 +36,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
 
 pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let environment = |error: JobError| Failure::environment(error.to_string());
     // The working directory changes.
     let dir = std::path::absolute(&args.job).unwrap_or_else(|_| args.job.clone());
-    let job = when_visible(|| Job::read(&dir), JobError::is_absent).map_err(environment)?;
+    let job = when_visible(|| Job::read(&dir), JobError::is_absent).map_err(Failure::environment)?;
     let read = || Submission::read(&dir, &job, args.submission);
-    let submission = when_visible(read, JobError::is_absent).map_err(environment)?;
+    let submission = when_visible(read, JobError::is_absent).map_err(Failure::environment)?;
     let shards = (submission.tasks.get(args.task))
         .ok_or_else(|| Failure::usage(format!("submission {} has no task {}", args.submission, args.task)))?;
     let task = Task {
@@ -51,7 +50,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         place: job.settings.scheduler.queue().map_or_else(Placement::of_host, Queue::place),
     };
     for work in shards {
-        job.refuse_links(&dir, *work).map_err(|error| Failure::usage(error.to_string()))?;
+        job.refuse_links(&dir, *work).map_err(Failure::usage)?;
     }
     let interrupt = interrupt()?;
     interrupt.on_warning().map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))?;
@@ -114,14 +113,14 @@ impl Task<'_> {
     /// Checks the files of the submission, and lets relative paths lead to them from now on.
     fn enter(&self, files: &str, trust: &TrustArgs) -> Result<Files, Failure> {
         let snapshot = when_visible(|| Snapshot::checked(self.dir, files), SnapshotError::is_absent);
-        let refused = |error: SnapshotError| Failure::usage(error.to_string());
+        let refused = |error: SnapshotError| Failure::usage(error);
         let snapshot = snapshot.map_err(|error| {
             // Another node may see what this one does not.
-            if error.is_absent() { Failure::environment(error.to_string()) } else { refused(error) }
+            if error.is_absent() { Failure::environment(error) } else { refused(error) }
         })?;
         check_program(&snapshot.program).map_err(refused)?;
         let directory = Snapshot::directory(self.dir, files, &self.job.directory);
-        let directory = directory.map_err(|error| Failure::environment(error.to_string()))?;
+        let directory = directory.map_err(Failure::environment)?;
         std::env::set_current_dir(&directory)
             .map_err(|error| Failure::environment(format!("cannot enter {}: {error}", directory.display())))?;
         let allow_outside = trust.reach.allow_outside;
@@ -139,7 +138,7 @@ impl Task<'_> {
     /// Fails if the node's GPU is not the expected one, or not fit to measure on.
     fn preflight(&self) -> Result<(), Failure> {
         let Some(name) = &self.job.device else { return Ok(()) };
-        let health = cuda::health(0).map_err(|error| Failure::environment(error.to_string()))?;
+        let health = cuda::health(0).map_err(Failure::environment)?;
         let faults = preflight::faults(&health, name, self.job.settings.driver.as_deref());
         if faults.is_empty() { Ok(()) } else { Err(Failure::environment(faults.join("; "))) }
     }
@@ -160,7 +159,7 @@ impl Task<'_> {
         let options = self.options(work, &experiment.manifest, &files.trust)?;
         let groups = when_visible(|| read_groups(self.dir, experiment, work.shard), JobError::is_absent);
         let portion = Portion {
-            groups: groups.map_err(|error| Failure::environment(error.to_string()))?,
+            groups: groups.map_err(Failure::environment)?,
             cases: experiment.cases.iter().sum(),
             group_count: experiment.groups,
             revision: files.revision.clone(),
@@ -182,7 +181,7 @@ impl Task<'_> {
     fn search(&self, args: &TaskArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
         let words = ["runner", "tune"].map(Into::into).into_iter().chain(args.search.iter().cloned());
         let shard = self.job.search_shard(args.task as u32 + 1).map(|shard| format!("--shard={shard}").into());
-        let parsed = Cli::read(words.chain(shard)).map_err(|error| Failure::usage(error.to_string()))?;
+        let parsed = Cli::read(words.chain(shard)).map_err(Failure::usage)?;
         let Command::Tune(tuned) = parsed.command else {
             return Err(Failure::usage("what follows `--` is no search"));
         };
@@ -200,7 +199,7 @@ impl Task<'_> {
     fn options(&self, work: Work, manifest: &Path, trust: &TrustArgs) -> Result<RunOptions, Failure> {
         let words = ["runner", "run"].into_iter().chain(self.job.options.iter().map(String::as_str)).map(Into::into);
         let words = words.chain(["--".into(), manifest.as_os_str().to_owned()]);
-        let parsed = Cli::read(words).map_err(|error| Failure::usage(error.to_string()))?;
+        let parsed = Cli::read(words).map_err(Failure::usage)?;
         let Command::Run(args) = parsed.command else {
             return Err(Failure::usage(format!("the options of {} are not those of a run", self.job.label(work))));
         };
@@ -264,7 +263,7 @@ impl Task<'_> {
         let queue = self.job.settings.scheduler.queue().filter(|_| !self.place.id.is_empty());
         let Some(queue) = queue.filter(|_| asked < self.job.settings.requeues as usize) else { return Ok(false) };
         self.write(TaskEvent::Requeued { excluded: excluded.map(str::to_owned) })?;
-        queue.requeue(&self.place.id, excluded).map_err(|error| Failure::environment(error.to_string()))?;
+        queue.requeue(&self.place.id, excluded).map_err(Failure::environment)?;
         Ok(true)
     }
 }

@@ -46,7 +46,7 @@ pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure>
                         path.display()
                     )));
                 }
-                atomic::write(&path, text.as_bytes()).map_err(|error| Failure::environment(error.to_string()))?;
+                atomic::write(&path, text.as_bytes()).map_err(Failure::environment)?;
                 console.say(&format!("wrote {}", path.display()));
             }
         }
@@ -75,7 +75,7 @@ pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     let text = regular::read_text(path)
         .map_err(|error| Failure::usage(format!("cannot read the template {}: {error}", path.display())))?;
     let template = PageTemplate { path: path.display().to_string(), text };
-    Templates::load(Some(&template)).map_err(|error| Failure::usage(error.to_string()))?;
+    Templates::load(Some(&template)).map_err(Failure::usage)?;
     Ok(template)
 }
 

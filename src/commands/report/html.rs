@@ -32,7 +32,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
     let both = found.iter().zip(&besides);
     let pages: Vec<Page<'_>> =
         both.map(|(stored, beside)| Page { place: &stored.place, records: &stored.records, beside }).collect();
-    let text = html(&pages).map_err(|e| Failure::environment(e.to_string()))?;
+    let text = html(&pages).map_err(Failure::environment)?;
     write_file("--out", &file, &text)?;
     console.say(&format!("wrote {}", file.display()));
     Ok(Exit::Success)

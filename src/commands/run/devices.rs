@@ -89,7 +89,7 @@ fn begin_start(gpu: &Gpu, sanitize: bool, interrupt: &Interrupt) -> Start {
 }
 
 fn finish_start(start: Start) -> Result<Worker, Failure> {
-    let panicked = |_| Err(Failure::environment("the thread that starts a worker panicked".to_owned()));
+    let panicked = |_| Err(Failure::environment("the thread that starts a worker panicked"));
     start.join().unwrap_or_else(panicked)
 }
 
@@ -113,7 +113,7 @@ fn serve(run: &Run<'_>, gpu: &Gpu, Worker { mut pool, ready }: Worker, is_first:
     if run.interrupt.urgency() > Urgency::None {
         run.queue.close();
     } else if let RunEnd::Environment(why) = &end {
-        run.lose(gpu, &Failure::environment(why.clone()));
+        run.lose(gpu, &Failure::environment(why));
     }
     groups.give_back();
     sessions.close(&end);

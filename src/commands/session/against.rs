@@ -242,7 +242,7 @@ impl BaseRun {
                 };
                 return Ok(Ended { exit: Exit::Success, counts, both: Some(both) });
             }
-            RunEnd::Environment(why) => Err(Failure::environment(why.clone())),
+            RunEnd::Environment(why) => Err(Failure::environment(why)),
             RunEnd::Interrupted => Ok(Ended { exit: Exit::Interrupted, counts, both: None }),
         };
         if options.json {
@@ -255,9 +255,8 @@ impl BaseRun {
     fn together(&self, records: &Records, dir: &Path) -> Result<Together, Failure> {
         let suffix = base_name("", &self.label);
         let history = journal::read(&dir.join(JOURNAL_FILE)).and_then(Contents::into_history);
-        let history = history.map_err(|error| Failure::environment(error.to_string()))?;
-        let mut together =
-            Together::split(history, records, &suffix).map_err(|error| Failure::environment(error.to_string()))?;
+        let history = history.map_err(Failure::environment)?;
+        let mut together = Together::split(history, records, &suffix).map_err(Failure::environment)?;
         let mut refused: HashMap<_, Vec<_>> = HashMap::new();
         for case in &self.joined.refused {
             let what = match case.part {
@@ -334,7 +333,7 @@ pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> 
         _ => Vec::new(),
     };
     if args.json {
-        let line = render::events::compared(compared).map_err(|e| Failure::environment(e.to_string()))?;
+        let line = render::events::compared(compared).map_err(Failure::environment)?;
         console.print(&line)?;
         write_page(compared, page, console)?;
     } else {

@@ -103,11 +103,11 @@ struct Analysed {
 /// Reads a journal that will end with `end`.
 fn analysed(path: &Path, end: &Event) -> Result<Analysed, Failure> {
     let history = journal::read(path).and_then(Contents::into_history);
-    let mut history = history.map_err(|e| Failure::environment(e.to_string()))?;
+    let mut history = history.map_err(Failure::environment)?;
     history.add(end.clone());
     let spent = history.run().map(|run| run.spent.clone()).unwrap_or_default();
     let made = analyse::records_and_ratios(history);
-    let (records, ratios) = made.map_err(|e| Failure::environment(e.to_string()))?;
+    let (records, ratios) = made.map_err(Failure::environment)?;
     Ok(Analysed { records, ratios, spent })
 }
 
@@ -165,7 +165,7 @@ fn times(spent: &Spent) -> Option<String> {
 /// these before broken claims.
 fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure> {
     match end {
-        RunEnd::Environment(why) => Err(Failure::environment(why.clone())),
+        RunEnd::Environment(why) => Err(Failure::environment(why)),
         RunEnd::Interrupted => Ok(Exit::Interrupted),
         RunEnd::Complete => Ok(judge(gate, records)),
     }

@@ -1,8 +1,8 @@
 //! The GPUs that take part.
 
+use crate::backend::Backend as _;
 use crate::backend::cuda::{self, Cuda};
 use crate::backend::sim::SimBackend;
-use crate::backend::{Backend as _, DeviceError};
 use crate::commands::Failure;
 use crate::commands::cli::TargetArgs;
 use crate::commands::options::Target;
@@ -21,14 +21,13 @@ pub struct Gpu {
 
 /// Returns the GPUs that `--devices` names. A simulator is opened for each number with `--backend sim`.
 pub fn select(args: &TargetArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
-    let environment = |error: DeviceError| Failure::environment(error.to_string());
     let target = Target::resolve(args)?;
     let simulates = matches!(target, Target::Simulator(_));
     let listed = if simulates {
-        let backend = SimBackend::new(None, simt::Options::default()).map_err(environment)?;
-        simulated(named, &backend.devices().map_err(environment)?)
+        let backend = SimBackend::new(None, simt::Options::default()).map_err(Failure::environment)?;
+        simulated(named, &backend.devices().map_err(Failure::environment)?)
     } else {
-        Cuda::Timed.devices().map_err(environment)?
+        Cuda::Timed.devices().map_err(Failure::environment)?
     };
     let chosen = choose(named, &listed).map_err(Failure::usage)?;
     let near = |(id, _): &(DeviceId, DeviceInfo)| {

@@ -296,7 +296,7 @@ pub fn compile_ahead(
     let units: Vec<CompileUnit> = needed.filter(|unit| known.insert(*unit)).cloned().collect();
     let compiled = planned.compiler.compile(&units, &mut |_, _, _| {});
     match planned.compiler.options.fault.get() {
-        Some(fault) => Err(Failure::environment(fault.clone())),
+        Some(fault) => Err(Failure::environment(fault)),
         None => Ok((planned, compiled)),
     }
 }
@@ -315,7 +315,7 @@ pub fn compile_case(
     let compiler = &planned.compiler;
     let compiled = compile::compile_all(&units, target, &compiler.toolkit, &compiler.options, &mut |_, _, _| {});
     match compiler.options.fault.get() {
-        Some(fault) => Err(Failure::environment(fault.clone())),
+        Some(fault) => Err(Failure::environment(fault)),
         None => Ok(compiled.into_iter().collect()),
     }
 }
@@ -360,13 +360,13 @@ fn narrowing_fault(args: &RunOptions, manifest: &Manifest) -> Option<Diagnostics
 
 /// Returns the compiler that suits the device; downloads it if there is none and the network may be used.
 fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Toolkit, Failure> {
-    let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+    let cache = Cache::locate().map_err(Failure::environment)?;
     let want = match worker.ready.driver_cuda {
         Some(driver) => Requirement::Gpu { driver, compute_capability: worker.ready.device.compute_capability },
         None => Requirement::Pinned,
     };
-    let toolkit = Toolkit::ensure(want, &cache, options.network, &mut |line| console.say(line))
-        .map_err(|e| Failure::environment(e.to_string()))?;
+    let toolkit =
+        Toolkit::ensure(want, &cache, options.network, &mut |line| console.say(line)).map_err(Failure::environment)?;
     let odd = toolkit.include_dirs.iter().chain([&toolkit.library]).find(|path| path.to_str().is_none());
     odd.map_or(Ok(toolkit.clone()), |odd| {
         Err(Failure::environment(format!(
@@ -459,7 +459,7 @@ fn installed<'a>(
     }
     let nvcc = match wanted.get(&KernelCompiler::Nvcc) {
         Some(variant) if nvcc.is_none() => {
-            let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+            let cache = Cache::locate().map_err(Failure::environment)?;
             let fetched = Nvcc::ensure(toolkit, &cache, network, &mut |line| console.say(line));
             Some(fetched.map_err(|e| lacks(variant, KernelCompiler::Nvcc, &e.to_string()))?)
         }
@@ -485,8 +485,8 @@ impl Compiler {
         project: Project,
         (network, console): (Network, &Console),
     ) -> Result<Self, Failure> {
-        let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
-        let mut options = CompileOptions::new(cache.clone()).map_err(|e| Failure::environment(e.to_string()))?;
+        let cache = Cache::locate().map_err(Failure::environment)?;
+        let mut options = CompileOptions::new(cache.clone()).map_err(Failure::environment)?;
         options.installed = installed;
         let console = Console { ..*console };
         options.on_demand = Some(OnDemand::new(cache, network, move |line| {

@@ -68,7 +68,7 @@ fn failure(error: &StartError) -> Failure {
     match error {
         // The user ended it: that is no fault of the machine.
         StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_rendered: false },
-        _ => Failure::environment(error.to_string()),
+        _ => Failure::environment(error),
     }
 }
 
@@ -138,7 +138,7 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
         |device, job, emit| execute::run_group(device, job, &mut carried, emit),
         machine::survey,
     )
-    .map_err(|e| Failure::environment(e.to_string()))?;
+    .map_err(Failure::environment)?;
     Ok(Exit::Success)
 }
 

@@ -110,18 +110,16 @@ pub fn disassemble(
     options: &RunOptions,
     console: &mut Console,
 ) -> Result<Vec<sass::Listing>, Failure> {
-    let environment = |error: &dyn std::fmt::Display| Failure::environment(error.to_string());
     let cannot = |program: &Path, action: &str, failure: &CompileFailure| {
         Failure::environment(format!("{} cannot {action}: {}\n{}", program.display(), failure.summary, failure.log))
     };
-    let cache = Cache::locate().map_err(|error| environment(&error))?;
+    let cache = Cache::locate().map_err(Failure::environment)?;
     let programs = Programs::of_this_machine();
     let mut say = |line: &str| console.say(line);
-    let program =
-        Disassembler::ensure(&programs, &cache, options.network, &mut say).map_err(|error| environment(&error))?;
+    let program = Disassembler::ensure(&programs, &cache, options.network, &mut say).map_err(Failure::environment)?;
     let code = if compiled.kind == CodeKind::Ptx {
         let assembler =
-            Assembler::ensure(&programs, &cache, options.network, &mut say).map_err(|error| environment(&error))?;
+            Assembler::ensure(&programs, &cache, options.network, &mut say).map_err(Failure::environment)?;
         let assembled = assembler.assemble(unit, compiled, capability);
         assembled.map_err(|failure| cannot(assembler.path(), "assemble the PTX", &failure))?.code
     } else {

@@ -44,11 +44,10 @@ pub fn show(
         write_page(&view, &path)?;
         return console.print(&format!("written to {}\n", path.display()));
     }
-    let failed = |error: crate::render::RenderError| Failure::environment(error.to_string());
     let text = match () {
-        () if args.json => view.json().map_err(failed)?,
-        () if args.csv => view.csv().map_err(failed)?,
-        () if args.sarif => view.sarif(&Project::folder_of(&manifest.source.path)).map_err(failed)?,
+        () if args.json => view.json().map_err(Failure::environment)?,
+        () if args.csv => view.csv().map_err(Failure::environment)?,
+        () if args.sarif => view.sarif(&Project::folder_of(&manifest.source.path)).map_err(Failure::environment)?,
         () => view.text(),
     };
     console.print(&text)
@@ -105,8 +104,8 @@ fn create_folder_of(path: &Path) -> Result<(), Failure> {
 
 fn write_page(view: &SourceView, path: &Path) -> Result<(), Failure> {
     let page = Templates::new().and_then(|templates| view.html(&templates));
-    let page = page.map_err(|error| Failure::environment(error.to_string()))?;
-    atomic::write(path, page.as_bytes()).map_err(|error| Failure::environment(error.to_string()))
+    let page = page.map_err(Failure::environment)?;
+    atomic::write(path, page.as_bytes()).map_err(Failure::environment)
 }
 
 /// Returns the sources of a case with what was counted on their lines, the PTX and the machine code.

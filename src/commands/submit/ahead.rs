@@ -82,15 +82,14 @@ pub fn get_ready(
     program: String,
     console: &mut Console,
 ) -> Result<Ready, Failure> {
-    let environment = |error: &dyn std::fmt::Display| Failure::environment(error.to_string());
     let capability = described.device.compute_capability;
     let (target, want) = match described.backend {
         BackendKind::Cuda => (Target::Gpu(capability), gpu_toolkit(capability)),
         BackendKind::Sim | BackendKind::Fake => (Target::Ptx(capability), Requirement::Pinned),
     };
-    let cache = Cache::locate().map_err(|e| environment(&e))?;
+    let cache = Cache::locate().map_err(Failure::environment)?;
     let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
-        .map_err(|e| environment(&e))?;
+        .map_err(Failure::environment)?;
     let options = plan_options(args, described);
     let installed = Installed::find(&toolkit, &Programs::of_this_machine());
     let headers = [toolkit.include_dirs.as_slice(), installed.include_dirs()].concat();
@@ -100,21 +99,21 @@ pub fn get_ready(
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         revision::describe_checkout(folder, &Programs::of_this_machine())
     });
-    let snapshot = Snapshot::copy(dir, needs.files.iter().cloned(), program, revision).map_err(|e| environment(&e))?;
-    let id = snapshot.write(dir).map_err(|e| environment(&e))?;
+    let snapshot = Snapshot::copy(dir, needs.files.iter().cloned(), program, revision).map_err(Failure::environment)?;
+    let id = snapshot.write(dir).map_err(Failure::environment)?;
 
-    let directory = Snapshot::directory(dir, &id, &described.job.directory).map_err(|e| environment(&e))?;
+    let directory = Snapshot::directory(dir, &id, &described.job.directory).map_err(Failure::environment)?;
     let project = if args.trust.reach.allow_outside {
         Project::everywhere()
     } else {
-        Project::at(&Snapshot::root(dir, &id)).map_err(|e| environment(&e))?
+        Project::at(&Snapshot::root(dir, &id)).map_err(Failure::environment)?
     };
-    let mut compiler = CompileOptions::new(cache).map_err(|e| environment(&e))?;
+    let mut compiler = CompileOptions::new(cache).map_err(Failure::environment)?;
     compiler.project = project;
     compiler.installed = installed;
     let started = std::time::Instant::now();
     let mut failed = 0_u64;
-    let there = WorkingDirectory::enter(&directory).map_err(|e| environment(&e))?;
+    let there = WorkingDirectory::enter(&directory).map_err(Failure::environment)?;
     if let Some(unit) = needs.differing(&compiler.project, &headers) {
         return Err(Failure::environment(format!(
             "{} changed while it was copied for the tasks: submit again",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 
 use crate::cluster::{
-    self, Experiment, Job, JobError, SETTINGS_FILE, Settings, Submission, plain_path, project_code, read_layer,
+    self, Experiment, Job, SETTINGS_FILE, Settings, Submission, plain_path, project_code, read_layer,
 };
 use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
 use crate::commands::send::Limits;
@@ -83,7 +83,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
 pub fn bare(name: String) -> Result<Job, Failure> {
     let here =
         std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
-    let cache = Cache::locate().map_err(|e| Failure::environment(e.to_string()))?;
+    let cache = Cache::locate().map_err(Failure::environment)?;
     if cache.root().is_relative() {
         let cache = cache.root().display();
         return Err(Failure::usage(format!(
@@ -117,9 +117,9 @@ pub fn allow(code: Option<HostCode>, args: &SubmitArgs, console: &mut Console) -
 
 /// Reads settings from the command line, the project and the user, in this order; and the code of the project's.
 pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure> {
-    let refused = |error: cluster::SettingsError| Failure::usage(error.to_string());
+    let refused = |error: cluster::SettingsError| Failure::usage(error);
     let file = Path::new(SETTINGS_FILE);
-    let options = toml::Table::try_from(site).map_err(|error| Failure::usage(error.to_string()))?;
+    let options = toml::Table::try_from(site).map_err(Failure::usage)?;
     let project = read_layer(file).map_err(refused)?;
     let code = project_code(&project).map(|code| HostCode::of_text(file, &code));
     let user = match etcetera::choose_base_strategy() {
@@ -210,8 +210,7 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     if !Job::exists(dir) {
         return Ok(Vec::new());
     }
-    let failure = |error: JobError| Failure::environment(error.to_string());
-    let known = Job::read(dir).map_err(failure)?;
+    let known = Job::read(dir).map_err(Failure::environment)?;
     let experiments = |job: &Job| {
         job.experiments.iter().map(|e| (e.manifest.clone(), e.hash.clone(), e.seconds.len())).collect::<Vec<_>>()
     };
@@ -225,7 +224,7 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     } else {
         // The groups stay in the shards that the first submission has put them into.
         (job.id, job.experiments) = (known.id, known.experiments);
-        return Submission::all(dir, job).map_err(failure);
+        return Submission::all(dir, job).map_err(Failure::environment);
     };
     Err(Failure::usage(format!("{} is a job with {what}: choose another --name, or remove that folder", dir.display())))
 }

@@ -30,8 +30,7 @@ pub fn mark(
             // A task that continues a damaged journal reports it.
             let Ok(history) = journal::read(&path).and_then(Contents::into_history) else { continue };
             if differ(&history, hashes.get_or_insert_with(|| ahead.hashes(manifest))) {
-                mark_outdated(&path, Outdated { submissions, is_rerun: false })
-                    .map_err(|error| Failure::environment(error.to_string()))?;
+                mark_outdated(&path, Outdated { submissions, is_rerun: false }).map_err(Failure::environment)?;
                 is_any = true;
             }
         }
@@ -43,8 +42,7 @@ pub fn mark(
 /// ones.
 pub fn mark_again(dir: &Path, job: &Job, again: &[Work], submissions: u32) -> Result<(), Failure> {
     for journal in again.iter().filter_map(|work| finished_journal(&job.folder(dir, *work))) {
-        mark_outdated(&journal, Outdated { submissions, is_rerun: true })
-            .map_err(|error| Failure::environment(error.to_string()))?;
+        mark_outdated(&journal, Outdated { submissions, is_rerun: true }).map_err(Failure::environment)?;
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
         send::show((&dir, &job, limits), batch, console)?;
         return Ok(dir);
     }
-    atomic::create_folder(&dir).map_err(|error| Failure::environment(error.to_string()))?;
+    atomic::create_folder(&dir).map_err(Failure::environment)?;
     let _lock = lock(&dir, console)?;
     console.say(&format!("job {}: {} shards, and then the finalists", job.name, batch.tasks.len() - 1));
     send::send((&dir, &job, limits), batch, &earlier, &[], console)?;

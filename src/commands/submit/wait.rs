@@ -21,12 +21,11 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// Waits until no shard is queued or running and the collecting job has ended, then collects: only one may write a
 /// report at a time. `out` is the folder of the reports.
 pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
-    let failure = |error: cluster::JobError| Failure::environment(error.to_string());
-    let job = Job::read(dir).map_err(failure)?;
+    let job = Job::read(dir).map_err(Failure::environment)?;
     let (mut last, mut ended) = (String::new(), None);
     let (mut silence, mut asks_at) = (Duration::ZERO, Instant::now());
     loop {
-        let mut submissions = Submission::all(dir, &job).map_err(failure)?;
+        let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
         let shards = if Instant::now() < asks_at {
             cluster::status(dir, &job, &submissions, &Known::read(dir))
         } else {

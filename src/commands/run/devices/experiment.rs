@@ -142,13 +142,12 @@ fn joined(root: &Path) -> Result<Vec<journal::Merged>, Failure> {
     match stored::journals(root).and_then(|files| stored::join(&files)) {
         Ok(joined) => Ok(joined.parts),
         Err(stored::ReadError::NoJournal { .. }) => Ok(Vec::new()),
-        Err(error) => Err(Failure::environment(error.to_string())),
+        Err(error) => Err(Failure::environment(error)),
     }
 }
 
 /// Puts the journals of an interrupted run into that of the first GPU, whose session continues it.
 fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
-    let failure = |error: journal::JournalError| Failure::environment(error.to_string());
     let mut parts = joined(root)?.into_iter();
     let Some(mut part) = parts.next() else { return Ok(Held::default()) };
     if parts.next().is_some() {
@@ -158,7 +157,7 @@ fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
         )));
     }
     let place = root.join(CONTINUED);
-    let (journal, groups) = part.write(&place, |events| History::fold(events).held()).map_err(failure)?;
+    let (journal, groups) = part.write(&place, |events| History::fold(events).held()).map_err(Failure::environment)?;
     drop(journal);
     let own = root.join(gpu.to_string());
     let moved = std::fs::create_dir_all(&own)
