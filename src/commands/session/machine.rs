@@ -10,7 +10,7 @@ use crate::dispatch::calibrate::{Surveyor, identity};
 use crate::dispatch::{Interrupt, Pool, Ready, WorkerSpec};
 use crate::format::plural_of;
 use crate::machine::{self, Store};
-use crate::model::{Clock, Compiled, Machine};
+use crate::model::{Clock, Compiled, Machine, hex};
 
 /// The name of the folder in the cache.
 const FOLDER: &str = "machine";
@@ -44,8 +44,7 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
 /// Returns twelve hexadecimal digits that identify a GPU. Tells the GPUs of one model apart in committed records, which
 /// name no machine.
 fn digest(uuid: &str) -> String {
-    let digest = Sha256::digest(uuid);
-    digest[..6].iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
+    hex(&Sha256::digest(uuid)[..6])
 }
 
 fn stored_or_measured(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Result<Machine, String> {

@@ -331,6 +331,7 @@ table! {
     /// A statement about the results, which every run judges.
     pub struct RawClaim {
         /// A comparison of results: `speedup("vector", "neighbored") >= 5`.
+        #[schemars(with = "String")]
         pub that: Required<ClaimText>,
         /// A condition on the axes that a group shares; by default the claim is about every group.
         pub r#where: Option<Expr>,

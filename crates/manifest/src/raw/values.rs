@@ -17,8 +17,9 @@ use crate::read::{Read, Reader};
 pub struct Expr(pub Expression);
 
 /// A reference function of buffers, or an expression.
-#[derive(Debug, Clone)]
-pub struct Ref(pub Reference);
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(transparent)]
+pub struct Ref(#[schemars(with = "Expr")] pub Reference);
 
 /// A comparison of results that was parsed, with the place of its text.
 #[derive(Debug, Clone)]
@@ -271,35 +272,3 @@ schema!(Literal, "Literal", {
     "description": "A literal value; a string that names an element type is that type.",
     "type": ["string", "number", "boolean"]
 });
-
-/// Lets the schema describe these types as plain strings.
-macro_rules! plain_string {
-    ($($type:ty),*) => {$(
-        impl JsonSchema for $type {
-            fn inline_schema() -> bool {
-                String::inline_schema()
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                String::schema_name()
-            }
-
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                String::json_schema(generator)
-            }
-        }
-    )*};
-}
-
-plain_string!(ClaimText);
-
-/// The schema does not list the functions.
-impl JsonSchema for Ref {
-    fn schema_name() -> Cow<'static, str> {
-        Expr::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Expr::json_schema(generator)
-    }
-}

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use crate::experiment::Axis;
-use crate::files::reason;
 use crate::model::{Diagnostic, Span, Value};
 use crate::npy;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
@@ -102,9 +101,7 @@ fn extent(ctx: &mut Context, file: &At<String>, dimension: u64) -> Option<(Value
     let header = match npy::Header::read(&path) {
         Ok(header) => header,
         Err(error) => {
-            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
-            let hint = "the path is relative to the manifest's folder";
-            ctx.fault(Diagnostic::at(file.span.clone(), message).hint(hint));
+            ctx.unreadable(&path, &file.span, &error);
             return None;
         }
     };

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use super::checks;
 use super::context::Context;
-use super::declared::{Declared, DeclaredVariant};
+use super::declared::{CheckedVariants, Declared, DeclaredVariant};
 use super::launches;
-use super::printed::printed;
 use super::uses::before_launch;
 use crate::experiment::{BodySpec, BuiltinSpec, ExpectedFailure, OnBackend, Reference, VariantSpec};
 use crate::model::{Access, BackendKind, Diagnostic, Failure, Span, Unsanitized};
@@ -29,8 +28,9 @@ fn spec(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     }
     let work = fields.work.as_ref().map(|work| checks::work(ctx, &work.value, &[&variant.names]));
     let own: &[&DeclaredVariant] = if variant.on_host { &[] } else { &[variant] };
-    let checks = fields.check.as_ref().map(|entries| checks::checks(ctx, entries.as_slice(), declared, own));
-    let printed = fields.check.as_ref().and_then(|entries| printed(ctx, entries.as_slice(), declared, own));
+    let own = CheckedVariants { declared, variants: own };
+    let checks = fields.check.as_ref().map(|entries| checks::checks(ctx, entries.as_slice(), own));
+    let (checks, printed) = checks.map_or((None, None), |(checks, printed)| (Some(checks), printed));
     VariantSpec {
         name: variant.name.clone(),
         axes: variant.axes.clone(),
@@ -248,7 +248,7 @@ fn copied_before(list: &At<Vec<Pair>>, pair: &Pair, name: &str) -> bool {
 }
 
 fn reference(ctx: &mut Context, cpu: &Reference, variant: &DeclaredVariant, declared: &Declared) {
-    let used = checks::reference(ctx, cpu, declared, &[variant]);
+    let used = checks::reference(ctx, cpu, CheckedVariants { declared, variants: &[variant] });
     before_launch(ctx, &used);
     if cpu.buffers().is_empty() {
         let fault = Diagnostic::at(cpu.span.clone(), "`cpu` computes nothing: it names no buffer");

@@ -1,6 +1,6 @@
 //! Validates buffers: type, length, initial content, access.
 
-use super::context::{Context, Names, integers, written};
+use super::context::{BESIDE, Context, Names, integers, written};
 use super::declared::{Declared, DeclaredVariant};
 use super::fills::check_fill;
 use super::{memory, named};
@@ -212,9 +212,6 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     table.raw.as_ref().map(|file| FillSpec::Raw(raw_file(ctx, file)))
 }
 
-/// The hint for a file that is not found.
-const BESIDE: &str = "the path is relative to the manifest's folder";
-
 /// Returns a file without a format. Reports one that cannot be read; a name with placeholders is looked up by the plan.
 pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     if name.names().is_empty() {
@@ -222,8 +219,7 @@ pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
         if ctx.is_inside(&path, &name.span)
             && let Err(error) = regular::open(&path)
         {
-            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
-            ctx.fault(Diagnostic::at(name.span.clone(), message).hint(BESIDE));
+            ctx.unreadable(&path, &name.span, &error);
         }
     }
     FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() }
@@ -236,13 +232,10 @@ pub fn npy_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     if !name.names().is_empty() || !ctx.is_inside(&path, &name.span) {
         return spec;
     }
-    let fault = match regular::open(&path) {
-        Err(error) => Some(format!("cannot read `{}`: {}", path.display(), reason(&error))),
-        Ok(_) => npy::Header::read(&path)
-            .err()
-            .map(|error| format!("`{}` is not an .npy file: {}", path.display(), reason(&error))),
-    };
-    if let Some(message) = fault {
+    if let Err(error) = regular::open(&path) {
+        ctx.unreadable(&path, &name.span, &error);
+    } else if let Err(error) = npy::Header::read(&path) {
+        let message = format!("`{}` is not an .npy file: {}", path.display(), reason(&error));
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(BESIDE));
     }
     spec
@@ -279,7 +272,7 @@ pub fn is_vector(buffer: &BufferSpec, axes: &[Axis]) -> bool {
 }
 
 fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[Axis]) {
-    let types = types_of(ctx, &buffer.element, scopes, axes, Style::Names, true);
+    let types = element_types(ctx, &buffer.element, (scopes, axes), true);
     // A vector's file has several elements for each of the buffer's: the plan compares their numbers.
     if let Some(FillSpec::Npy(file)) = buffer.fill.as_ref().filter(|_| !is_vector(buffer, axes)) {
         fits_file(ctx, file, buffer, &types, axes);
@@ -327,29 +320,17 @@ pub fn fits_file(ctx: &mut Context, file: &FileSpec, buffer: &BufferSpec, types:
     ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));
 }
 
-/// Returns the types that a template gives, if axes alone determine them. Reports a text that is no type.
+/// Returns the types that a template gives, if axes alone determine them, or the types of components if `vectors` are
+/// allowed. Reports a text that is no type.
 pub fn element_types(
     ctx: &mut Context,
     template: &Template,
-    scopes: &[&Names],
-    axes: &[Axis],
-    style: Style,
-) -> Vec<ElementType> {
-    types_of(ctx, template, scopes, axes, style, false)
-}
-
-/// Returns the types that a template gives, or the types of components if `vectors` are allowed.
-fn types_of(
-    ctx: &mut Context,
-    template: &Template,
-    scopes: &[&Names],
-    axes: &[Axis],
-    style: Style,
+    (scopes, axes): (&[&Names], &[Axis]),
     vectors: bool,
 ) -> Vec<ElementType> {
     ctx.known(template, scopes);
     let mut types = Vec::new();
-    for (point, text) in written(template, axes, style).unwrap_or_default() {
+    for (point, text) in written(template, axes, Style::Names).unwrap_or_default() {
         let component = ElementType::of_vector(text.trim()).filter(|_| vectors);
         match component.map_or_else(|| text.trim().parse::<ElementType>(), |(component, _)| Ok(component)) {
             Ok(element) if types.contains(&element) => {}

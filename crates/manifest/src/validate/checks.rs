@@ -2,53 +2,34 @@
 
 use super::buffers;
 use super::context::{Context, Names};
-use super::declared::{Declared, DeclaredVariant};
+use super::declared::{CheckedVariants, Declared, DeclaredVariant};
 use super::function::{self, Language};
 use super::printed::printed;
 use super::uses::{Use, before_launch};
 use crate::experiment::{
     CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
 };
-use crate::expr::template::Style;
 use crate::model::{Access, Diagnostic, INDEX, Span};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, Table as _, missing};
 
+/// The checks of values, and the check of printed lines.
+pub type Checks = (Vec<CheckSpec>, Option<PrintedSpec>);
+
 /// Returns the shared checks, for the variants without checks of their own.
-pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<CheckSpec> {
-    checks(ctx, shared(raw), declared, &without_own(declared))
+pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Checks {
+    let without_own = declared.variants.iter().filter(|variant| !variant.on_host && variant.own_checks.is_none());
+    let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+    checks(ctx, entries, CheckedVariants { declared, variants: &without_own.collect::<Vec<_>>() })
 }
 
-/// Returns the shared check of printed lines, for the variants without checks of their own.
-pub fn shared_printed(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Option<PrintedSpec> {
-    printed(ctx, shared(raw), declared, &without_own(declared))
-}
-
-fn shared(raw: &RawManifest) -> &[At<RawCheck>] {
-    raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default()
-}
-
-fn without_own(declared: &Declared) -> Vec<&DeclaredVariant> {
-    declared.variants.iter().filter(|variant| !variant.on_host && variant.own_checks.is_none()).collect()
-}
-
-/// Returns the checks that apply to `variants`.
-pub fn checks(
-    ctx: &mut Context,
-    entries: &[At<RawCheck>],
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
-) -> Vec<CheckSpec> {
+/// Returns the checks of some variants.
+pub fn checks(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<'_>) -> Checks {
     let of_values = entries.iter().filter(|entry| entry.value.printed.is_none());
-    of_values.filter_map(|entry| check(ctx, entry, declared, variants)).collect()
+    (of_values.filter_map(|entry| check(ctx, entry, of)).collect(), printed(ctx, entries, of))
 }
 
-fn check(
-    ctx: &mut Context,
-    entry: &At<RawCheck>,
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
-) -> Option<CheckSpec> {
+fn check(ctx: &mut Context, entry: &At<RawCheck>, of: CheckedVariants<'_>) -> Option<CheckSpec> {
     let raw = &entry.value;
     let given = [("actual", raw.actual.is_some()), ("expect", raw.expect.is_some())];
     for (key, given) in given {
@@ -58,15 +39,15 @@ fn check(
     }
     let tolerance = raw.tolerance.as_ref().map(|at| tolerance(ctx, &at.value)).unwrap_or_default();
     let actual = raw.actual.as_ref().map(|Ref(actual)| {
-        actual_side(ctx, actual, declared, variants);
+        actual_side(ctx, actual, of);
         actual.clone()
     });
-    let expect = raw.expect.as_ref().and_then(|expect| expectation(ctx, expect, declared, variants));
+    let expect = raw.expect.as_ref().and_then(|expect| expectation(ctx, expect, of));
     if let (Some(Ref(actual)), Some(Expectation::Npy(file))) = (&raw.actual, &expect) {
-        golden(ctx, file, actual, declared, variants);
+        golden(ctx, file, actual, of);
     }
     let mask = raw.r#where.as_ref().map(|Ref(mask)| {
-        let used = uses(ctx, mask, declared, variants, Some(INDEX));
+        let used = uses(ctx, mask, of, Some(INDEX));
         before_launch(ctx, &used);
         mask.clone()
     });
@@ -95,24 +76,13 @@ fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
 }
 
 /// Checks the names of a reference expression in every variant. Returns the buffers that it uses.
-pub fn reference(
-    ctx: &mut Context,
-    reference: &Reference,
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
-) -> Vec<Use> {
-    uses(ctx, reference, declared, variants, None)
+pub fn reference(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'_>) -> Vec<Use> {
+    uses(ctx, reference, of, None)
 }
 
 /// Checks the names of a reference expression, of which `given` is one that need not be a buffer.
-fn uses(
-    ctx: &mut Context,
-    reference: &Reference,
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
-    given: Option<&str>,
-) -> Vec<Use> {
-    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
+fn uses(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'_>, given: Option<&str>) -> Vec<Use> {
+    let (CheckedVariants { declared, variants }, scopes) = (of, of.scopes());
     ctx.known(reference, &scopes);
     let mut used = Vec::new();
     for name in reference.buffers() {
@@ -151,50 +121,39 @@ pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, v
 }
 
 /// Checks `actual`, which must use a buffer that kernels write.
-fn actual_side(ctx: &mut Context, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
-    let used = reference(ctx, actual, declared, variants);
+fn actual_side(ctx: &mut Context, actual: &Reference, of: CheckedVariants<'_>) {
+    let used = reference(ctx, actual, of);
     for (name, _, at) in used.iter().filter(|(_, access, _)| *access == Access::Scratch) {
         let message = format!("buffer `{name}` is `scratch`: its content is undefined");
         ctx.fault(Diagnostic::at(at.clone(), message).hint("make it `out` to check it"));
     }
     let written = used.iter().any(|(_, access, _)| *access != Access::In);
-    if !written && !ctx.faulty(&actual.span) && !variants.is_empty() {
+    if !written && !ctx.faulty(&actual.span) && !of.variants.is_empty() {
         let what = if actual.buffers().is_empty() { "names no buffer" } else { "names only `in` buffers" };
         let message = format!("`actual` {what}: no kernel writes it");
         ctx.fault(Diagnostic::at(actual.span.clone(), message).hint("name a buffer that kernels write"));
     }
 }
 
-fn expectation(
-    ctx: &mut Context,
-    raw: &At<RawExpect>,
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
-) -> Option<Expectation> {
+fn expectation(ctx: &mut Context, raw: &At<RawExpect>, of: CheckedVariants<'_>) -> Option<Expectation> {
     match &raw.value {
         RawExpect::Reference(Ref(expected)) => {
-            let used = reference(ctx, expected, declared, variants);
+            let used = reference(ctx, expected, of);
             before_launch(ctx, &used);
             Some(Expectation::Reference(expected.clone()))
         }
         RawExpect::List(elements) => {
-            let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
             let elements: Vec<Expression> = elements.iter().map(|Expr(element)| element.clone()).collect();
             for element in &elements {
-                ctx.known(element, &scopes);
+                ctx.known(element, &of.scopes());
             }
             Some(Expectation::List(elements))
         }
-        RawExpect::Table(table) => of_table(ctx, table, &raw.span, (declared, variants)),
+        RawExpect::Table(table) => of_table(ctx, table, &raw.span, of),
     }
 }
 
-fn of_table(
-    ctx: &mut Context,
-    table: &RawExpectTable,
-    span: &Span,
-    (declared, variants): (&Declared, &[&DeclaredVariant]),
-) -> Option<Expectation> {
+fn of_table(ctx: &mut Context, table: &RawExpectTable, span: &Span, of: CheckedVariants<'_>) -> Option<Expectation> {
     let RawExpectTable { variant, npy, raw, safetensors, tensor, python, cpp } = table;
     let sources = table.given().into_iter().filter(|(key, _)| *key != "tensor");
     if sources.count() != 1 || tensor.is_some() != safetensors.is_some() {
@@ -205,17 +164,18 @@ fn of_table(
         }
         return None;
     }
-    for file in [npy, raw, safetensors, tensor].into_iter().flatten() {
-        known_file(ctx, file, variants);
+    for Text(file) in [npy, raw, safetensors, tensor].into_iter().flatten() {
+        ctx.known(file, &of.scopes());
     }
-    if let Some(variant) = variant {
-        return Some(of_variant(ctx, variant, declared));
+    if let Some(At { value: name, span }) = variant {
+        of.declared.require_variant(ctx, name, span.clone());
+        return Some(Expectation::Variant { name: name.clone(), span: span.clone() });
     }
     if let Some(text) = python {
-        return function::function(ctx, (text, Language::Python), declared, variants).map(Expectation::Python);
+        return function::function(ctx, (text, Language::Python), of).map(Expectation::Python);
     }
     if let Some(text) = cpp {
-        return function::function(ctx, (text, Language::Cpp), declared, variants).map(Expectation::Cpp);
+        return function::function(ctx, (text, Language::Cpp), of).map(Expectation::Cpp);
     }
     if let Some(file) = npy {
         return Some(Expectation::Npy(buffers::npy_file(ctx, file)));
@@ -227,30 +187,18 @@ fn of_table(
     Some(Expectation::Tensor(TensorSpec { file: buffers::raw_file(ctx, file), tensor }))
 }
 
-fn known_file(ctx: &mut Context, Text(name): &Text, variants: &[&DeclaredVariant]) {
-    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
-    ctx.known(name, &scopes);
-}
-
 /// Reports a file that does not fit the checked buffer. If `actual` is a function of buffers, the plan checks the file.
-fn golden(ctx: &mut Context, file: &FileSpec, actual: &Reference, declared: &Declared, variants: &[&DeclaredVariant]) {
+fn golden(ctx: &mut Context, file: &FileSpec, actual: &Reference, of: CheckedVariants<'_>) {
+    let CheckedVariants { declared, variants } = of;
     for variant in variants {
         let Some(buffer) = actual.bare().and_then(|name| variant.buffer(&declared.buffers, name)) else { continue };
         let (axes, scopes) = (declared.axes_of(Some(variant)), [&variant.names]);
         if buffers::is_vector(buffer, &axes) {
             continue;
         }
-        let types = buffers::element_types(ctx, &buffer.element, &scopes, &axes, Style::Names);
+        let types = buffers::element_types(ctx, &buffer.element, (&scopes, &axes), false);
         buffers::fits_file(ctx, file, buffer, &types, &axes);
     }
-}
-
-fn of_variant(ctx: &mut Context, variant: &At<String>, declared: &Declared) -> Expectation {
-    let readable = declared.variants.iter().all(|variant| !variant.expanded.is_empty());
-    if readable && !declared.variant_names().any(|name| name == variant.value) {
-        ctx.unknown(variant.span.clone(), "variant", &variant.value, declared.variant_names());
-    }
-    Expectation::Variant { name: variant.value.clone(), span: variant.span.clone() }
 }
 
 /// Returns `[work]`, for the variants without `work` of their own.

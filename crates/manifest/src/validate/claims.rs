@@ -4,7 +4,7 @@ use super::context::{Context, Names};
 use super::declared::Declared;
 use crate::experiment::{Expression, MeasureSpec, place};
 use crate::expr::claim::{ClaimFunction, Measured};
-use crate::model::{BackendKind, Claim, CounterInfo, Diagnostic, Regime, VOCABULARY};
+use crate::model::{Claim, CounterInfo, Diagnostic, Regime, VOCABULARY};
 use crate::raw::{ClaimText, RawManifest};
 use crate::read::At;
 
@@ -30,7 +30,7 @@ pub fn claims(
             text: that.text.clone(),
             condition: raw.r#where.as_ref().map(|condition| condition.0.text().to_owned()),
             regime: raw.regime.as_ref().and_then(|name| regime(ctx, name, measure)),
-            backend: raw.on.as_ref().and_then(|name| backend(ctx, name)),
+            backend: raw.on.as_ref().and_then(|name| ctx.backend(&name.value, &name.span)),
         });
     }
     claims
@@ -41,10 +41,7 @@ fn names(ctx: &mut Context, that: &ClaimText, result: &Measured, measure: &Measu
     for case in &result.cases {
         // `sum[bx=32, by=8]` is the variant `sum` with values of the compared axes, which only the plan knows.
         let variant = case.name.split_once('[').map_or(case.name.as_str(), |(variant, _)| variant);
-        let all_known = declared.variants.iter().all(|variant| !variant.expanded.is_empty());
-        if all_known && !declared.variant_names().any(|name| name == variant) {
-            ctx.unknown(place_of(&case.at), "variant", variant, declared.variant_names());
-        }
+        declared.require_variant(ctx, variant, place_of(&case.at));
     }
     if let Some(counter) = &result.counter
         && CounterInfo::named(&counter.name).is_none()
@@ -93,15 +90,4 @@ fn regime(ctx: &mut Context, name: &At<String>, measure: &MeasureSpec) -> Option
         None => ctx.unknown(name.span.clone(), "regime", &name.value, Regime::NAMES.iter().copied()),
     }
     found
-}
-
-fn backend(ctx: &mut Context, name: &At<String>) -> Option<BackendKind> {
-    match name.value.as_str() {
-        "cuda" => Some(BackendKind::Cuda),
-        "sim" => Some(BackendKind::Sim),
-        other => {
-            ctx.unknown(name.span.clone(), "backend", other, ["cuda", "sim"]);
-            None
-        }
-    }
 }

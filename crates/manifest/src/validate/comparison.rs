@@ -20,12 +20,8 @@ pub fn rules(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Compa
 }
 
 fn accept(ctx: &mut Context, At { value: raw, .. }: &At<RawAccept>, declared: &Declared) -> Option<Acceptance> {
-    let all_known = declared.variants.iter().all(|variant| !variant.expanded.is_empty());
-    if let Some(At { value: name, span }) = &raw.variant
-        && all_known
-        && !declared.variant_names().any(|known| known == name)
-    {
-        ctx.unknown(span.clone(), "variant", name, declared.variant_names());
+    if let Some(At { value: name, span }) = &raw.variant {
+        declared.require_variant(ctx, name, span.clone());
     }
     if let Some(condition) = &raw.r#where {
         let known = declared.axes.iter().map(|axis| axis.name.clone()).collect();

@@ -1,19 +1,23 @@
 //! What every check needs: expressions, files, the faults found so far.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 use crate::diagnostics::nearest;
 use crate::experiment::{Axis, Expression, Located, Template};
 use crate::expr::template::Style;
 use crate::expr::{Function, Parsed, Scope};
-use crate::files::Files;
+use crate::files::{Files, reason};
 use crate::model::{BackendKind, Diagnostic, Span, Value};
 use crate::project::Project;
 use crate::read::Findings;
 
 /// Most points of the axes at which a template is evaluated.
 const MOST_POINTS: usize = 4096;
+
+/// The hint for a file that is not found.
+pub const BESIDE: &str = "the path is relative to the manifest's folder";
 
 /// The block size that `block = "occupancy"` selects, for expressions of `grid`.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
@@ -54,6 +58,12 @@ impl Context {
         if !self.found.faults.contains(&fault) {
             self.found.push(fault);
         }
+    }
+
+    /// Reports a file that cannot be read, and which the manifest names relative to its folder.
+    pub fn unreadable(&mut self, path: &Path, at: &Span, error: &io::Error) {
+        let message = format!("cannot read `{}`: {}", path.display(), reason(error));
+        self.fault(Diagnostic::at(at.clone(), message).hint(BESIDE));
     }
 
     /// Whether a file is in the project. Reports one that is not.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::Names;
+use super::context::{Context, Names};
 use crate::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
-use crate::model::{BackendKind, KernelCompiler, Value};
+use crate::model::{BackendKind, KernelCompiler, Span, Value};
 
 /// The declared names of a manifest.
 #[derive(Debug, Default)]
@@ -46,6 +46,20 @@ pub struct DeclaredVariant {
     pub own_checks: Option<BTreeSet<String>>,
 }
 
+/// The variants that a check is of, and what the manifest declares.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckedVariants<'d> {
+    pub declared: &'d Declared,
+    pub variants: &'d [&'d DeclaredVariant],
+}
+
+impl<'d> CheckedVariants<'d> {
+    /// Returns the names of each variant.
+    pub fn scopes(&self) -> Vec<&'d Names> {
+        self.variants.iter().map(|variant| &variant.names).collect()
+    }
+}
+
 impl Declared {
     /// Returns the names of each variant that `wanted` accepts; the shared names if there is no variant.
     pub fn scopes(&self, wanted: impl Fn(&DeclaredVariant) -> bool) -> Vec<&Names> {
@@ -58,6 +72,14 @@ impl Declared {
     /// Returns the names of all variants after expansion.
     pub fn variant_names(&self) -> impl Iterator<Item = &str> + Clone {
         self.variants.iter().flat_map(|variant| &variant.expanded).map(String::as_str)
+    }
+
+    /// Reports a name that no variant has, unless the names of a variant are not known.
+    pub fn require_variant(&self, ctx: &mut Context, name: &str, place: Span) {
+        let are_known = self.variants.iter().all(|variant| !variant.expanded.is_empty());
+        if are_known && !self.variant_names().any(|known| known == name) {
+            ctx.unknown(place, "variant", name, self.variant_names());
+        }
     }
 
     /// Returns the axes that a template of `variant` may name, with their values on all backends and in a search.

@@ -4,11 +4,11 @@
 //! before anything runs.
 
 use super::context::Context;
-use super::declared::{Declared, DeclaredVariant};
+use super::declared::CheckedVariants;
 use super::uses::{Use, before_launch};
 use crate::diagnostics::nearest;
 use crate::experiment::{Expression, FunctionParameter, FunctionSpec};
-use crate::files::reason;
+use crate::expr::is_name;
 use crate::model::{Diagnostic, Span};
 use crate::project::Project;
 use crate::read::At;
@@ -50,8 +50,7 @@ impl Language {
 pub fn function(
     ctx: &mut Context,
     (text, language): (&At<String>, Language),
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
+    of: CheckedVariants<'_>,
 ) -> Option<FunctionSpec> {
     let span = &text.span;
     let Some((file, function)) = text.value.rsplit_once(':').filter(|(file, name)| !file.is_empty() && is_name(name))
@@ -67,9 +66,7 @@ pub fn function(
     let script = match regular::read(&path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => {
-            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
-            let hint = "the path is relative to the manifest's folder";
-            ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
+            ctx.unreadable(&path, span, &error);
             return None;
         }
     };
@@ -92,18 +89,13 @@ pub fn function(
         });
         return None;
     };
-    let parameters = names.iter().filter_map(|name| parameter(ctx, name, span, declared, variants)).collect();
+    let parameters = names.iter().filter_map(|name| parameter(ctx, name, span, of)).collect();
     Some(FunctionSpec { path, function: function.to_owned(), parameters, text: text.value.clone() })
 }
 
 /// Returns what the parameter of this name gets.
-fn parameter(
-    ctx: &mut Context,
-    name: &str,
-    span: &Span,
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
-) -> Option<FunctionParameter> {
+fn parameter(ctx: &mut Context, name: &str, span: &Span, of: CheckedVariants<'_>) -> Option<FunctionParameter> {
+    let CheckedVariants { declared, variants } = of;
     let buffers: Vec<Use> = variants
         .iter()
         .filter_map(|variant| variant.buffer(&declared.buffers, name))
@@ -113,8 +105,7 @@ fn parameter(
         before_launch(ctx, &buffers);
         return Some(FunctionParameter::Buffer(name.to_owned()));
     }
-    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
-    if let Some(scope) = scopes.iter().find(|scope| !scope.known.contains(name)) {
+    if let Some(scope) = of.scopes().iter().find(|scope| !scope.known.contains(name)) {
         let buffers = declared.buffers.iter().map(|buffer| buffer.name.as_str());
         let near = nearest(name, scope.known.iter().map(String::as_str).chain(buffers));
         let fault = Diagnostic::at(span.clone(), format!("parameter `{name}` is no buffer, axis or let"));
@@ -165,11 +156,6 @@ fn parameters(script: &str, function: &str) -> Option<Vec<String>> {
     let required = names.iter().filter(|part| !part.contains('='));
     let names = required.map(|part| part.split(':').next().unwrap_or_default().trim().to_owned());
     Some(names.filter(|name| is_name(name)).collect())
-}
-
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

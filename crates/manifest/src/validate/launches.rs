@@ -12,6 +12,7 @@ use crate::experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, LoopSpec,
     StepSpec, Template, Times,
 };
+use crate::expr::is_name;
 use crate::expr::template::Style;
 use crate::files::looked_for;
 use crate::model::{
@@ -365,7 +366,7 @@ fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg) -
                 whole(ctx, offset, &[place.names], &(0..=u64::MAX), "an offset");
             }
             ArgSpec::Scalar { element, value } => {
-                element_types(ctx, element, &[place.names], &place.axes, Style::Names);
+                element_types(ctx, element, (&[place.names], &place.axes), false);
                 ctx.known(value, &[place.names]);
             }
             ArgSpec::Array { count, .. } => {
@@ -420,8 +421,7 @@ fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compil
     let mut spec = CompileSpec { settings: (&raw.compile.0).into(), ..CompileSpec::default() };
     numbers(ctx, place, spec.settings.numbers());
     for (name, TextOrNumber(value)) in raw.defines.iter().flat_map(|named| &named.0) {
-        let begins = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if !begins || !name.value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        if !is_name(&name.value) {
             let fault = Diagnostic::at(name.span.clone(), format!("`{}` is not a macro name", name.value));
             ctx.fault(fault.hint("macros with parameters belong in the source"));
         }

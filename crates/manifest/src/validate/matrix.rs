@@ -162,11 +162,8 @@ pub fn baseline(
         }
     };
     // A variant whose name has a fault may be the one that the baseline names.
-    if !declared.variant_names().any(|name| name == variant.value)
-        && declared.variants.iter().all(|variant| !variant.expanded.is_empty())
-        && !declared.variants.is_empty()
-    {
-        ctx.unknown(variant.span.clone(), "variant", &variant.value, declared.variant_names());
+    if !declared.variants.is_empty() {
+        declared.require_variant(ctx, &variant.value, variant.span.clone());
     }
     if declared.variants.iter().any(|declared| declared.expects_failure && declared.expanded.contains(&variant.value)) {
         let message = format!("the baseline `{}` has `fails`: nothing can be compared with it", variant.value);

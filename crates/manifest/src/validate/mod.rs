@@ -31,12 +31,10 @@ mod variants;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::raw::{RawExperiment, RawManifest};
 use super::read::{At, Findings};
 use crate::experiment::Manifest;
-use crate::model::{Diagnostic, SourceText, Span, can_name_experiment};
+use crate::model::{Diagnostic, SourceText, Span, can_name_experiment, sha256_hex};
 use crate::project::Project;
 use context::Context;
 
@@ -65,8 +63,7 @@ pub fn validate(
     let baseline = matrix::baseline(&mut ctx, experiment, &compare, &declared);
     let steps = matrix::steps(&mut ctx, &experiment.value);
     buffers::check(&mut ctx, raw, &declared);
-    let checks = checks::shared_checks(&mut ctx, raw, &declared);
-    let printed = checks::shared_printed(&mut ctx, raw, &declared);
+    let (checks, printed) = checks::shared_checks(&mut ctx, raw, &declared);
     let work = checks::shared_work(&mut ctx, raw, &declared);
     let measure = measure::measure(&mut ctx, raw.measure.as_ref());
     let search = search::search(&mut ctx, raw.search.as_ref(), &declared);
@@ -81,7 +78,7 @@ pub fn validate(
     let manifest = Manifest {
         source: Arc::clone(source),
         project: ctx.files.project().clone(),
-        hash: format!("{:x}", HexDigest(&Sha256::digest(source.text.as_bytes()))),
+        hash: sha256_hex(source.text.as_bytes()),
         name,
         title,
         question: experiment.value.question.as_ref().map(|q| q.value.clone()),
@@ -107,14 +104,6 @@ pub fn validate(
         comparison,
     };
     (manifest, ctx.into_faults())
-}
-
-struct HexDigest<'a>(&'a [u8]);
-
-impl std::fmt::LowerHex for HexDigest<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }
 
 /// Checks the template's path. The file is read when a run begins: a base that is only compared needs none.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::context::{Context, NTH, OCCUPANCY_BLOCK, VARIANT};
-use crate::expr::{Function, Program, reference};
+use crate::expr::{Function, Program, is_name, reference};
 use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 use crate::read::At;
 
@@ -77,9 +77,7 @@ const RESERVED: &str = "has a name that is reserved in expressions";
 
 /// Returns why this name is not allowed.
 fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
-    let mut chars = name.chars();
-    let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    if !begins || !chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+    if !is_name(name) {
         return Some("is not a valid name: use letters, digits and `_`, beginning with a letter");
     }
     if DeviceInfo::ATTRIBUTE_NAMES.contains(&name) {

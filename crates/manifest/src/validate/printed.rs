@@ -3,22 +3,16 @@
 //! The lines of a case depend on its axes. Here only the files are checked, at every point of the axes.
 
 use super::context::{Context, written};
-use super::declared::{Declared, DeclaredVariant};
+use super::declared::{CheckedVariants, DeclaredVariant};
 use crate::experiment::{Axis, PrintedSpec, Template};
 use crate::expr::template::Style;
-use crate::files::reason;
 use crate::model::{Diagnostic, Span};
 use crate::raw::{RawCheck, RawPrinted};
 use crate::read::At;
 use crate::regular;
 
 /// Returns the check of printed lines among `entries`, with its names checked in `variants`. There may be only one.
-pub fn printed(
-    ctx: &mut Context,
-    entries: &[At<RawCheck>],
-    declared: &Declared,
-    variants: &[&DeclaredVariant],
-) -> Option<PrintedSpec> {
+pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<'_>) -> Option<PrintedSpec> {
     let mut of_lines = entries.iter().filter_map(|entry| Some((entry, entry.value.printed.as_ref()?)));
     let (entry, raw) = of_lines.next()?;
     if let Some((_, again)) = of_lines.next() {
@@ -26,18 +20,17 @@ pub fn printed(
         ctx.fault(Diagnostic::at(again.span.clone(), message).label("again").related(raw.span.clone(), "first"));
     }
     alone(ctx, &entry.value, &raw.span);
-    let scopes: Vec<_> = variants.iter().map(|variant| &variant.names).collect();
     match &raw.value {
         RawPrinted::Lines(lines) => {
             for line in lines {
-                ctx.known(&line.0, &scopes);
+                ctx.known(&line.0, &of.scopes());
             }
             Some(PrintedSpec::Lines(lines.iter().map(|line| line.0.clone()).collect()))
         }
         RawPrinted::File(table) => {
             let name = table.file.0.as_ref()?.0.clone();
-            for variant in variants {
-                look_for(ctx, &name, &declared.axes_of(Some(variant)), variant);
+            for variant in of.variants {
+                look_for(ctx, &name, &of.declared.axes_of(Some(variant)), variant);
             }
             Some(PrintedSpec::File(ctx.files.folder().to_owned(), name))
         }
@@ -71,10 +64,7 @@ fn look_for(ctx: &mut Context, name: &Template, axes: &[Axis], variant: &Declare
             return;
         }
         if let Err(error) = regular::open(&path) {
-            let message = format!("cannot read `{}`: {}", path.display(), reason(&error));
-            return ctx.fault(
-                Diagnostic::at(name.span.clone(), message).hint("the path is relative to the manifest's folder"),
-            );
+            return ctx.unreadable(&path, &name.span, &error);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ExprError;
+use super::{ExprError, is_name};
 
 /// An argument, split but not evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,10 +77,4 @@ fn trim(text: &str, range: Range<usize>) -> Range<usize> {
     let part = &text[range.clone()];
     let start = range.start + part.len() - part.trim_start().len();
     start..start + part.trim().len()
-}
-
-fn is_name(text: &str) -> bool {
-    let mut chars = text.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

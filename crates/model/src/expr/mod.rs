@@ -33,6 +33,7 @@ pub use error::ExprError;
 pub use function::Function;
 pub use node::{Kind, Node, Operator};
 pub use scope::Scope;
+pub use token::is_name;
 
 use evaluate::evaluate;
 

@@ -65,6 +65,11 @@ pub fn is_name_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
+/// Returns whether a text is a name, of C++ as of expressions.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(is_name_start) && text.chars().all(is_name_part)
+}
+
 fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     let radix = match text.get(..2) {
         Some("0x" | "0X") => 16,

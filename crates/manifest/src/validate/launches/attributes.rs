@@ -1,8 +1,7 @@
 //! The cluster of a launch, and what stays in the L2 during it.
 
-use super::super::checks;
 use super::super::context::Context;
-use super::{LaunchContext, whole};
+use super::{LaunchContext, buffer_of, whole};
 use crate::experiment::Expression;
 use crate::model::{Diagnostic, Persist};
 use crate::raw::{Expr, RawPersist};
@@ -28,9 +27,7 @@ pub fn persist(
     raw: &At<RawPersist>,
 ) -> Option<Persist<String, Expression>> {
     let name = raw.value.buffer.0.as_ref()?;
-    if place.variant.buffer(&place.declared.buffers, &name.value).is_none() {
-        checks::no_buffer(ctx, name.span.clone(), &name.value, place.declared, place.variant);
-    }
+    buffer_of(ctx, place, &name.span, &name.value);
     let whole_buffer = Expression::integer(1, raw.span.clone());
     let ratio = raw.value.ratio.as_ref().map_or(whole_buffer, |Expr(ratio)| ratio.clone());
     ctx.known(&ratio, &[place.names]);

@@ -1,14 +1,12 @@
 //! Steps of a sequence: launches, loops, and operations on buffers between launches.
 
-use super::super::checks;
 use super::super::context::{Context, NTH, Names};
-use super::{LaunchContext, launch, whole};
-use crate::experiment::{
-    ArgSpec, BodySpec, Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times, VariantSpec,
-};
+use super::super::lets;
+use super::{LaunchContext, buffer_of, launch, whole};
+use crate::experiment::{ArgSpec, BodySpec, Expression, LaunchSpec, LoopSpec, StepSpec, Times, VariantSpec};
 use crate::model::{Access, Allocation, Diagnostic, Regime, Span};
 use crate::raw::{Expr, RawLaunch, RawLaunchEntry};
-use crate::read::{At, Named, Table as _};
+use crate::read::{At, Table as _};
 
 /// Returns the steps of a list. Launches inherit from `shared` what they leave out, and are added to `launches`.
 pub fn steps(
@@ -43,7 +41,7 @@ fn step(
             let merged = fields.kernel.0.clone().or_shared(shared);
             let inner = LaunchContext { names: &names, axes: place.axes.clone(), ..*place };
             let mut spec = launch(ctx, &inner, label, merged, &entry.span, "variant.launch");
-            spec.lets = bindings(fields.r#let.as_ref());
+            spec.lets = lets::bindings(fields.r#let.as_ref());
             launches.push(spec);
             Some(StepSpec::Launch(launches.len() - 1))
         }
@@ -96,11 +94,6 @@ fn local_names(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchE
     names
 }
 
-fn bindings(named: Option<&Named<Expr>>) -> Vec<LetBinding> {
-    let entries = named.iter().flat_map(|named| &named.0);
-    entries.map(|(name, Expr(value))| LetBinding { name: name.value.as_str().into(), value: value.clone() }).collect()
-}
-
 fn repeated(
     ctx: &mut Context,
     place: &LaunchContext<'_>,
@@ -119,7 +112,7 @@ fn repeated(
         check_until(ctx, &inside, condition);
     }
     let steps = steps(ctx, &inside, (&inner.value, shared), launches);
-    Some(LoopSpec { times: times?, lets: bindings(fields.r#let.as_ref()), steps })
+    Some(LoopSpec { times: times?, lets: lets::bindings(fields.r#let.as_ref()), steps })
 }
 
 /// Returns how often a loop runs; one of `repeat` and `until` says it.
@@ -178,7 +171,7 @@ fn pair(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry, k
         ctx.fault(Diagnostic::at(pair.span.clone(), message));
     }
     if kind == "copy" {
-        known(ctx, place, first);
+        buffer_of(ctx, place, &first.span, &first.value);
         writable(ctx, place, second, "is written by `copy`");
         return Some(StepSpec::Copy { from: first.value.clone(), to: second.value.clone() });
     }
@@ -187,22 +180,14 @@ fn pair(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry, k
     Some(StepSpec::Swap(first.value.clone(), second.value.clone()))
 }
 
-fn known(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>) -> Option<(Access, bool, Allocation)> {
-    let found = place.variant.buffer(&place.declared.buffers, &name.value);
-    if found.is_none() {
-        checks::no_buffer(ctx, name.span.clone(), &name.value, place.declared, place.variant);
-    }
-    found.map(|buffer| (buffer.access, buffer.symbol.is_some(), buffer.allocate))
-}
-
 /// Reports a buffer that a step cannot write: an input, or one whose address it does not know.
 fn writable(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>, what: &str) {
-    let Some((access, is_symbol, allocate)) = known(ctx, place, name) else { return };
-    let (problem, hint) = if access == Access::In {
+    let Some(buffer) = buffer_of(ctx, place, &name.span, &name.value) else { return };
+    let (problem, hint) = if buffer.access == Access::In {
         ("is `in`: a change would be caught", "write access = \"inout\"")
-    } else if is_symbol {
+    } else if buffer.symbol.is_some() {
         ("is a `__device__` variable, which kernels name themselves", "pass it as an argument")
-    } else if allocate != Allocation::Once {
+    } else if buffer.allocate != Allocation::Once {
         ("is allocated in every run", "allocate it once")
     } else {
         return;
