@@ -476,6 +476,9 @@ fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
         ("{ texture = \"x\", size = [4], address = \"repeat\" }", "\"clamp\", \"border\", \"wrap\" or \"mirror\""),
         ("{ texture = \"x\", size = [0] }", "an extent of a texture must be an integer from 1 to 4294967295, not 0"),
         ("{ texture = \"x\", size = [\"m\"] }", "undefined name `m`"),
+        ("{ y = \"x\", n = \"i32(4)\", b = [\"f32(1)\"] }", "write `[\"x\", \"i32(4)\", [\"f32(1)\"]]`"),
+        ("[\"x\", { rows = \"i32(4)\" }]", "a struct is a list of its fields in the order of their declaration"),
+        ("[\"x\", { texture = \"x\", size = [4] }]", "is an argument of its own, and no field of a struct"),
     ] {
         let said = faults(&with(argument));
         assert!(said.contains(wanted) && said.matches("error: ").count() == 1, "{wanted} is missing in\n{said}");

@@ -132,7 +132,7 @@ impl Machine {
     }
 
     /// Parses and lowers every kernel of a module. A kernel with a form that is not simulated is refused where it is
-    /// used, and leaves the others as they are. Fails if no kernel of the module is simulated.
+    /// used, and leaves the others as they are. Fails if the module has one kernel and that is not simulated.
     pub fn load(&mut self, ptx: &str) -> Result<ModuleId, SimError> {
         self.load_module(&ptx_parser::parse(ptx)?)
     }
@@ -146,19 +146,20 @@ impl Machine {
     fn load_module(&mut self, module: &Module<'_>) -> Result<ModuleId, SimError> {
         let globals = Globals::new(module, &self.memory)?;
         let (mut kernels, mut refused) = (BTreeMap::new(), BTreeMap::new());
-        let mut first = None;
         for entry in module.functions.iter().filter(|f| f.entry && f.body.is_some()) {
             match lower::kernel(module, &globals, entry, self.isa) {
                 Ok(kernel) => {
                     kernels.insert(entry.name.to_owned(), kernel);
                 }
                 Err(error) => {
-                    first.get_or_insert_with(|| error.clone());
                     refused.insert(entry.name.to_owned(), (globals.numbers[entry.name], error));
                 }
             }
         }
-        if let Some(error) = first.filter(|_| kernels.is_empty()) {
+        if kernels.is_empty()
+            && refused.len() == 1
+            && let Some((_, (_, error))) = refused.pop_first()
+        {
             globals.free(&self.memory);
             return Err(error);
         }
@@ -417,8 +418,11 @@ fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     for (k, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
         if param.bytes as usize != arg.len() {
             let (name, wanted, given) = (&kernel.name, param.bytes, arg.len());
+            let of_struct =
+                "; in a struct, the gap before a field with an alignment of its own, such as a `float4`, is a field";
+            let hint = if wanted > 8 { of_struct } else { "" };
             return Err(SimError::Arguments(format!(
-                "parameter {} of kernel `{name}` has {wanted} bytes, the argument has {given}",
+                "parameter {} of kernel `{name}` has {wanted} bytes, the argument has {given}{hint}",
                 k + 1
             )));
         }

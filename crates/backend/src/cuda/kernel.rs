@@ -309,7 +309,11 @@ fn compare_parameters(declared: &[usize], given: &[usize]) -> Result<(), String>
     match declared.iter().zip(given).position(|(declared, given)| declared != given) {
         None => Ok(()),
         Some(index) => {
-            Err(format!("takes {} bytes as argument {}, the launch gives {}", declared[index], index + 1, given[index]))
+            let (wanted, given) = (declared[index], given[index]);
+            let of_struct =
+                "; in a struct, the gap before a field with an alignment of its own, such as a `float4`, is a field";
+            let hint = if wanted > 8 { of_struct } else { "" };
+            Err(format!("takes {wanted} bytes as argument {}, the launch gives {given}{hint}", index + 1))
         }
     }
 }
@@ -326,6 +330,8 @@ mod tests {
             compare_parameters(&[8, 8, 4], &[8, 8, 8]),
             Err("takes 4 bytes as argument 3, the launch gives 8".to_owned())
         );
+        let of_struct = "takes 32 bytes as argument 1, the launch gives 20; in a struct, the gap before a field";
+        assert!(compare_parameters(&[32], &[20]).is_err_and(|message| message.starts_with(of_struct)));
     }
 
     #[test]

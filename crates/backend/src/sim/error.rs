@@ -13,6 +13,10 @@ pub fn host_error(error: SimError) -> DeviceError {
         SimError::Launch(message) => DeviceError::InvalidLaunch(message),
         SimError::Arguments(message) => DeviceError::Driver { call: "launch", message },
         SimError::Host(message) => DeviceError::Unavailable(message),
+        SimError::Load { ref message, .. } if message.contains("is not simulated") => {
+            let message = format!("{error}; with `on.sim = {{ requires = \"false\" }}` the variant runs on GPUs alone");
+            DeviceError::Driver { call: "simulator", message }
+        }
         other => DeviceError::Driver { call: "simulator", message: other.to_string() },
     }
 }

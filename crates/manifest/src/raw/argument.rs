@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::values::{Expr, content, parse};
 use crate::experiment::{ArgSpec, TextureSpec, fault, place};
@@ -29,6 +29,9 @@ impl Read for Arg {
         }
         if let DeValue::Table(table) = value.get_ref() {
             let span = value.span();
+            if !has_key(table, &["texture", "surface", "size"]) {
+                return refuse_names(&span, table, reader);
+            }
             let texture = RawTexture::from_table(table, Some(&span), reader).spec(&span, reader)?;
             return Some(Self(At { value: ArgSpec::Texture(Box::new(texture)), span }));
         }
@@ -56,6 +59,14 @@ impl Read for Arg {
 fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
     match value.get_ref() {
         DeValue::String(_) | DeValue::Array(_) => Arg::read(value, reader).map(|Arg(field)| field.value),
+        DeValue::Table(table) if has_key(table, &["texture", "surface"]) => {
+            let message = "a texture or surface is an argument of its own, and no field of a struct";
+            reader
+                .found
+                .push(Diagnostic::at(value.span(), message.to_owned()).hint("give the kernel a parameter for it"));
+            None
+        }
+        DeValue::Table(table) if !has_key(table, &["of", "count"]) => refuse_names(&value.span(), table, reader),
         DeValue::Table(table) => {
             let RawArray { of: Required(of), count: Required(count) } =
                 RawArray::from_table(table, Some(&value.span()), reader);
@@ -63,6 +74,21 @@ fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option
         }
         _ => reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\", an address, a struct or an array"),
     }
+}
+
+fn has_key(table: &DeTable<'_>, names: &[&str]) -> bool {
+    table.keys().any(|key| names.contains(&key.get_ref().as_ref()))
+}
+
+/// Reports a struct whose fields have names; always `None`. Which bytes a field has follows from its place in the
+/// declaration, and a table of TOML has no order.
+fn refuse_names<T>(span: &Span, table: &DeTable<'_>, reader: &mut Reader<'_>) -> Option<T> {
+    let mut places: Vec<Span> = table.values().map(Spanned::span).collect();
+    places.sort_by_key(|place| place.start);
+    let values: Vec<&str> = places.into_iter().filter_map(|place| reader.text.get(place)).collect();
+    let message = "a struct is a list of its fields in the order of their declaration, without names".to_owned();
+    reader.found.push(Diagnostic::at(span.clone(), message).hint(format!("write `[{}]`", values.join(", "))));
+    None
 }
 
 table! {

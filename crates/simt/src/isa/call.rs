@@ -237,8 +237,11 @@ fn device_runtime<'b>(
     args: Vec<Place>,
     result: Option<Place>,
 ) -> Result<&'b mut Inst, String> {
-    let service = runtime::find(symbol, args.iter().map(|a| a.1))
-        .unwrap_or_else(|| Err(format!("`{symbol}` is neither defined nor a system function")))?;
+    let service = runtime::find(symbol, args.iter().map(|a| a.1)).unwrap_or_else(|| {
+        Err(format!(
+            "`{symbol}` is neither defined here nor a system function: add the file that defines it to `source`"
+        ))
+    })?;
     let site = b.parts.calls.len() as i64;
     b.parts.calls.push(CallSite { function: None, args, result });
     Ok(b.emit::<0>(runtime::call, [], 0, site, service))
