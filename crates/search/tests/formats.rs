@@ -5,8 +5,7 @@
 use std::io::Write;
 
 use search::format::t1::Problem;
-use search::format::t4::{self, Results};
-use search::format::{read_measured, table};
+use search::format::{read_measured, read_results, t4, table};
 use search::history::Outcome;
 use search::space::Value;
 
@@ -24,7 +23,7 @@ const T4: &str = r#"{
 
 #[test]
 fn results_become_a_measured_space() {
-    let results = Results::read(T4.as_bytes()).expect("this is T4");
+    let results = read_results(T4.as_bytes()).expect("this is T4");
     let measured = results.measured(None).expect("the results agree");
     assert_eq!(measured.space.len(), 3);
     let names: Vec<_> = measured.space.parameters().iter().map(|parameter| parameter.name.as_str()).collect();
@@ -41,14 +40,14 @@ fn results_become_a_measured_space() {
 #[test]
 fn numbers_of_python_that_json_does_not_have_are_failures() {
     let text = T4.replace("2.5", "NaN").replace("[2.0]", "[Infinity, -Infinity]").replace("\"x\"", r#""a \" NaN""#);
-    let measured = Results::read(text.as_bytes()).expect("this is T4").measured(None).expect("one result is left");
+    let measured = read_results(text.as_bytes()).expect("this is T4").measured(None).expect("one result is left");
     assert_eq!(measured.sorted(), [1.0]);
     assert_eq!(measured.space.values(0)[1], Value::Text("a \" NaN".to_owned()));
 }
 
 #[test]
 fn another_measurement_can_be_the_objective() {
-    let results = Results::read(T4.as_bytes()).expect("this is T4");
+    let results = read_results(T4.as_bytes()).expect("this is T4");
     assert_eq!(results.measured(Some("power")).expect("one result has it").sorted(), [1.0]);
     let error = results.measured(Some("energy")).expect_err("no result has it").to_string();
     assert_eq!(error, "no result has a valid measurement `energy`; the measurements are: power, time");
@@ -56,13 +55,13 @@ fn another_measurement_can_be_the_objective() {
 
 #[test]
 fn written_results_are_read_again() {
-    let results = Results::read(T4.as_bytes()).expect("this is T4");
+    let results = read_results(T4.as_bytes()).expect("this is T4");
     let mut written = Vec::new();
     t4::write(&mut written, results.results.into_iter().map(Ok)).expect("memory can be written to");
     let text = String::from_utf8(written).expect("JSON is text");
     assert!(text.ends_with("\n], \"schema_version\": \"1.0.0\"}\n"), "{text}");
     assert!(text.contains(r#""configuration":{"b":16,"a":"x"}"#), "{text}");
-    let again = Results::read(text.as_bytes()).expect("this is T4");
+    let again = read_results(text.as_bytes()).expect("this is T4");
     assert_eq!(again.measured(None).expect("the results agree").sorted(), [1.0, 2.5]);
 }
 
@@ -124,4 +123,34 @@ fn a_mistake_in_a_problem_is_named() {
         error.to_string(),
         "`by` is no parameter; the parameters are bx, layout, fast at byte 19 of `layout == 'row' or by < 64`"
     );
+}
+
+/// The beginning of a file that `tune_kernel(…, cache = FILE)` of Kernel Tuner 1.0 writes.
+const CACHE: &str = r#"{"device_name": "NVIDIA A100", "tune_params_keys": ["block", "unroll"], "tune_params": {"block": [32, 128], "unroll": ["no"]},
+"objective": "time",
+"cache": {
+"32,no": {"block": 32, "unroll": "no", "time": 2.5, "times": [2.4, 2.6], "energy": 7, "compile_time": 1500.0, "verification_time": 0, "benchmark_time": 500.0, "timestamp": "2023-01-26"},
+"128,no": {"block": 128, "unroll": "no", "time": "RuntimeFailedConfig"}"#;
+
+#[test]
+fn a_cache_of_kernel_tuner_is_read_also_while_it_is_open() {
+    let read = |text: &str| read_results(text.as_bytes());
+    for end in ["}}", ",\n", "\n}\n}\n"] {
+        let results = read(&format!("{CACHE}{end}")).expect("this is a cache");
+        let measured = results.measured(None).expect("the results agree");
+        let names: Vec<_> = measured.space.parameters().iter().map(|parameter| parameter.name.as_str()).collect();
+        assert_eq!(names, ["block", "unroll"], "{end:?}");
+        let [right, failed] = [0, 1].map(|place| measured.space.number(&[place, 0]).expect("both are in the space"));
+        assert_eq!([measured.outcome(right), measured.outcome(failed)], [Outcome::Value(2.5), Outcome::Failed]);
+        assert_eq!([measured.seconds(right), measured.seconds(failed)], [Some(2.0), Some(0.0)]);
+        assert_eq!(results.measured(Some("energy")).expect("one result has it").sorted(), [7.0]);
+    }
+    let several = CACHE.replace("\"time\",\n", "[\"energy\", \"time\"],\n");
+    assert_eq!(read(&format!("{several}}}}}")).expect("a cache").measured(None).expect("energy").sorted(), [7.0]);
+    let error = read(&format!("{}}}}}", CACHE.replace("\"unroll\": \"no\", \"time\"", "\"time\"")))
+        .expect_err("a parameter lacks");
+    assert_eq!(error.to_string(), "the configuration `128,no` has no `unroll`");
+    assert!(read(&CACHE[..CACHE.len() - 40]).is_err(), "the last configuration is cut off");
+    let other = read(r#"{"Metadata": {}, "Results": []}"#).expect_err("the file of another tuner").to_string();
+    assert!(other.starts_with("this is neither T4 nor a cache of Kernel Tuner: missing field `results`"), "{other}");
 }

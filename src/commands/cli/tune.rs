@@ -15,7 +15,8 @@ pub struct TuneArgs {
     /// Manifest whose compared axes are the space.
     #[arg(required_unless_present = "simulate", conflicts_with = "simulate")]
     pub manifest: Option<PathBuf>,
-    /// Search in a measured space instead, without a device: T4 (`.json`) or a table (`.csv`), also compressed (`.gz`).
+    /// Search in a measured space instead, without a device: T4 or a cache of Kernel Tuner (`.json`), or a table (`.csv`),
+    /// also compressed (`.gz`).
     #[arg(long, value_name = "FILE")]
     pub simulate: Option<PathBuf>,
     /// What is minimised: on a GPU `time`, `energy` or an error of the results, such as `error_rel`; on the simulator a
@@ -61,12 +62,12 @@ pub struct TuneArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Evaluate first what was best elsewhere, such as at another size, on another device or at another revision: the
-    /// `records.jsonl` of a report, T4 (`.json`) or a table (`.csv`).
+    /// `records.jsonl` of a report, or a file as for --simulate.
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     pub prior: Option<PathBuf>,
     /// Put configurations last that another search, such as one of a small size on the simulator, found beyond twice its
-    /// median: T4 (`.json`) or a table (`.csv`), with `:NAME` after it for a measurement or column. For several measurements
-    /// it is given several times.
+    /// median: a file as for --simulate, with `:NAME` after it for a measurement or column. For several measurements it is
+    /// given several times.
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     pub prune: Vec<String>,
     /// Continue an interrupted search: what it has evaluated is not evaluated again.

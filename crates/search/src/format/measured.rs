@@ -1,11 +1,13 @@
 //! Reads a measured space in any of its formats.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::error::FormatError;
-use super::{t4, table};
+use super::t4::Results;
+use super::{kernel_tuner, table};
 use crate::replay::Measured;
 
 /// Opens a file, which is decompressed if its name ends in `.gz`.
@@ -19,14 +21,49 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, FormatError> {
     })
 }
 
-/// Reads a measured space: a table if the name ends in `.csv` or `.csv.gz`, and T4 otherwise. `objective` is the column
-/// or measurement; without it a table must have only one, and T4 states its own.
+/// Reads a measured space: a table if the name ends in `.csv` or `.csv.gz`, and otherwise T4 or a cache of Kernel Tuner.
+/// `objective` is the column or measurement; without it a table must have only one, and the others state their own.
 pub fn read_measured(path: &Path, objective: Option<&str>) -> Result<Measured, FormatError> {
     let source = open(path)?;
     let plain = if path.extension().is_some_and(|end| end == "gz") { path.with_extension("") } else { path.to_owned() };
     if plain.extension().is_some_and(|end| end == "csv") {
         table::read(source, objective)
     } else {
-        t4::Results::read(source)?.measured(objective)
+        read_results(source)?.measured(objective)
     }
+}
+
+/// Reads a file of results: T4, or a cache of Kernel Tuner.
+pub fn read_results(mut source: impl Read) -> Result<Results, FormatError> {
+    let mut text = String::new();
+    source.read_to_string(&mut text).map_err(serde_json::Error::io)?;
+    let text = without_odd_numbers(&text);
+    if kernel_tuner::is_cache(&text) {
+        return kernel_tuner::parse(&text);
+    }
+    Results::parse(&text)
+        .map_err(|error| FormatError::Meaning(format!("this is neither T4 nor a cache of Kernel Tuner: {error}")))
+}
+
+/// Replaces `NaN` and infinities, which Python writes and JSON does not have, by `null`.
+fn without_odd_numbers(text: &str) -> Cow<'_, str> {
+    if !["NaN", "Infinity"].iter().any(|word| text.contains(word)) {
+        return text.into();
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut in_text = false;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let word = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| !in_text && rest.starts_with(word));
+        let taken = match first {
+            _ if word.is_some() => word.map_or(0, str::len),
+            // The character after a backslash ends no text.
+            '\\' if in_text => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => first.len_utf8(),
+        };
+        in_text ^= first == '"';
+        clean.push_str(word.map_or(&rest[..taken], |_| "null"));
+        rest = &rest[taken..];
+    }
+    clean.into()
 }

@@ -1,8 +1,7 @@
 //! T4: the results of a search.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -83,7 +82,7 @@ pub struct Configuration(pub Vec<(String, Value)>);
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Times {
     /// Compiling.
-    #[serde(default, alias = "compilation_time", skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "compilation_time", alias = "compile_time", skip_serializing_if = "Option::is_none")]
     pub compilation: Option<f64>,
     /// Measuring.
     #[serde(default, alias = "benchmark_time", skip_serializing_if = "Option::is_none")]
@@ -144,41 +143,15 @@ fn correct() -> String {
     "correct".to_owned()
 }
 
-/// Replaces `NaN` and infinities, which Python writes and JSON does not have, by `null`.
-fn without_odd_numbers(text: &str) -> Cow<'_, str> {
-    if !["NaN", "Infinity"].iter().any(|word| text.contains(word)) {
-        return text.into();
-    }
-    let mut clean = String::with_capacity(text.len());
-    let mut in_text = false;
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let word = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| !in_text && rest.starts_with(word));
-        let taken = match first {
-            _ if word.is_some() => word.map_or(0, str::len),
-            // The character after a backslash ends no text.
-            '\\' if in_text => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-            _ => first.len_utf8(),
-        };
-        in_text ^= first == '"';
-        clean.push_str(word.map_or(&rest[..taken], |_| "null"));
-        rest = &rest[taken..];
-    }
-    clean.into()
-}
-
 /// Reads a version, which some files have as a number.
 fn version_of<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Value::deserialize(deserializer)?.to_string())
 }
 
 impl Results {
-    /// Reads a file.
-    pub fn read(mut source: impl Read) -> Result<Self, FormatError> {
-        let mut text = String::new();
-        source.read_to_string(&mut text).map_err(serde_json::Error::io)?;
-        let text = without_odd_numbers(&text);
-        Ok(serde_json::from_str(&text)?)
+    /// Reads the text of a file.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
     }
 
     /// Returns the space of all configurations, measured by an objective: one that is named, or else the first one that
