@@ -133,7 +133,8 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     unpack(b, registers(0, count)?, ty, result)
 }
 
-fn multiply_doubles<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>) -> Done {
+/// Lowers a product of f64, which `mma` and `wmma` have alike.
+pub fn multiply_doubles<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>) -> Done {
     let mut one = |at: usize| b.src(&elements(f.operand(at)?, 1, "registers of a matrix")?[0], F64);
     let (left, right) = (one(1)?, one(2)?);
     let addend = elements(f.operand(3)?, 2, "registers of a matrix")?;

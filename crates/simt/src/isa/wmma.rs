@@ -1,20 +1,20 @@
 //! Lowers `wmma`: loads and stores of fragments as plain accesses, and products as two of `mma`.
 //!
 //! Which lane has which element of a fragment is not specified. Here it is as for `mma`: a fragment of B and of the result
-//! consists of two halves of eight columns. Fragments of f16 have twice the registers that they need.
+//! consists of two halves of eight columns, and those of f64 of one. Fragments of f16 have twice the registers that they need.
 
 use crate::exec::matrix::{self, Element, Multiply};
 use crate::exec::vector::binary;
 use crate::isa::address::{address, space};
 use crate::isa::decode::{Done, Form, elements};
-use crate::isa::matrix::{pack, rounding, unpack};
+use crate::isa::matrix::{multiply_doubles, pack, rounding, unpack};
 use crate::isa::{memory, moves};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Opnd};
 use crate::program::aux::Access;
 use ptx_parser::{Operand, ScalarType};
 
-use ScalarType::{B32, F32, S32, U8, U16, U32};
+use ScalarType::{B32, B64, F32, S32, U8, U16, U32, U64};
 
 /// The columns of each half.
 const HALF: u32 = 8;
@@ -44,6 +44,8 @@ struct Fragment {
     registers: Vec<Vec<Piece>>,
     /// The bytes of an element, and of a piece.
     bytes: [u32; 2],
+    /// The elements from a line to the next where the instruction does not say.
+    leading: u32,
     /// The registers that the instruction has, at least as many.
     count: usize,
 }
@@ -68,7 +70,8 @@ impl Fragment {
         let registers: Vec<Vec<Piece>> = order.map(|(other, quarter)| register(other, quarter)).collect();
         let lane = if contiguous { [Part::Group, Part::Place(each)] } else { [Part::Place(each), Part::Group] };
         let count = registers.len() * if element == Element::F16 { 2 } else { 1 };
-        Self { lane, registers, bytes: [4 / each, if contiguous { 4 } else { 4 / each }], count }
+        let leading = if contiguous { depth } else { 16 };
+        Self { lane, registers, bytes: [4 / each, if contiguous { 4 } else { 4 / each }], leading, count }
     }
 
     /// Returns the fragment of the addend or the result, of f16 or of 32 bits.
@@ -91,7 +94,28 @@ impl Fragment {
             (0..2).flat_map(|half| (0..4 / each).map(move |k| (half, k))).map(|(half, k)| register(half, k)).collect();
         let lane = if by_rows { [Part::Group, Part::Place(2)] } else { [Part::Place(2), Part::Group] };
         let size = 4 / each;
-        Self { lane, bytes: [size, if joins { 4 } else { size }], count: registers.len(), registers }
+        Self { lane, bytes: [size, if joins { 4 } else { size }], leading: 16, count: registers.len(), registers }
+    }
+
+    /// Returns a fragment of f64: a row or column of four elements of a sum, or two columns of the result.
+    fn doubles(what: &str, by_rows: bool) -> Self {
+        let each = if matches!(what, "a" | "b") { 1 } else { 2 };
+        let along_groups = (what == "b") != by_rows;
+        let piece = |at: u32| {
+            let (line, element) = if along_groups { (0, at) } else { (at, 0) };
+            vec![Piece { line, element, below: 0 }]
+        };
+        Self {
+            lane: if along_groups { [Part::Group, Part::Place(each)] } else { [Part::Place(each), Part::Group] },
+            registers: (0..each).map(piece).collect(),
+            bytes: [8, 8],
+            leading: if along_groups && each == 1 { 4 } else { 8 },
+            count: each as usize,
+        }
+    }
+
+    const fn is_of_doubles(&self) -> bool {
+        self.bytes[1] == 8
     }
 }
 
@@ -103,10 +127,11 @@ fn element(f: &mut Form<'_, '_>) -> Option<Element> {
 
 /// Takes the shape. Returns the elements of a sum.
 fn depth(f: &mut Form<'_, '_>) -> Result<u32, String> {
-    match f.one_of(&["m16n16k16", "m16n16k8"]) {
+    match f.one_of(&["m16n16k16", "m16n16k8", "m8n8k4"]) {
         Some("m16n16k16") => Ok(16),
-        Some(_) => Ok(8),
-        None => Err("of the shapes, `.m16n16k16` and `.m16n16k8` are simulated".to_owned()),
+        Some("m16n16k8") => Ok(8),
+        Some(_) => Ok(4),
+        None => Err("of the shapes, `.m16n16k16`, `.m16n16k8` and `.m8n8k4` are simulated".to_owned()),
     }
 }
 
@@ -157,7 +182,7 @@ impl Lines {
         let size = b.parts.constants.uniform(u64::from(fragment.bytes[0]), true);
         let stride = match stride {
             Some(stride) => b.src(stride, U32)?,
-            None => b.parts.constants.uniform(16, false),
+            None => b.parts.constants.uniform(u64::from(fragment.leading), false),
         };
         let step = multiply(b, size, stride);
         let part = |b: &mut Builder<'a, '_>, part: Part| match part {
@@ -204,6 +229,7 @@ const fn piece_type(fragment: &Fragment) -> ScalarType {
     match fragment.bytes[1] {
         1 => U8,
         2 => U16,
+        8 => U64,
         _ => U32,
     }
 }
@@ -221,6 +247,8 @@ pub fn lower<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("row");
     let space = space(f);
     let fragment = match what {
+        _ if f.flag("f64") != (depth == 4) => return Err("`.m8n8k4` is of `.f64`, and no other shape".to_owned()),
+        _ if depth == 4 => Fragment::doubles(what, by_rows),
         "a" | "b" => {
             let element = element(f).ok_or("this type is not simulated")?;
             Fragment::factor(element, what == "a", depth, by_rows)
@@ -239,12 +267,14 @@ fn load<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment: 
     let targets = elements(f.operand(0)?, fragment.count, "registers of a fragment")?;
     let mut lines = Lines::new(b, fragment, (f.operand(1)?, space), f.operand(2).ok())?;
     let run = memory::loader(b, piece_type(fragment), false)?;
+    let is_wide = fragment.is_of_doubles();
+    let (class, ty) = if is_wide { (Class::Wide, B64) } else { (Class::Narrow, B32) };
     let mut values = Vec::new();
     for pieces in &fragment.registers {
         let mut value = None;
         for piece in pieces {
             let from = lines.line(b, piece.line);
-            let part = Opnd::Reg(b.fresh(Class::Narrow));
+            let part = Opnd::Reg(b.fresh(class));
             let (imm, aux) = (lines.imm(fragment, *piece), lines.aux());
             b.emit(run, [part, Opnd::None, Opnd::None, Opnd::None, from], 1, imm, aux);
             b.uncount_last();
@@ -264,9 +294,9 @@ fn load<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment: 
         values.extend(value);
     }
     for (target, value) in targets.iter().zip(values.iter().cycle()) {
-        let d = b.dst(target, B32)?;
+        let d = b.dst(target, ty)?;
         if d != Opnd::None {
-            moves::copy(b, d, *value, false);
+            moves::copy(b, d, *value, is_wide);
             b.uncount_last();
         }
     }
@@ -279,7 +309,7 @@ fn store<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment:
     let mut lines = Lines::new(b, fragment, (f.operand(0)?, space), f.operand(2).ok())?;
     let run = memory::storer(b, piece_type(fragment))?;
     for (source, pieces) in sources.iter().zip(&fragment.registers) {
-        let value = b.src(source, B32)?;
+        let value = b.src(source, if fragment.is_of_doubles() { B64 } else { B32 })?;
         for piece in pieces {
             let to = lines.line(b, piece.line);
             let mut part = value;
@@ -302,6 +332,11 @@ fn store<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment:
 fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let depth = depth(f)?;
     f.ignore(&["row", "col"]);
+    if depth == 4 {
+        f.ignore(&["rn", "f64"]);
+        f.done()?;
+        return multiply_doubles(b, f);
+    }
     let saturates = f.flag("satfinite");
     let types: Vec<&str> = f.ins.opcode.split('.').filter(|m| !matches!(*m, "satfinite")).collect();
     let (d, a, right, c) = match types[..] {
