@@ -179,6 +179,8 @@ pub(super) struct WorkerProcess {
     /// The worker itself, where the child is a program around it.
     inner: Option<Pid>,
     exit_limit: Duration,
+    /// Whether this program has killed it.
+    killed: bool,
     reaped: bool,
 }
 
@@ -251,7 +253,7 @@ impl WorkerProcess {
             }
         });
         let exit_limit = spec.limits.exit;
-        Ok(Self { child, requests: Some(requests), replies, stderr, inner: None, exit_limit, reaped: false })
+        Ok(Self { child, requests: Some(requests), replies, stderr, inner: None, exit_limit, killed: false, reaped: false })
     }
 
     /// Sends a request and does not wait until the worker has read it: one that reads nothing sends nothing either, and
@@ -291,6 +293,7 @@ impl WorkerProcess {
     /// writes its results, first gets time to exit by itself.
     pub(super) fn kill(&mut self) {
         tracing::info!("kill worker {}", self.child.id());
+        self.killed = true;
         if let Some(inner) = self.inner.take().filter(|_| !self.reaped && !self.wait_for_exit(Duration::ZERO)) {
             // Fails if it exited meanwhile.
             let _ = rustix::process::kill_process(inner, Signal::KILL);
@@ -319,8 +322,9 @@ impl WorkerProcess {
         self.kill_group();
         let status = self.child.try_wait();
         let is_kill = |status: &ExitStatus| status.signal() == Some(Signal::KILL.as_raw());
-        let from_outside = ended_itself && matches!(&status, Ok(Some(status)) if is_kill(status));
+        let from_outside = ended_itself && !self.killed && matches!(&status, Ok(Some(status)) if is_kill(status));
         let how = match status {
+            Ok(Some(_)) if self.killed => "was killed by runner".to_owned(),
             Ok(Some(status)) => describe(status),
             Ok(None) => format!("could not be killed within {} s", REAP_LIMIT.as_secs()),
             Err(e) => format!("is lost: {e}"),
