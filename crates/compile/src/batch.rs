@@ -358,9 +358,9 @@ impl Batch<'_> {
             },
             compiled => compiled,
         };
-        compiled.map_err(|refusal| match log::remedy(&refusal.summary) {
-            Some(remedy) if !unit.settings.relocatable => extended(refusal, remedy),
-            _ => refusal,
+        compiled.map_err(|refusal| match log::remedy(&refusal.summary, unit.settings.relocatable) {
+            Some(remedy) => extended(refusal, remedy),
+            None => refusal,
         })
     }
 

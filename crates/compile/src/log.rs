@@ -84,11 +84,22 @@ pub(super) fn readable(log: &str) -> String {
     out.join("\n")
 }
 
+/// What compilers say about what a key of the manifest mends, and the key, in words for the user.
+const REMEDIES: [(&str, &str); 4] = [
+    ("requires separate compilation mode", OF_LAUNCHES),
+    ("device-side kernel launch could not be processed", OF_LAUNCHES),
+    ("requires --extended-lambda", "write `options = [\"--extended-lambda\"]`"),
+    (
+        "not supported on .target",
+        "an instruction that one architecture alone has needs an option such as `-arch=sm_90a`",
+    ),
+];
+const OF_LAUNCHES: &str = "a kernel that launches kernels needs `relocatable = true`";
+
 /// Returns the key of the manifest that mends an error, in words for the user.
-pub(super) fn remedy(error: &str) -> Option<&'static str> {
-    let launches = ["requires separate compilation mode", "device-side kernel launch could not be processed"];
-    let is_of_a_launch = launches.iter().any(|message| error.contains(message));
-    is_of_a_launch.then_some("a kernel that launches kernels needs `relocatable = true`")
+pub(super) fn remedy(error: &str, relocatable: bool) -> Option<&'static str> {
+    let found = REMEDIES.iter().find(|(says, _)| error.contains(says)).map(|(_, remedy)| *remedy);
+    found.filter(|remedy| !relocatable || *remedy != OF_LAUNCHES)
 }
 
 /// Returns the first error of a readable log, as `file:line: message`.
@@ -211,6 +222,18 @@ ptxas info    : Compile time = 11.402 ms
         let readable = readable(log);
         assert_eq!(first_error(&readable).unwrap(), "kernel name `nope<int>`: identifier \"nope\" is undefined");
         assert!(!readable.contains("__nv_name_map"));
+    }
+
+    #[test]
+    fn an_error_that_a_key_mends_names_it() {
+        let lambda =
+            "lam.cu(2): error: __host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag";
+        assert_eq!(remedy(lambda, true), Some("write `options = [\"--extended-lambda\"]`"));
+        let of_sm_90a = "line 69; error   : Instruction 'wgmma.fence' not supported on .target 'sm_90'";
+        assert!(remedy(of_sm_90a, false).is_some_and(|remedy| remedy.contains("`-arch=sm_90a`")));
+        let launch = "k.cu(3): error: kernel launch from __device__ functions requires separate compilation mode";
+        assert_eq!([false, true].map(|relocatable| remedy(launch, relocatable).is_some()), [true, false]);
+        assert_eq!(remedy("k.cu(1): error: expected a \";\"", false), None);
     }
 
     #[test]
