@@ -17,9 +17,8 @@ use crate::read::{Read, Reader};
 pub struct Expr(pub Expression);
 
 /// A reference function of buffers, or an expression.
-#[derive(Debug, Clone, JsonSchema)]
-#[schemars(transparent)]
-pub struct Ref(#[schemars(with = "Expr")] pub Reference);
+#[derive(Debug, Clone)]
+pub struct Ref(pub Reference);
 
 /// A comparison of results that was parsed, with the place of its text.
 #[derive(Debug, Clone)]
@@ -272,3 +271,14 @@ schema!(Literal, "Literal", {
     "description": "A literal value; a string that names an element type is that type.",
     "type": ["string", "number", "boolean"]
 });
+
+/// The schema does not list the functions.
+impl JsonSchema for Ref {
+    fn schema_name() -> Cow<'static, str> {
+        Expr::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Expr::json_schema(generator)
+    }
+}
