@@ -85,10 +85,11 @@ pub(super) fn readable(log: &str) -> String {
 }
 
 /// What compilers say about what a key of the manifest mends, and the key, in words for the user.
-const REMEDIES: [(&str, &str); 4] = [
+const REMEDIES: [(&str, &str); 5] = [
     ("requires separate compilation mode", OF_LAUNCHES),
     ("device-side kernel launch could not be processed", OF_LAUNCHES),
     ("requires --extended-lambda", "write `options = [\"--extended-lambda\"]`"),
+    (": No such file or directory", "name the folder of the header in `include_paths`"),
     (
         "not supported on .target",
         "an instruction that one architecture alone has needs an option such as `-arch=sm_90a`",
@@ -231,6 +232,8 @@ ptxas info    : Compile time = 11.402 ms
         assert_eq!(remedy(lambda, true), Some("write `options = [\"--extended-lambda\"]`"));
         let of_sm_90a = "line 69; error   : Instruction 'wgmma.fence' not supported on .target 'sm_90'";
         assert!(remedy(of_sm_90a, false).is_some_and(|remedy| remedy.contains("`-arch=sm_90a`")));
+        let header = "k.cu:1:10: fatal error: helper_cuda.h: No such file or directory";
+        assert_eq!(remedy(header, false), Some("name the folder of the header in `include_paths`"));
         let launch = "k.cu(3): error: kernel launch from __device__ functions requires separate compilation mode";
         assert_eq!([false, true].map(|relocatable| remedy(launch, relocatable).is_some()), [true, false]);
         assert_eq!(remedy("k.cu(1): error: expected a \";\"", false), None);

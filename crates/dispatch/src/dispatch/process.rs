@@ -253,7 +253,16 @@ impl WorkerProcess {
             }
         });
         let exit_limit = spec.limits.exit;
-        Ok(Self { child, requests: Some(requests), replies, stderr, inner: None, exit_limit, killed: false, reaped: false })
+        Ok(Self {
+            child,
+            requests: Some(requests),
+            replies,
+            stderr,
+            inner: None,
+            exit_limit,
+            killed: false,
+            reaped: false,
+        })
     }
 
     /// Sends a request and does not wait until the worker has read it: one that reads nothing sends nothing either, and
