@@ -36,7 +36,7 @@ fn run(name: &str, backend: &str) -> String {
 #[test]
 fn structs_with_addresses_and_arrays_are_passed_by_value_on_the_simulator() {
     let report = run("arguments", "sim");
-    assert!(report.contains("2 of 2 cases passed"), "{report}");
+    assert!(report.contains("3 of 3 cases passed"), "{report}");
 }
 
 #[test]

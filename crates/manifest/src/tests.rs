@@ -478,6 +478,7 @@ fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
         ("{ texture = \"x\", size = [\"m\"] }", "undefined name `m`"),
         ("{ y = \"x\", n = \"i32(4)\", b = [\"f32(1)\"] }", "write `[\"x\", \"i32(4)\", [\"f32(1)\"]]`"),
         ("[\"x\", { rows = \"i32(4)\" }]", "a struct is a list of its fields in the order of their declaration"),
+        ("[\"x\", { of = \"f32(1)\", align = 12 }]", "must be a power of two of at most 1024, not 12"),
         ("[\"x\", { texture = \"x\", size = [4] }]", "is an argument of its own, and no field of a struct"),
     ] {
         let said = faults(&with(argument));

@@ -418,8 +418,7 @@ fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     for (k, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
         if param.bytes as usize != arg.len() {
             let (name, wanted, given) = (&kernel.name, param.bytes, arg.len());
-            let of_struct =
-                "; in a struct, the gap before a field with an alignment of its own, such as a `float4`, is a field";
+            let of_struct = "; in a struct, a field with an alignment of its own, such as a `float4`, needs `align`";
             let hint = if wanted > 8 { of_struct } else { "" };
             return Err(SimError::Arguments(format!(
                 "parameter {} of kernel `{name}` has {wanted} bytes, the argument has {given}{hint}",

@@ -310,8 +310,7 @@ fn compare_parameters(declared: &[usize], given: &[usize]) -> Result<(), String>
         None => Ok(()),
         Some(index) => {
             let (wanted, given) = (declared[index], given[index]);
-            let of_struct =
-                "; in a struct, the gap before a field with an alignment of its own, such as a `float4`, is a field";
+            let of_struct = "; in a struct, a field with an alignment of its own, such as a `float4`, needs `align`";
             let hint = if wanted > 8 { of_struct } else { "" };
             Err(format!("takes {wanted} bytes as argument {}, the launch gives {given}{hint}", index + 1))
         }
@@ -330,7 +329,7 @@ mod tests {
             compare_parameters(&[8, 8, 4], &[8, 8, 8]),
             Err("takes 4 bytes as argument 3, the launch gives 8".to_owned())
         );
-        let of_struct = "takes 32 bytes as argument 1, the launch gives 20; in a struct, the gap before a field";
+        let of_struct = "takes 32 bytes as argument 1, the launch gives 20; in a struct, a field with an alignment";
         assert!(compare_parameters(&[32], &[20]).is_err_and(|message| message.starts_with(of_struct)));
     }
 

@@ -12,6 +12,9 @@ use crate::expr::argument::{self, Argument};
 use crate::model::{Diagnostic, Span, TextureAddress, TextureFilter, TextureKind, TextureSampler};
 use crate::read::{At, Read, Reader, Required, Table as _, read_word, table};
 
+/// The largest alignment of a field in bytes, which more than any type of CUDA has.
+const MOST_ALIGNED: u64 = 1024;
+
 /// A kernel argument: the name of a buffer, or a number of a type.
 #[derive(Debug, Clone)]
 pub struct Arg(pub At<ArgSpec>);
@@ -66,11 +69,20 @@ fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option
                 .push(Diagnostic::at(value.span(), message.to_owned()).hint("give the kernel a parameter for it"));
             None
         }
-        DeValue::Table(table) if !has_key(table, &["of", "count"]) => refuse_names(&value.span(), table, reader),
+        DeValue::Table(table) if !has_key(table, &["of", "count", "align"]) => {
+            refuse_names(&value.span(), table, reader)
+        }
         DeValue::Table(table) => {
-            let RawArray { of: Required(of), count: Required(count) } =
-                RawArray::from_table(table, Some(&value.span()), reader);
-            Some(ArgSpec::Array { of: Box::new(of?.0), count: count?.0 })
+            let RawArray { of: Required(of), count, align } = RawArray::from_table(table, Some(&value.span()), reader);
+            let count = count.map_or_else(|| parse("1", value.span(), reader), |Expr(count)| Some(count));
+            let align = match align {
+                Some(At { value: bytes, span }) if !bytes.is_power_of_two() || bytes > MOST_ALIGNED => {
+                    let rule = format!("must be a power of two of at most {MOST_ALIGNED}, not {bytes}");
+                    return reader.wrong_value(span, &rule);
+                }
+                align => align.map_or(1, |align| align.value),
+            };
+            Some(ArgSpec::Array { of: Box::new(of?.0), count: count?, align })
         }
         _ => reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\", an address, a struct or an array"),
     }
@@ -92,12 +104,15 @@ fn refuse_names<T>(span: &Span, table: &DeTable<'_>, reader: &mut Reader<'_>) ->
 }
 
 table! {
-    /// An array in a struct.
+    /// An array in a struct, or a field with an alignment of its own.
     pub struct RawArray {
         /// An element, as the field of a struct: every element is like it.
         pub of: Required<Field>,
-        /// The number of elements.
-        pub count: Required<Expr>,
+        /// The number of elements; 1 by default.
+        pub count: Option<Expr>,
+        /// The bytes of which the place of the field and its size are multiples, as with `alignas`; by default as its parts are
+        /// aligned.
+        pub align: Option<At<u64>>,
     }
 }
 

@@ -318,6 +318,8 @@ pub enum ArgSpec {
         of: Box<ArgSpec>,
         /// The number of elements.
         count: Expression,
+        /// The bytes of which its place and its size are multiples; 1 for those of its elements.
+        align: u64,
     },
     /// A texture or surface object of a buffer.
     Texture(Box<TextureSpec>),

@@ -236,11 +236,13 @@ impl CaseEvaluator<'_> {
                 whole.bytes.resize(whole.bytes.len().next_multiple_of(whole.alignment), 0);
                 Ok(whole)
             }
-            ArgSpec::Array { of, count } => {
+            ArgSpec::Array { of, count, align } => {
                 let (element, mut whole) = (self.field(of)?, Laid::default());
                 for _ in 0..count.evaluate_u64(self.scope).place("args")? {
                     whole.append(&element)?;
                 }
+                whole.alignment = whole.alignment.max(*align as usize);
+                whole.bytes.resize(whole.bytes.len().next_multiple_of(whole.alignment), 0);
                 Ok(whole)
             }
         }

@@ -18,6 +18,20 @@ __global__ void scaled(const Filter filter, int unused) {
     }
 }
 
+// Vectors begin at multiples of their size: `weight` at 16, and `last` at 32.
+struct Vectors {
+    float *y;
+    int begin;
+    float2 weight;
+    float unused;
+    float4 last;
+};
+
+__global__ void aligned(const Vectors vectors, const float *x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    vectors.y[i] = x[i] * (vectors.weight.y + vectors.last.w) + vectors.begin + vectors.unused;
+}
+
 // The largest struct that a launch can pass: 32,764 bytes are all parameters of a kernel.
 struct Large {
     float *y;
