@@ -12,7 +12,7 @@ __global__ void exotic(float *y) {
     __shared__ float tile[64];
     tile[threadIdx.x] = 1;
     unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(tile)), a = 7;
-    asm volatile(\"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};\" : : \"r\"(from), \"r\"(a));
+    asm volatile(\"cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%0, {%1}];\" : : \"l\"(y), \"r\"(from));
     y[threadIdx.x] = a;
 }
 __global__ void beyond(float *y) { y[threadIdx.x + 1] = VALUE; }
@@ -278,8 +278,5 @@ fn a_kernel_that_is_not_simulated_is_refused_where_it_is_launched_and_leaves_the
     // The variant that launches both is expected to fail, and the other one is right.
     assert_eq!(code, Some(0), "{out}{error}");
     let (_, shown, _) = run(&folder, &["show", "code.toml", "both"]);
-    assert!(
-        shown.contains("k.cu:7") && shown.contains("`stmatrix.sync.aligned.m8n8.x1.shared.b16` is not simulated"),
-        "{shown}"
-    );
+    assert!(shown.contains("k.cu:7") && shown.contains("copies of tensors are not simulated; with `on.sim"), "{shown}");
 }

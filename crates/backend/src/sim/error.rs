@@ -13,7 +13,7 @@ pub fn host_error(error: SimError) -> DeviceError {
         SimError::Launch(message) => DeviceError::InvalidLaunch(message),
         SimError::Arguments(message) => DeviceError::Driver { call: "launch", message },
         SimError::Host(message) => DeviceError::Unavailable(message),
-        SimError::Load { ref message, .. } if message.contains("is not simulated") => {
+        SimError::Load { ref message, .. } if message.contains("not simulated") => {
             let message = format!("{error}; with `on.sim = {{ requires = \"false\" }}` the variant runs on GPUs alone");
             DeviceError::Driver { call: "simulator", message }
         }

@@ -1,4 +1,4 @@
-//! Executes what a warp does with matrices in its registers: `ldmatrix`, `movmatrix` and `mma.sync`.
+//! Executes what a warp does with matrices in its registers: `ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`.
 //!
 //! Which lane has which element is in the PTX ISA, section "Matrix Fragments for mma". How tensor cores round is not
 //! specified. It was measured bit for bit by others (MMA-Sim; Fasi and others, 2021): the products are exact; they and the
@@ -11,6 +11,7 @@ use crate::exec::collective::write_u32;
 use crate::exec::context::{Context, Event};
 use crate::exec::load;
 use crate::exec::simd::HostIsa;
+use crate::exec::store;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
@@ -175,6 +176,38 @@ pub unsafe fn distribute(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     };
     write_u32(cx, i.o[0], &Row(std::array::from_fn(pair)));
     Context::next(i)
+}
+
+/// Gathers word `imm` of the row that a lane stores, of the matrix of its eight lanes: slot 0 takes it, slots 1 to 4 have the
+/// registers of the matrices. `aux` is 1 for the transposed matrix.
+pub unsafe fn gather(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    // SAFETY: slots 1 to 4 are 32-bit rows.
+    let registers: [Row<u32>; 4] = [1, 2, 3, 4].map(|slot| unsafe { cx.row(i.o[slot]) });
+    let first = 2 * i.imm as usize;
+    let pair = |lane: usize| {
+        let (matrix, row) = (&registers[lane / 8].0, lane % 8);
+        let element = |column: usize| {
+            let (row, column) = if i.aux == 1 { (column, row) } else { (row, column) };
+            matrix[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff
+        };
+        element(first) | element(first + 1) << 16
+    };
+    write_u32(cx, i.o[0], &Row(std::array::from_fn(pair)));
+    Context::next(i)
+}
+
+/// Stores the rows of `stmatrix`, as [`load_rows`] loads them: slot 0 is the address, slots 1 to 4 have the words.
+pub unsafe fn store_rows<const PROVIDERS: u32>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    cx.set_mask(u32::MAX >> (LANES as u32 - PROVIDERS));
+    // SAFETY: the slots are those of a store of four words.
+    let next = unsafe { store::handler(HostIsa::Baseline, |x: u32| x)(cx, i) };
+    cx.set_mask(u32::MAX);
+    next
+}
+
+/// Waits until all lanes of the warp are here.
+pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
+    all_lanes(cx, i).map_or_else(|stopped| stopped, |()| Context::next(i))
 }
 
 /// `movmatrix`: slot 0 takes the transposed matrix, slot 1 has two elements of a row in each lane.

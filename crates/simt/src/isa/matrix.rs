@@ -1,4 +1,4 @@
-//! Lowers `ldmatrix`, `movmatrix` and `mma.sync`.
+//! Lowers `ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`.
 
 use crate::exec::matrix::{self, Element, Multiply};
 use crate::exec::vector::binary;
@@ -37,6 +37,40 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit(matrix::distribute, [d, x, y, z, w], 1, place as i64, u32::from(transposed));
         b.uncount_last();
     }
+    Ok(())
+}
+
+/// Lowers `stmatrix`: the gathering of the rows of each matrix, and a store of a row by each of the first lanes.
+pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
+    f.ignore(&["sync", "aligned", "m8n8"]);
+    let (count, run): (usize, crate::exec::context::Handler) = match f.one_of(&["x1", "x2", "x4"]) {
+        Some("x1") => (1, matrix::store_rows::<8>),
+        Some("x2") => (2, matrix::store_rows::<16>),
+        Some(_) => (4, matrix::store_rows::<32>),
+        None => return Err("one of `.x1`, `.x2` and `.x4` is expected".to_owned()),
+    };
+    let transposed = f.flag("trans");
+    let space = space(f);
+    f.ty()?;
+    f.done()?;
+    let (row, imm, aux) = address(b, f.operand(0)?, space)?;
+    if !matches!(aux.space(), StateSpace::SHARED | StateSpace::GENERIC) {
+        return Err("an address in shared memory is expected".to_owned());
+    }
+    let mut registers = [b.parts.constants.uniform(0, false); 4];
+    for (register, source) in registers.iter_mut().zip(elements(f.operand(1)?, count, "sources")?) {
+        *register = b.src(source, B32)?;
+    }
+    b.emit::<0>(matrix::join, [], 0, 0, 0);
+    b.uncount_last();
+    let words = [0; 4].map(|_| Opnd::Reg(b.fresh(Class::Narrow)));
+    let [x, y, z, w] = registers;
+    for (place, word) in words.into_iter().enumerate() {
+        b.emit(matrix::gather, [word, x, y, z, w], 1, place as i64, u32::from(transposed));
+        b.uncount_last();
+    }
+    let [x, y, z, w] = words;
+    b.emit(run, [row, x, y, z, w], 0, imm, aux.with_elements(4).bits());
     Ok(())
 }
 

@@ -270,6 +270,8 @@ ops! {
         "{.volatile}{.relaxed|release}{.scope}{.space}{.cache}{.cache}{.cache}{.cache}{.v2|v4|v8}.mem",
         ".async{.weak}{.shared::cluster}.tx{.v2|v4}.b32|b64|u32|u64|s32|s64|f32|f64",
     ];
+    "stmatrix", "store of 8-by-8 matrices of 16-bit elements to shared memory", matrix::store,
+        [".sync.aligned.m8n8.x1|x2|x4{.trans}{.shared_cta}.b16"];
     "sub", "difference", integer::sub, [
         ".int",
         ".sat.s32",

@@ -68,7 +68,7 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("wgmma.fence.sync.aligned;", "is not simulated"),
         ("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%e0}, {%e2}, {%e3}, {%e0};", "this shape of these types"),
         ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r1}, [%d1];", "one of `.x1`, `.x2` and `.x4` is expected"),
-        ("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%d1], {%r1};", "is not simulated"),
+        ("stmatrix.sync.aligned.m8n8.x3.shared.b16 [%d1], {%r1};", "one of `.x1`, `.x2` and `.x4` is expected"),
         ("redux.sync.add.f32 %f1, %f2, -1;", "of f32 there are `.min` and `.max`"),
         ("cvt.rn.f16x2.e2m3x2 %r1, %h1;", "modifier `.e2m3x2` is not simulated"),
         ("shfl.up.b32 %r1, %r2, 1, 0;", "PTX has no form without `.sync`"),

@@ -282,12 +282,12 @@ fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
     let error = machine.load(text).unwrap_err().to_string();
     // The file has no folders: reports are the same on every machine.
     assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wgmma.fence.sync.aligned` is not simulated");
-    let other = ".visible .entry other()\n{\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};\nret;\n}\n";
+    let other = ".visible .entry other()\n{\nwgmma.commit_group.sync.aligned;\nret;\n}\n";
     let module = machine.load(&format!("{text}{other}")).unwrap();
     let refused: Vec<String> = machine.refused(module).map(|(name, why)| format!("{name}: {why}")).collect();
     let [first, second] = refused.as_slice() else { panic!("{refused:?}") };
     assert!(first.starts_with("k: kernel `k`,") && first.contains("wgmma"), "{first}");
-    assert!(second.starts_with("other: kernel `other`,") && second.contains("stmatrix"), "{second}");
+    assert!(second.starts_with("other: kernel `other`,") && second.contains("commit_group"), "{second}");
 }
 
 /// A missing argument is a fault of the caller, not a limit of the device.
