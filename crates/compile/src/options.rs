@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{CompileUnit, KernelCompiler, OptionsOf, RefusedOption};
+use crate::model::{CompileUnit, KernelCompiler, RefusedOption};
 
 /// The code to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,8 +49,8 @@ pub(super) struct UnitOptions {
 impl UnitOptions {
     /// Groups the options of a unit. Fails if one of them is not allowed.
     pub fn parse(unit: &CompileUnit) -> Result<Self, RefusedOption> {
-        let compiler = if unit.plugin.is_some() { OptionsOf::Nvcc } else { unit.compiler.into() };
-        unit.options.iter().try_for_each(|option| compiler.check(option))?;
+        let compiler = if unit.plugin.is_some() { KernelCompiler::Nvcc } else { unit.compiler };
+        unit.options.iter().try_for_each(|option| compiler.check_option(option))?;
         let mut sorted = Self::default();
         let own = unit.source.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         sorted.include_dirs.push(own.to_owned());

@@ -294,7 +294,7 @@ impl Plan {
 
     /// Returns the device attributes, if a device is known.
     fn device_scope(&self) -> Scope {
-        let attributes = self.device.as_ref().map(DeviceInfo::attributes).unwrap_or_default();
-        attributes.into_iter().map(|(name, value)| (name, Value::Int(value))).collect()
+        let attributes = self.device.iter().flat_map(DeviceInfo::attributes);
+        attributes.map(|(name, value)| (name, Value::Int(value))).collect()
     }
 }

@@ -6,7 +6,8 @@
 use crate::Instruction;
 
 /// A pipeline of a multiprocessor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Pipe {
     /// Integers without multiplication, logic, comparisons, selections, votes and moves.
     Alu,
@@ -115,20 +116,8 @@ const OF_LANES: [&str; 8] =
 
 impl Pipe {
     /// Returns the name in Nsight Compute's counters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Alu => "alu",
-            Self::Fma => "fma",
-            Self::Fp64 => "fp64",
-            Self::Xu => "xu",
-            Self::Lsu => "lsu",
-            Self::Tensor => "tensor",
-            Self::Tex => "tex",
-            Self::Tma => "tma",
-            Self::Uniform => "uniform",
-            Self::Cbu => "cbu",
-            Self::Adu => "adu",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -348,7 +348,7 @@ fn narrowing_fault(args: &RunOptions, manifest: &Manifest) -> Option<Diagnostics
         Place::Auto | Place::Gpu(_) => BackendKind::Cuda,
         Place::Simulator(_) => BackendKind::Sim,
     };
-    let needs_device = |filter: &String| DeviceInfo::ATTRIBUTE_NAMES.iter().any(|name| filter.contains(name));
+    let needs_device = |filter: &String| DeviceInfo::attribute_names().any(|name| filter.contains(name));
     let options = PlanOptions {
         set: args.narrowing.set.clone(),
         filter: args.narrowing.filter.clone().filter(|filter| !needs_device(filter)),

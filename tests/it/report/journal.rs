@@ -461,7 +461,7 @@ fn records_of_which_a_line_is_dropped_doubled_moved_or_cut_off_are_refused_with_
 }
 
 /// A line with its checksum made again.
-fn sealed(line: &str) -> String {
+pub fn sealed(line: &str) -> String {
     let end = line.rfind(",\"sum\"").unwrap();
     let sum = &runner::model::sha256_hex(format!("{}}}", &line[..end]).as_bytes())[..8];
     format!("{},\"sum\":\"{sum}\"}}", &line[..end])

@@ -275,7 +275,7 @@ impl Store {
 
     /// Returns the buffer, if a run that the host times allocates its memory itself.
     pub fn allocated_each_run(&self, slot: Slot) -> Option<(BufferId, Allocation)> {
-        let buffer = self.get(slot).filter(|buffer| !buffer.plan.allocate.is_once())?;
+        let buffer = self.get(slot).filter(|buffer| buffer.plan.allocate != Allocation::Once)?;
         Some((buffer.id, buffer.plan.allocate))
     }
 

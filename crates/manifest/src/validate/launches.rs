@@ -16,8 +16,7 @@ use crate::expr::is_name;
 use crate::expr::template::Style;
 use crate::files::looked_for;
 use crate::model::{
-    Allocation, ArgPlan, CompileSettings, Diagnostic, KernelCompiler, LaunchSettings, OptionsOf, Setting, SourceForm,
-    Span, Value,
+    Allocation, ArgPlan, CompileSettings, Diagnostic, KernelCompiler, LaunchSettings, Setting, SourceForm, Span, Value,
 };
 use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, Text, TextOrNumber};
 use crate::read::{At, Table as _, missing};
@@ -87,7 +86,7 @@ pub fn host(
         let message = format!("`{}` is code of the device, and a host function is CUDA C++", source.value);
         ctx.fault(Diagnostic::at(source.span.clone(), message).hint("launch its kernels with `kernel`"));
     }
-    let compile = compile(ctx, &place, launch, OptionsOf::Nvcc);
+    let compile = compile(ctx, &place, launch, KernelCompiler::Nvcc);
     let source =
         given.and_then(first).map(|source| source_file(ctx, source, &compile.include_paths)).unwrap_or_default();
     defined(ctx, &place, function, &source, &compile.include_paths, Definition::HostFunction);
@@ -174,7 +173,7 @@ fn launch(
     let cluster = attributes::cluster(ctx, place, raw.cluster.as_ref());
     let persist = raw.persist.as_ref().and_then(|given| attributes::persist(ctx, place, given));
     let compiler = raw.compiler.as_ref().map_or_else(|| default_compiler(place, &raw), |at| at.value);
-    let mut compile = compile(ctx, place, &raw, compiler.into());
+    let mut compile = compile(ctx, place, &raw, compiler);
     compile.compiler = compiler;
     unlinked(ctx, &raw, compiler);
     compiled_already(ctx, &raw);
@@ -408,8 +407,8 @@ fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str
 /// Returns the compiler of a launch that names none: that of the experiment, or nvcc if an option is one of nvcc's alone.
 fn default_compiler(place: &LaunchContext<'_>, raw: &RawLaunch) -> KernelCompiler {
     let is_for_nvcc = |option: &Text| {
-        let is_allowed = |compiler: OptionsOf| compiler.check(option.0.text()).is_ok();
-        !is_allowed(OptionsOf::Nvrtc) && is_allowed(OptionsOf::Nvcc)
+        let is_allowed = |compiler: KernelCompiler| compiler.check_option(option.0.text()).is_ok();
+        !is_allowed(KernelCompiler::Nvrtc) && is_allowed(KernelCompiler::Nvcc)
     };
     match place.declared.compiler {
         KernelCompiler::Nvrtc if raw.options.iter().flatten().any(is_for_nvcc) => KernelCompiler::Nvcc,
@@ -417,7 +416,7 @@ fn default_compiler(place: &LaunchContext<'_>, raw: &RawLaunch) -> KernelCompile
     }
 }
 
-fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compiler: OptionsOf) -> CompileSpec {
+fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compiler: KernelCompiler) -> CompileSpec {
     let mut spec = CompileSpec { settings: (&raw.compile.0).into(), ..CompileSpec::default() };
     numbers(ctx, place, spec.settings.numbers());
     for (name, TextOrNumber(value)) in raw.defines.iter().flat_map(|named| &named.0) {
@@ -438,10 +437,10 @@ fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compil
 
 /// Reports a compiler option that is not allowed, both as written and as the axes fill it in. Options that depend on a
 /// binding are checked before they are passed to the compiler.
-fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compiler: OptionsOf) {
+fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compiler: KernelCompiler) {
     ctx.known(option, &[place.names]);
     for (_, text) in written(option, &place.axes, Style::Cpp).unwrap_or_default() {
-        if let Err(refused) = compiler.check(&text) {
+        if let Err(refused) = compiler.check_option(&text) {
             return ctx.fault(Diagnostic::at(option.span.clone(), refused.message).hint(refused.hint));
         }
     }

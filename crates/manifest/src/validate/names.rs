@@ -80,7 +80,7 @@ fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
     if !is_name(name) {
         return Some("is not a valid name: use letters, digits and `_`, beginning with a letter");
     }
-    if DeviceInfo::ATTRIBUTE_NAMES.contains(&name) {
+    if DeviceInfo::attribute_names().any(|known| known == name) {
         return Some("has the name of a device attribute");
     }
     if name == OCCUPANCY_BLOCK {

@@ -56,7 +56,7 @@ fn names(
     buffers: &[BufferSpec],
 ) -> Names {
     let axes = declared.axes.iter().chain(axes).map(|axis| axis.name.clone());
-    let mut known: BTreeSet<String> = axes.chain(DeviceInfo::ATTRIBUTE_NAMES.map(str::to_owned)).collect();
+    let mut known: BTreeSet<String> = axes.chain(DeviceInfo::attribute_names().map(str::to_owned)).collect();
     let as_long_as_files = declared.buffers.iter().chain(buffers).filter(|buffer| buffer.is_as_long_as_its_file());
     known.extend(as_long_as_files.map(|buffer| BufferSpec::length_name(&buffer.name)));
     let with_extents = declared.buffers.iter().chain(buffers).filter(|buffer| buffer.has_extents());

@@ -30,13 +30,6 @@ pub enum Allocation {
     EachRunAsync,
 }
 
-impl Allocation {
-    /// Whether the memory is allocated before the first run: the default, which plans leave out.
-    pub const fn is_once(&self) -> bool {
-        matches!(self, Self::Once)
-    }
-}
-
 /// How the content of a buffer that is not random differs between the sets of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]

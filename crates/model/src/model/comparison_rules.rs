@@ -13,13 +13,6 @@ pub struct ComparisonRules {
     pub accept: Vec<Acceptance>,
 }
 
-impl ComparisonRules {
-    /// Whether the manifest says nothing.
-    pub fn is_empty(&self) -> bool {
-        self.threshold.is_none() && self.accept.is_empty()
-    }
-}
-
 /// An intended slowdown, as the manifest writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Acceptance {

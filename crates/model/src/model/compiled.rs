@@ -41,7 +41,7 @@ pub struct CompileUnit {
     #[serde(flatten)]
     pub settings: CompileSettings,
     /// What compiles the kernels.
-    #[serde(default, skip_serializing_if = "KernelCompiler::is_nvrtc")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub compiler: KernelCompiler,
     /// Further sources, compiled alike and linked with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -117,11 +117,6 @@ impl KernelCompiler {
     /// Returns the name that the compiler has in manifests.
     pub fn name(self) -> &'static str {
         self.into()
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-    const fn is_nvrtc(&self) -> bool {
-        matches!(self, Self::Nvrtc)
     }
 }
 

@@ -7,27 +7,6 @@
 
 use super::KernelCompiler;
 
-/// The compiler that gets the options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OptionsOf {
-    /// The options are for kernels that NVRTC compiles.
-    Nvrtc,
-    /// The options are for host functions, and for kernels with `compiler = "nvcc"`.
-    Nvcc,
-    /// The options are for kernels with `compiler = "clang"`.
-    Clang,
-}
-
-impl From<KernelCompiler> for OptionsOf {
-    fn from(compiler: KernelCompiler) -> Self {
-        match compiler {
-            KernelCompiler::Nvrtc => Self::Nvrtc,
-            KernelCompiler::Nvcc => Self::Nvcc,
-            KernelCompiler::Clang => Self::Clang,
-        }
-    }
-}
-
 /// Why an option is refused, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedOption {
@@ -155,13 +134,13 @@ const OF_DEVICE: &str =
 /// The options that later versions have.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
 
-impl OptionsOf {
+impl KernelCompiler {
     /// Whether the compiler may get an option, as a manifest writes it or as a case fills it in.
     ///
     /// # Errors
     ///
     /// Why not, and what to write instead.
-    pub fn check(self, option: &str) -> Result<(), RefusedOption> {
+    pub fn check_option(self, option: &str) -> Result<(), RefusedOption> {
         let refused = |message: String, hint: &str| Err(RefusedOption { message, hint: hint.to_owned() });
         let Some(bare) = bare(option) else {
             return refused(format!("`{option}` is no option of the compiler"), "options begin with `-`, one a string");
@@ -185,25 +164,16 @@ impl OptionsOf {
         };
         match find(own, name) {
             Some(takes) => takes.check(option, value),
-            None => refused(format!("the option `{option}` is not allowed"), self.rule()),
+            None => refused(format!("the option `{option}` is not allowed"), &self.rule()),
         }
     }
 
-    const fn rule(self) -> &'static str {
-        match self {
-            Self::Nvrtc => {
-                "a manifest may give NVRTC the options that change code or diagnostics and touch no file: the \
-                 manifest's reference lists them"
-            }
-            Self::Nvcc => {
-                "a manifest may give nvcc the options that change code or diagnostics and touch no file: the \
-                 manifest's reference lists them"
-            }
-            Self::Clang => {
-                "a manifest may give clang the options that change code or diagnostics and touch no file: the \
-                 manifest's reference lists them"
-            }
-        }
+    fn rule(self) -> String {
+        let compiler = if self == Self::Nvrtc { "NVRTC" } else { self.name() };
+        format!(
+            "a manifest may give {compiler} the options that change code or diagnostics and touch no file: the \
+             manifest's reference lists them"
+        )
     }
 }
 
@@ -283,10 +253,10 @@ fn is_own_architecture(name: &str, value: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::OptionsOf;
+    use super::KernelCompiler;
 
-    fn allowed(compiler: OptionsOf, option: &str) -> bool {
-        compiler.check(option).is_ok()
+    fn allowed(compiler: KernelCompiler, option: &str) -> bool {
+        compiler.check_option(option).is_ok()
     }
 
     #[test]
@@ -306,14 +276,14 @@ mod tests {
             "--pre-include=config.h",
         ];
         for option in options {
-            for compiler in [OptionsOf::Nvrtc, OptionsOf::Nvcc] {
+            for compiler in [KernelCompiler::Nvrtc, KernelCompiler::Nvcc] {
                 assert!(allowed(compiler, option), "{compiler:?} {option}");
             }
         }
         for option in
             ["-O3", "--extended-lambda", "--compiler-options=-fopenmp,-march=native", "--default-stream=legacy"]
         {
-            assert!(allowed(OptionsOf::Nvcc, option) && !allowed(OptionsOf::Nvrtc, option), "{option}");
+            assert!(allowed(KernelCompiler::Nvcc, option) && !allowed(KernelCompiler::Nvrtc, option), "{option}");
         }
     }
 
@@ -364,7 +334,7 @@ mod tests {
             "--",
         ];
         for option in options {
-            for compiler in [OptionsOf::Nvrtc, OptionsOf::Nvcc, OptionsOf::Clang] {
+            for compiler in [KernelCompiler::Nvrtc, KernelCompiler::Nvcc, KernelCompiler::Clang] {
                 assert!(!allowed(compiler, option), "{compiler:?} {option}");
             }
         }
@@ -373,7 +343,7 @@ mod tests {
     #[test]
     fn clang_gets_its_own_options_and_none_that_reads_writes_or_loads_a_file() {
         for option in ["-O2", "-ffast-math", "-ffp-contract=off", "-std=c++20", "-arch=sm_90a", "--ptxas-options=-O1"] {
-            assert!(allowed(OptionsOf::Clang, option), "{option}");
+            assert!(allowed(KernelCompiler::Clang, option), "{option}");
         }
         let refused = [
             "-fplugin=./x.so",
@@ -392,13 +362,15 @@ mod tests {
             "@x",
         ];
         for option in refused {
-            assert!(!allowed(OptionsOf::Clang, option), "{option}");
+            assert!(!allowed(KernelCompiler::Clang, option), "{option}");
         }
     }
 
     #[test]
     fn options_with_keys_of_their_own_name_the_key() {
-        let hint = |option: &str| OptionsOf::Nvrtc.check(option).err().map(|refused| refused.hint).unwrap_or_default();
+        let hint = |option: &str| {
+            KernelCompiler::Nvrtc.check_option(option).err().map(|refused| refused.hint).unwrap_or_default()
+        };
         assert!(hint("-arch=sm_90").contains("`-arch=sm_90a`"));
         assert_eq!(hint("-DN=4"), "write `defines`");
         assert_eq!(hint("-Iinclude"), "write `include_paths`");

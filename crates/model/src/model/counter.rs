@@ -119,143 +119,114 @@ use CounterUnit as Unit;
 
 /// The counters, in the order that the report has within each theme.
 pub const VOCABULARY: &[CounterInfo] = &[
-    count("inst_executed", Instructions, "inst_executed", &["smsp__inst_executed.sum"]).and_simulated(),
+    simulated("inst_executed", Instructions, "inst_executed", &["smsp__inst_executed.sum"]),
     formed("inst_per_warp", Unit::PerOne, Instructions, "inst_per_warp", |c| {
         quotient(c, "inst_executed", "warps_launched", 1.0)
     }),
-    count("thread_inst_executed", Instructions, "thread_inst_executed", &["smsp__thread_inst_executed.sum"])
-        .and_simulated(),
+    simulated("thread_inst_executed", Instructions, "thread_inst_executed", &["smsp__thread_inst_executed.sum"]),
     formed("warp_execution_efficiency", Unit::Percent, Instructions, "warp_execution_efficiency", |c| {
         quotient(c, "thread_inst_executed", "inst_executed", 100.0 / 32.0)
     }),
-    count("branch", Instructions, "branch", &["smsp__sass_branch_targets.sum"]).and_simulated(),
-    count("divergent_branch", Instructions, "divergent_branch", &["smsp__sass_branch_targets_threads_divergent.sum"])
-        .and_simulated(),
+    simulated("branch", Instructions, "branch", &["smsp__sass_branch_targets.sum"]),
+    simulated(
+        "divergent_branch",
+        Instructions,
+        "divergent_branch",
+        &["smsp__sass_branch_targets_threads_divergent.sum"],
+    ),
     formed("branch_efficiency", Unit::Percent, Instructions, "branch_efficiency", |c| {
         let (all, divergent) = (c.get("branch")?, c.get("divergent_branch")?);
         (all > 0.0).then(|| (all - divergent) * 100.0 / all)
     }),
-    count("barriers", Instructions, "", &[]).and_simulated(),
-    count("device_launches", Instructions, "", &[]).and_simulated(),
-    count("warps_launched", Instructions, "warps_launched", &["smsp__warps_launched.sum"]).and_simulated(),
-    count("gld_requests", Global, "gld_request", &["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]).and_simulated(),
-    count("gld_sectors", Global, "gld_transactions", &["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"])
-        .and_simulated(),
-    count("gld_transactions_128", Global, "gld_transactions (Kepler)", &[]).and_simulated(),
-    count("gld_requested_bytes", Global, "gld_requested_bytes", &["smsp__sass_data_bytes_mem_global_op_ld.sum"])
-        .in_unit(Unit::Bytes)
-        .and_simulated(),
+    simulated("barriers", Instructions, "", &[]),
+    simulated("device_launches", Instructions, "", &[]),
+    simulated("warps_launched", Instructions, "warps_launched", &["smsp__warps_launched.sum"]),
+    simulated("gld_requests", Global, "gld_request", &["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]),
+    simulated("gld_sectors", Global, "gld_transactions", &["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]),
+    simulated("gld_transactions_128", Global, "gld_transactions (Kepler)", &[]),
+    simulated("gld_requested_bytes", Global, "gld_requested_bytes", &["smsp__sass_data_bytes_mem_global_op_ld.sum"])
+        .in_unit(Unit::Bytes),
     formed("gld_efficiency", Unit::Percent, Global, "gld_efficiency", |c| {
         quotient(c, "gld_requested_bytes", "gld_sectors", 100.0 / 32.0)
     }),
-    count("gst_requests", Global, "gst_request", &["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"]).and_simulated(),
-    count("gst_sectors", Global, "gst_transactions", &["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"])
-        .and_simulated(),
-    count("gst_transactions_128", Global, "gst_transactions (Kepler)", &[]).and_simulated(),
-    count("gst_requested_bytes", Global, "gst_requested_bytes", &["smsp__sass_data_bytes_mem_global_op_st.sum"])
-        .in_unit(Unit::Bytes)
-        .and_simulated(),
+    simulated("gst_requests", Global, "gst_request", &["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"]),
+    simulated("gst_sectors", Global, "gst_transactions", &["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]),
+    simulated("gst_transactions_128", Global, "gst_transactions (Kepler)", &[]),
+    simulated("gst_requested_bytes", Global, "gst_requested_bytes", &["smsp__sass_data_bytes_mem_global_op_st.sum"])
+        .in_unit(Unit::Bytes),
     formed("gst_efficiency", Unit::Percent, Global, "gst_efficiency", |c| {
         quotient(c, "gst_requested_bytes", "gst_sectors", 100.0 / 32.0)
     }),
-    count(
+    simulated(
         "global_atomics",
         Global,
         "atomic_transactions",
         &["smsp__sass_inst_executed_op_global_atom.sum", "smsp__sass_inst_executed_op_global_red.sum"],
-    )
-    .and_simulated(),
+    ),
     count("dram_read_bytes", Global, "dram_read_bytes", &["dram__bytes_read.sum"]).in_unit(Unit::Bytes),
     count("dram_write_bytes", Global, "dram_write_bytes", &["dram__bytes_write.sum"]).in_unit(Unit::Bytes),
-    count("shared_ld_requests", SharedAndLocal, "shared_load", &["smsp__sass_inst_executed_op_shared_ld.sum"])
-        .and_simulated(),
-    count(
+    simulated("shared_ld_requests", SharedAndLocal, "shared_load", &["smsp__sass_inst_executed_op_shared_ld.sum"]),
+    simulated(
         "shared_ld_bank_conflicts",
         SharedAndLocal,
         "shared_ld_bank_conflict",
         &["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"],
-    )
-    .and_simulated(),
-    count("shared_st_requests", SharedAndLocal, "shared_store", &["smsp__sass_inst_executed_op_shared_st.sum"])
-        .and_simulated(),
-    count(
+    ),
+    simulated("shared_st_requests", SharedAndLocal, "shared_store", &["smsp__sass_inst_executed_op_shared_st.sum"]),
+    simulated(
         "shared_st_bank_conflicts",
         SharedAndLocal,
         "shared_st_bank_conflict",
         &["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"],
-    )
-    .and_simulated(),
-    count("shared_atomics", SharedAndLocal, "", &["smsp__sass_inst_executed_op_shared_atom.sum"]).and_simulated(),
-    count("local_ld_requests", SharedAndLocal, "local_load", &["smsp__sass_inst_executed_op_local_ld.sum"])
-        .and_simulated(),
-    count("local_st_requests", SharedAndLocal, "local_store", &["smsp__sass_inst_executed_op_local_st.sum"])
-        .and_simulated(),
+    ),
+    simulated("shared_atomics", SharedAndLocal, "", &["smsp__sass_inst_executed_op_shared_atom.sum"]),
+    simulated("local_ld_requests", SharedAndLocal, "local_load", &["smsp__sass_inst_executed_op_local_ld.sum"]),
+    simulated("local_st_requests", SharedAndLocal, "local_store", &["smsp__sass_inst_executed_op_local_st.sum"]),
     count("gpu_time", Activity, "", &["gpu__time_duration.sum"]).in_unit(Unit::Nanoseconds),
     count("sm_active_cycles", Activity, "active_cycles", &["sm__cycles_active.sum"]),
     count("inst_issued", Activity, "inst_issued", &["smsp__issue_active.sum"]),
     weighted(
         "achieved_occupancy",
         Unit::Percent,
-        "achieved_occupancy",
         &["sm__warps_active.avg.pct_of_peak_sustained_active"],
         "sm_active_cycles",
     ),
-    weighted(
-        "sm_efficiency",
-        Unit::Percent,
-        "sm_efficiency",
-        &["smsp__cycles_active.avg.pct_of_peak_sustained_elapsed"],
-        "gpu_time",
-    ),
+    weighted("sm_efficiency", Unit::Percent, &["smsp__cycles_active.avg.pct_of_peak_sustained_elapsed"], "gpu_time"),
     weighted(
         "eligible_warps_per_cycle",
         Unit::PerOne,
-        "eligible_warps_per_cycle",
         &["smsp__warps_eligible.avg.per_cycle_active"],
         "sm_active_cycles",
     ),
     weighted(
         "gld_throughput",
         Unit::BytesPerSecond,
-        "gld_throughput",
         &["l1tex__t_bytes_pipe_lsu_mem_global_op_ld.sum.per_second"],
         "gpu_time",
     ),
     weighted(
         "gst_throughput",
         Unit::BytesPerSecond,
-        "gst_throughput",
         &["l1tex__t_bytes_pipe_lsu_mem_global_op_st.sum.per_second"],
         "gpu_time",
     ),
-    weighted(
-        "dram_read_throughput",
-        Unit::BytesPerSecond,
-        "dram_read_throughput",
-        &["dram__bytes_read.sum.per_second"],
-        "gpu_time",
-    ),
-    weighted(
-        "dram_write_throughput",
-        Unit::BytesPerSecond,
-        "dram_write_throughput",
-        &["dram__bytes_write.sum.per_second"],
-        "gpu_time",
-    ),
+    weighted("dram_read_throughput", Unit::BytesPerSecond, &["dram__bytes_read.sum.per_second"], "gpu_time"),
+    weighted("dram_write_throughput", Unit::BytesPerSecond, &["dram__bytes_write.sum.per_second"], "gpu_time"),
     weighted(
         "stall_sync",
         Unit::PerOne,
-        "stall_sync",
         &["smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"],
         "inst_issued",
     ),
-    weighted(
-        "stall_membar",
-        Unit::PerOne,
-        "stall_sync",
-        &["smsp__average_warps_issue_stalled_membar_per_issue_active.ratio"],
-        "inst_issued",
-    ),
+    CounterInfo {
+        nvprof: "stall_sync",
+        ..weighted(
+            "stall_membar",
+            Unit::PerOne,
+            &["smsp__average_warps_issue_stalled_membar_per_issue_active.ratio"],
+            "inst_issued",
+        )
+    },
 ];
 
 /// Returns `part` of `whole`, times `scale`.
@@ -273,6 +244,16 @@ const fn count(
     CounterInfo { name, unit: Unit::Count, theme, kind: Count, nvprof, nsight, simulated: false }
 }
 
+/// Makes a count that the simulator has, too.
+const fn simulated(
+    name: &'static str,
+    theme: CounterTheme,
+    nvprof: &'static str,
+    nsight: &'static [&'static str],
+) -> CounterInfo {
+    CounterInfo { simulated: true, ..count(name, theme, nvprof, nsight) }
+}
+
 const fn formed(
     name: &'static str,
     unit: Unit,
@@ -283,21 +264,11 @@ const fn formed(
     CounterInfo { name, unit, theme, kind: Formed(form), nvprof, nsight: &[], simulated: true }
 }
 
-const fn weighted(
-    name: &'static str,
-    unit: Unit,
-    nvprof: &'static str,
-    nsight: &'static [&'static str],
-    by: &'static str,
-) -> CounterInfo {
-    CounterInfo { name, unit, theme: Activity, kind: Weighted(by), nvprof, nsight, simulated: false }
+const fn weighted(name: &'static str, unit: Unit, nsight: &'static [&'static str], by: &'static str) -> CounterInfo {
+    CounterInfo { name, unit, theme: Activity, kind: Weighted(by), nvprof: name, nsight, simulated: false }
 }
 
 impl CounterInfo {
-    const fn and_simulated(self) -> Self {
-        Self { simulated: true, ..self }
-    }
-
     const fn in_unit(self, unit: CounterUnit) -> Self {
         Self { unit, ..self }
     }

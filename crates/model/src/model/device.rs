@@ -1,7 +1,5 @@
 //! Devices, their capabilities, and the environment of a run.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Dim3, Machine, Shard, ToolkitInfo};
@@ -99,6 +97,23 @@ pub struct DeviceInfo {
     pub capabilities: Capabilities,
 }
 
+type Attribute = (&'static str, fn(&DeviceInfo) -> i64);
+
+const ATTRIBUTES: [Attribute; 12] = [
+    ("sm_count", |device| device.sm_count.into()),
+    ("warp_size", |device| device.warp_size.into()),
+    ("max_threads_per_block", |device| device.max_threads_per_block.into()),
+    ("max_threads_per_sm", |device| device.max_threads_per_sm.into()),
+    ("max_blocks_per_sm", |device| device.max_blocks_per_sm.into()),
+    ("registers_per_sm", |device| device.registers_per_sm.into()),
+    ("shared_per_block", |device| device.shared_per_block.into()),
+    ("shared_per_block_optin", |device| device.shared_per_block_optin.into()),
+    ("shared_per_sm", |device| device.shared_per_sm.into()),
+    ("l2_bytes", |device| device.l2_bytes as i64),
+    ("memory_bytes", |device| device.memory_bytes.0 as i64),
+    ("compute_capability", |device| (device.compute_capability.0 * 10 + device.compute_capability.1).into()),
+];
+
 impl DeviceInfo {
     /// Returns the data-sheet peak of the device memory in bytes per second: clock × 2 (double data rate) × bus width ÷
     /// 8.
@@ -124,38 +139,14 @@ impl DeviceInfo {
     }
 
     /// Returns the device attributes that expressions may name, with their values.
-    pub fn attributes(&self) -> BTreeMap<&'static str, i64> {
-        BTreeMap::from([
-            ("sm_count", i64::from(self.sm_count)),
-            ("warp_size", i64::from(self.warp_size)),
-            ("max_threads_per_block", i64::from(self.max_threads_per_block)),
-            ("max_threads_per_sm", i64::from(self.max_threads_per_sm)),
-            ("max_blocks_per_sm", i64::from(self.max_blocks_per_sm)),
-            ("registers_per_sm", i64::from(self.registers_per_sm)),
-            ("shared_per_block", i64::from(self.shared_per_block)),
-            ("shared_per_block_optin", i64::from(self.shared_per_block_optin)),
-            ("shared_per_sm", i64::from(self.shared_per_sm)),
-            ("l2_bytes", self.l2_bytes as i64),
-            ("memory_bytes", self.memory_bytes.0 as i64),
-            ("compute_capability", i64::from(self.compute_capability.0 * 10 + self.compute_capability.1)),
-        ])
+    pub fn attributes(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        ATTRIBUTES.into_iter().map(|(name, value)| (name, value(self)))
     }
 
-    /// The names of [`Self::attributes`], which need no device.
-    pub const ATTRIBUTE_NAMES: [&str; 12] = [
-        "sm_count",
-        "warp_size",
-        "max_threads_per_block",
-        "max_threads_per_sm",
-        "max_blocks_per_sm",
-        "registers_per_sm",
-        "shared_per_block",
-        "shared_per_block_optin",
-        "shared_per_sm",
-        "l2_bytes",
-        "memory_bytes",
-        "compute_capability",
-    ];
+    /// Returns the names of [`Self::attributes`], which need no device.
+    pub fn attribute_names() -> impl Iterator<Item = &'static str> {
+        ATTRIBUTES.into_iter().map(|(name, _)| name)
+    }
 }
 
 /// The resource that limits the blocks per SM.
@@ -206,7 +197,7 @@ pub struct Environment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_method: Option<String>,
     /// The results of measuring the machine itself.
-    #[serde(default, skip_serializing_if = "Machine::is_unknown")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub machine: Machine,
 }
 

@@ -26,8 +26,9 @@ pub enum Activity {
 }
 
 /// A part of the wall time of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Phase {
     /// The matrix is expanded and its cases are ordered.
     Plan,
@@ -39,18 +40,6 @@ pub enum Phase {
     Check,
     /// Warm-up launches and samples are made.
     Measure,
-}
-
-impl std::fmt::Display for Phase {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Plan => "plan",
-            Self::Compile => "compile",
-            Self::Transfer => "transfer",
-            Self::Check => "check",
-            Self::Measure => "measure",
-        })
-    }
 }
 
 /// A launch as a profiler names it.

@@ -138,7 +138,7 @@ pub struct BufferPlan {
     /// The `__device__` variable that is its memory; `None` for an allocation.
     pub symbol: Option<SymbolPlan>,
     /// When the memory is allocated and freed, which shows only in times of the host's clock.
-    #[serde(default, skip_serializing_if = "Allocation::is_once")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub allocate: Allocation,
     /// How the second set of inputs differs from the first, where a seed does not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -342,7 +342,7 @@ pub struct CheckPlan {
     /// The difference that is allowed.
     pub tolerance: Tolerance,
     /// What is allowed of the array as a whole where elements differ more.
-    #[serde(default, skip_serializing_if = "WholeTolerance::is_strict")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub whole: WholeTolerance,
     /// The mask of the comparison: an element is compared where it is not 0. It is arithmetic on buffers as they were before
     /// the launch, and on [`INDEX`].

@@ -30,13 +30,6 @@ pub struct Machine {
     pub other_processes: Option<u32>,
 }
 
-impl Machine {
-    /// Whether nothing is known.
-    pub fn is_unknown(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// The highest rates that kernels made for this purpose reached on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ceilings {

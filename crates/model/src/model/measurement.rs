@@ -70,13 +70,8 @@ pub struct Round {
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::real")]
     pub each: Vec<f64>,
     /// The process that took the sample, of those that measured the group, counted from 0.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub process: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
-const fn is_first(process: &u32) -> bool {
-    *process == 0
 }
 
 /// The samples that were taken of a case in one regime.

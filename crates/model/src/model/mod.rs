@@ -51,7 +51,7 @@ pub use compiled::{
     CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
     SourceForm,
 };
-pub use compiler_option::{OptionsOf, RefusedOption};
+pub use compiler_option::RefusedOption;
 pub use counter::{
     CounterInfo, CounterKind, CounterName, CounterTheme, CounterUnit, Counters, VOCABULARY, counter_name,
 };
@@ -97,3 +97,8 @@ pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use unsanitized::{SanitizerClass, Unsanitized};
 pub use value::Value;
 pub use whole::WholeTolerance;
+
+/// Whether a field has its default, and is left out of JSON.
+fn is_default<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
+}

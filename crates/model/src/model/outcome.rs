@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// Every element is within its tolerance, and no memory was changed that must not be.
     Pass,
@@ -12,6 +13,13 @@ pub enum Verdict {
     Mismatch(Mismatch),
     /// Nothing was compared.
     Unchecked(Unchecked),
+}
+
+impl Verdict {
+    /// Returns the name in machine-readable reports.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }
 
 /// The first wrong element, and how many are wrong.

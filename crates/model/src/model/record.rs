@@ -105,7 +105,7 @@ pub struct RunHeader {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
     /// What the manifest says about comparisons.
-    #[serde(default, skip_serializing_if = "ComparisonRules::is_empty")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub comparison: ComparisonRules,
     /// The template of `report.md`; `None` for the one that `runner` has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,7 +148,7 @@ pub struct AxisColumn {
 }
 
 /// The record of a case in one regime.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CaseRecord {
     /// The cell of the matrix.
     pub case: Case,
@@ -169,19 +169,14 @@ pub struct CaseRecord {
     /// The counters of the whole body; `None` if nothing was counted.
     pub counters: Option<Counters>,
     /// The counters of each launch of a sequence; empty for a body of one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_counters: Vec<Counters>,
     /// The counts by the lines of the sources; empty where lines were not counted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<CountedLine>,
     /// The differences from the reference; `None` if the manifest does not ask for them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ResultError>,
     /// The energy of one run of the body; `None` if it was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
     /// Remarks for readers of the report.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
 }
 
@@ -234,12 +229,12 @@ pub struct LaunchRecord {
     /// Theoretical occupancy; `None` if it is unknown.
     pub occupancy: Option<Occupancy>,
     /// The stream that it was launched in.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub stream: u32,
 }
 
 /// What was measured in one regime.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RegimeResult {
     /// The state of the caches.
     pub regime: Regime,
@@ -250,25 +245,18 @@ pub struct RegimeResult {
     /// Samples that the median is of.
     pub samples: u32,
     /// Runs of the body in each sample, which is their mean.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub launches: u32,
     /// Sets of buffers over which these runs rotate.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub sets: u32,
     /// Bytes of the buffers that a run uses, on the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<u64>,
     /// The SM clock during the samples, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock: Option<SmClock>,
     /// Samples taken while the device was throttled, discarded and taken again.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub discarded: u32,
     /// How the processes differed that took the samples; `None` if one process took all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
     /// The times of each launch of a sequence; empty for a body of one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Estimate>,
     /// The speedup: the baseline's time over this one's.
     pub against_baseline: Option<Ratio>,
@@ -276,22 +264,8 @@ pub struct RegimeResult {
     pub against_previous: Option<Ratio>,
 }
 
-const fn one() -> u32 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
-const fn is_one(count: &u32) -> bool {
-    *count == 1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
 /// The SM clock over some samples, MHz.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SmClock {
     /// The median over the samples.
     pub median: u32,
@@ -300,12 +274,11 @@ pub struct SmClock {
 }
 
 /// How the processes differed that measured a case.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Processes {
     /// The number of processes.
     pub count: u32,
     /// The standard deviation of the logarithms of their medians.
-    #[serde(with = "super::real")]
     pub deviation: f64,
 }
 
@@ -322,7 +295,7 @@ pub struct NoiseFloor {
 }
 
 /// A speedup with the intervals around it, and the case it is over.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ratio {
     /// The case that it is compared with: the variant, followed by the values of compared axes.
     pub against: String,
@@ -330,16 +303,8 @@ pub struct Ratio {
     pub speedup: Estimate,
     /// The speedup with an interval that also covers other processes on a device of the same model. `None` if the
     /// differences between processes are unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reproducible: Option<Estimate>,
     /// The noise that the speedup must exceed, as a fraction: the regime's noise floor, or what the A/A control shows
     /// in the rounds of this comparison if that is more. The noise is `None` without a control.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::real")]
     pub noise: Option<f64>,
-}
-
-/// Whether a stream is the default one.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-const fn is_first(stream: &u32) -> bool {
-    *stream == 0
 }

@@ -17,11 +17,6 @@ pub struct WholeTolerance {
 }
 
 impl WholeTolerance {
-    /// Whether it allows nothing.
-    pub fn is_strict(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether no part is negative, infinite or NaN, or a fraction above 1.
     pub fn is_sound(&self) -> bool {
         let parts = [self.fraction, self.norm, self.max_norm];

@@ -37,7 +37,7 @@ impl Needs {
             }
         }
         needed.reverse();
-        let device = DeviceInfo::ATTRIBUTE_NAMES.into_iter().filter(|name| wanted.contains(name));
+        let device = DeviceInfo::attribute_names().filter(|name| wanted.contains(name));
         Self { lets: needed, device: device.map(str::to_owned).collect(), variant: wanted.contains(VARIANT) }
     }
 }
@@ -298,7 +298,7 @@ pub fn in_scope(name: &str, recipe: &Recipe, axes: &Axes, own: &OwnAxes) -> bool
     name == VARIANT
         || axes.shared.iter().chain(&own.axes).any(|axis| axis.name == name)
         || recipe.lets.iter().any(|binding| *binding.name == *name)
-        || DeviceInfo::ATTRIBUTE_NAMES.contains(&name)
+        || DeviceInfo::attribute_names().any(|known| known == name)
 }
 
 /// Finds the errors of a filter: names that no variant knows, names that no single variant has together, or an unknown
@@ -316,7 +316,7 @@ pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_kno
     let mut known: BTreeSet<&str> = axes.shared.iter().map(|axis| axis.name.as_str()).collect();
     known.extend(axes.own.iter().flat_map(|own| &own.axes).map(|axis| axis.name.as_str()));
     known.extend(recipes.iter().flat_map(|recipe| &recipe.lets).map(|binding| &*binding.name));
-    known.extend(DeviceInfo::ATTRIBUTE_NAMES);
+    known.extend(DeviceInfo::attribute_names().map(|name| -> &str { name }));
     known.insert(VARIANT);
     let unknown = rule.program.names().iter().filter(|name| !known.contains(name.as_str()));
     let mut faults: Vec<Diagnostic> = unknown

@@ -13,7 +13,7 @@ use super::units::per_second;
 use super::{bound, wording};
 use crate::analyse::{self, Basis};
 use crate::format;
-use crate::model::{Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit, Verdict};
+use crate::model::{Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit};
 
 /// What is known before a case runs: its place and its name.
 pub static CASE: &[Column] = &[
@@ -51,7 +51,7 @@ pub static OUTCOME: &[Column] = &[
     Column::new("outcome", "how the case ended; see [outcomes](formats.md#outcomes)", |_, r| {
         r.record.outcome.name().to_owned()
     }),
-    Column::new("verdict", "`pass`, `mismatch`, `unchecked`", |_, r| verdict(&r.record.verdict).to_owned())
+    Column::new("verdict", "`pass`, `mismatch`, `unchecked`", |_, r| r.record.verdict.name().to_owned())
         .in_table(|_| text("check", Keep), |_, r| Cell::maybe(r.case().map(wording::check)))
         .in_page_as_text("check", |_, r| wording::check(r.record)),
     Column::new("reason", "why the outcome is not `measured`", |_, r| {
@@ -407,14 +407,6 @@ fn show<T: ToString>(value: Option<T>) -> String {
 /// Writes a number in full; nothing if there is none.
 pub fn full(value: Option<f64>) -> String {
     show(value.filter(|value| value.is_finite()))
-}
-
-const fn verdict(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Mismatch(_) => "mismatch",
-        Verdict::Unchecked(_) => "unchecked",
-    }
 }
 
 fn time(context: &Context<'_>, row: &Row<'_>) -> Option<String> {

@@ -14,7 +14,7 @@ use crate::analyse::{self, ClaimState};
 use crate::journal::{JOURNAL_FILE, RECORDS_FILE};
 use crate::model::{
     Case, CaseRecord, Counters, Environment, Estimate, Event, GroupKey, Outcome, Records, Regime, RunHeader, Unit,
-    Value, Verdict,
+    Value,
 };
 
 /// The version of the lines, which is raised when a field changes its meaning or is removed.
@@ -238,11 +238,7 @@ fn case_finished(records: &[CaseRecord]) -> Option<Line<'_>> {
         axes: axes(&first.case.key.axes),
         outcome: first.outcome.name(),
         reason: reason(&first.outcome),
-        verdict: match first.verdict {
-            Verdict::Pass => "pass",
-            Verdict::Mismatch(_) => "mismatch",
-            Verdict::Unchecked(_) => "unchecked",
-        },
+        verdict: first.verdict.name(),
         times: records.iter().filter_map(time).collect(),
         counters: first.counters.as_ref(),
         notes: first.notes.iter().map(wording::note).collect(),

@@ -276,12 +276,8 @@ impl Measure {
         }
     }
 
-    const fn file(self) -> &'static str {
-        match self {
-            Self::Arithmetic => "arithmetic",
-            Self::Bandwidth => "bandwidth",
-            Self::Time(_) => "time",
-        }
+    fn file(self) -> String {
+        self.title().to_lowercase()
     }
 }
 
@@ -478,7 +474,7 @@ fn bars(records: &Records, group: &GroupSummary, regime: Regime, setting: &str) 
     };
     let title = titled(measure.title(), setting.trim());
     Plot {
-        file: describe_file(measure.file(), "", &group.key.0, regime),
+        file: describe_file(&measure.file(), "", &group.key.0, regime),
         rank: Rank::new(measure, &results),
         chart: Chart::Bars(BarChart {
             title: title.clone(),
@@ -511,7 +507,7 @@ fn map(records: &Records, group: &GroupSummary, grid: &Grid<'_>, setting: &str) 
     let title = titled(measure.title(), &shown.join(", "));
     let members = grid.cells.iter().flatten().flatten().copied();
     Plot {
-        file: describe_file(measure.file(), grid.variant, &group.key.0, grid.regime),
+        file: describe_file(&measure.file(), grid.variant, &group.key.0, grid.regime),
         rank: Rank::new(measure, &results_of(records, members, grid.regime)),
         chart: Chart::Map(HeatMap {
             title: title.clone(),

@@ -444,7 +444,7 @@ fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
 /// Writes a difference, such as `driver 580.159.04 → 580.200.01`.
 pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> String {
     let hashed = matches!((base, new), (Fact::Hash(_), Fact::Hash(_)));
-    let name = difference_name(*what);
+    let name = what.name();
     if hashed {
         return format!("{name} changed");
     }
@@ -467,24 +467,6 @@ fn without_common(base: &str, new: &str) -> (String, String) {
         format!("{start}{}{end}", words[before..words.len() - after].join(" "))
     };
     (differing(&b), differing(&n))
-}
-
-/// Returns the name that `--allow` takes.
-pub const fn difference_name(what: DifferenceKind) -> &'static str {
-    match what {
-        DifferenceKind::Backend => "backend",
-        DifferenceKind::Device => "device",
-        DifferenceKind::Gpu => "gpu",
-        DifferenceKind::Driver => "driver",
-        DifferenceKind::Timing => "timing",
-        DifferenceKind::Regime => "regime",
-        DifferenceKind::Clock => "clock",
-        DifferenceKind::Quantity => "quantity",
-        DifferenceKind::Sample => "sample",
-        DifferenceKind::Work => "work",
-        DifferenceKind::Check => "check",
-        DifferenceKind::Inputs => "inputs",
-    }
 }
 
 /// Writes a cause, such as `registers 16 → 40` or `source changed`.

@@ -33,7 +33,7 @@ pub fn reasons(at: &Break) -> String {
 
 /// Returns the names of what differs: `driver, toolkit`.
 pub fn names(at: &Break) -> Vec<&'static str> {
-    let differences = at.differences.iter().map(|difference| words::difference_name(difference.what));
+    let differences = at.differences.iter().map(|difference| difference.what.name());
     differences.chain(at.toolkit.iter().map(|cause| words::cause_name(cause.what))).collect()
 }
 

@@ -6,8 +6,9 @@ use super::{Differs, Fact, Pair};
 use crate::model::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount};
 
 /// The property in which two sides differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DifferenceKind {
     /// A device against the simulator.
     Backend,
@@ -33,6 +34,13 @@ pub enum DifferenceKind {
     Check,
     /// Buffers, their fills, or the arguments of the launches.
     Inputs,
+}
+
+impl DifferenceKind {
+    /// Returns the name in reports.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Returns what differs between two reports as a whole.
