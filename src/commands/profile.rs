@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::cli::ProfileArgs;
 use super::options::{RunOptions, network};
-use super::session::{Task, conclude, explain_empty_selection, get_ready, interrupt, worker};
+use super::session::{ManifestRun, Task, Unwritten, conclude, explain_empty_selection, get_ready, interrupt, worker};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::profiler::{Detail, ProfilerSession, Tally, pass};
 use crate::programs::Programs;
@@ -14,23 +14,24 @@ pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     let options = RunOptions::of_profile(args);
     let manifest = load_manifest(&args.manifest, &args.trust.reach, network(args.offline), console)?;
-    let interrupt = interrupt()?;
+    let (run, interrupt) = (ManifestRun { manifest: &manifest, options: &options }, interrupt()?);
     let detail = Detail::for_lines(args.source);
     let mut session = ProfilerSession::start(&Programs::of_this_machine(), &manifest.measure.metrics, detail)
-        .map_err(|why| explain_empty_selection(&options, &manifest, console, Failure::environment(why)))?;
+        .map_err(|why| explain_empty_selection(run, console, Failure::environment(why)))?;
     let mut worker = worker::start_profiled(args.device, &mut session, &interrupt).map_err(Failure::environment)?;
     let task = Task {
-        options: &options,
+        run,
         command: Some(args.command()),
         counting_method: Some(session.method()),
         base: None,
         only: None,
         started,
     };
-    let mut ready = get_ready(task, &manifest, &mut worker, &interrupt, console)?;
+    let mut ready = get_ready(task, &mut worker, &interrupt, console)?;
     let mut tally = Tally::default();
     let observe = &mut |event| tally.observe(event).into_iter().for_each(|event| ready.recorder.emit(&event));
     let end = ready.work.run(&mut worker.pool, observe, &interrupt).end;
     pass::conclude(tally, &session, &mut |event| ready.recorder.emit(&event));
-    conclude(&options, &end, started, ready.recorder, &ready.destination, console).map(|ended| ended.exit)
+    let unwritten = Unwritten { end: &end, started, recorder: ready.recorder, destination: &ready.destination };
+    conclude(unwritten, &options, console).map(|ended| ended.exit)
 }

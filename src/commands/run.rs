@@ -6,7 +6,7 @@ mod watch;
 
 use super::cli::RunArgs;
 use super::options::{RunOptions, network};
-use super::session::{Ended, compare, interrupt, run_one};
+use super::session::{Ended, ManifestRun, compare, interrupt, run_one};
 use super::show::write_pages;
 use super::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, Urgency};
@@ -25,9 +25,10 @@ fn run_with_pages(
     // Without a folder there are no pages.
     let counted = tempfile::tempdir().ok().filter(|_| is_wanted);
     options.line_counts = counted.as_ref().map(|folder| folder.path().to_owned());
-    let ended = run_one(&options, manifest, interrupt, console)?;
+    let run = ManifestRun { manifest, options: &options };
+    let ended = run_one(run, interrupt, console)?;
     if let Some(folder) = counted.filter(|_| interrupt.urgency() == Urgency::None)
-        && let Err(failure) = write_pages(&options, manifest, folder.path(), console)
+        && let Err(failure) = write_pages(run, folder.path(), console)
     {
         console.say(&format!("no pages with sources: {}", failure.message));
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::cli::ShowArgs;
 use super::options::{RunOptions, network};
-use super::session::{interrupt, outputs_of, run_one};
+use super::session::{ManifestRun, interrupt, outputs_of, run_one};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::experiment::{Expectation, Manifest};
 use crate::journal::{self, Contents};
@@ -52,7 +52,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
         return code::show(form, &options, (&manifest, &case.key), console);
     }
     console.quiet = true;
-    let ended = run_one(&options, &manifest, &interrupt()?, console)?;
+    let ended = run_one(ManifestRun { manifest: &manifest, options: &options }, &interrupt()?, console)?;
     console.quiet = false;
     let history = journal::read(&folder.path().join("report/journal.jsonl"))
         .and_then(Contents::into_history)

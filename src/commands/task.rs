@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
 use super::options::{Kind, Portion, RunOptions};
-use super::session::{interrupt, run_one};
+use super::session::{ManifestRun, interrupt, run_one};
 use super::{Console, Exit, Failure, load_manifest, tune};
 use crate::backend::cuda;
 use crate::cluster::scheduler::{Placement, Queue};
@@ -174,7 +174,7 @@ impl Task<'_> {
         })?;
         let options = RunOptions { out: Some(attempt), shard: Some(work.shard), portion: Some(portion), ..options };
         console.say(&format!("{}:", self.job.label(work)));
-        run_one(&options, &manifest, interrupt, console).map(|_| ())
+        run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console).map(|_| ())
     }
 
     /// Does the part of a search that this task has.

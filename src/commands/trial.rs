@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cli::TryArgs;
 use super::kernels::{draft, experiment_name, file_of, source_name};
 use super::options::{RunOptions, TRIED};
-use super::session::{interrupt, run_one};
+use super::session::{ManifestRun, interrupt, run_one};
 use super::{Console, Exit, Failure, write_new};
 use crate::manifest;
 use crate::model::SourceText;
@@ -39,7 +39,7 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
         ))
     })?;
     let options = RunOptions::of_try(args, folder.path())?;
-    run_one(&options, &manifest, &interrupt()?, console).map(|ended| ended.exit)
+    run_one(ManifestRun { manifest: &manifest, options: &options }, &interrupt()?, console).map(|ended| ended.exit)
 }
 
 /// Returns the project of all sources on the command line, in which they and what they include must be.

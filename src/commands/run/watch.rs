@@ -9,7 +9,7 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use crate::commands::cli::{BackendChoice, RunArgs};
 use crate::commands::options::{RunOptions, network};
-use crate::commands::session::{interrupt, run_one};
+use crate::commands::session::{ManifestRun, interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, Urgency};
 
@@ -66,7 +66,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
 fn once(args: &RunArgs, manifest: &Path, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
     let options = RunOptions::of_run(args, manifest)?;
     let manifest = load_manifest(manifest, &args.trust.reach, network(args.offline), console)?;
-    Ok(run_one(&options, &manifest, interrupt, console)?.exit)
+    Ok(run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console)?.exit)
 }
 
 /// Returns the folders of the manifests, and of kernels beside them.

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use tempfile::TempDir;
 
-use super::conclude::finish;
-use super::destination::Destination;
+use super::conclude::{Unwritten, finish};
 use super::ended::{BaseAndNew, Ended};
 use super::recorder::Recorder;
 use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
@@ -219,16 +217,9 @@ impl BaseRun {
     }
 
     /// Ends the run and writes its report.
-    pub fn conclude(
-        &self,
-        options: &RunOptions,
-        end: &RunEnd,
-        started: Instant,
-        recorder: Recorder,
-        destination: &Destination,
-        console: &mut Console,
-    ) -> Result<Ended, Failure> {
-        let written = finish(end, started, recorder, destination)?;
+    pub fn conclude(&self, run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
+        let (end, destination) = (run.end, run.destination);
+        let written = finish(run)?;
         let counts = render::counts(&written.records);
         let stopped = match end {
             RunEnd::Complete => {

@@ -16,18 +16,21 @@ use crate::model::{Event, Records};
 use crate::render::RenderError;
 use crate::{analyse, format, journal, render};
 
+/// A run that has ended, and whose report is not written yet.
+#[derive(Debug)]
+pub struct Unwritten<'a> {
+    pub end: &'a RunEnd,
+    pub started: Instant,
+    pub recorder: Recorder,
+    pub destination: &'a Destination,
+}
+
 /// Ends the journal, writes the report and shows the results.
-pub fn conclude(
-    options: &RunOptions,
-    end: &RunEnd,
-    started: Instant,
-    recorder: Recorder,
-    destination: &Destination,
-    console: &mut Console,
-) -> Result<Ended, Failure> {
+pub fn conclude(run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
+    let (end, destination) = (run.end, run.destination);
     // The report of a shard alone would look like that of the whole plan.
     let conclude = if options.shard.is_some() { close } else { finish };
-    let Written { records, spent, .. } = conclude(end, started, recorder, destination)?;
+    let Written { records, spent, .. } = conclude(run)?;
     let exit = exit(options.gate, end, &records);
     if options.json {
         let code = exit.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
@@ -49,13 +52,9 @@ pub struct Written {
 }
 
 /// Ends the journal, reads it back and writes everything that is made from it.
-pub fn finish(
-    end: &RunEnd,
-    started: Instant,
-    recorder: Recorder,
-    destination: &Destination,
-) -> Result<Written, Failure> {
-    let written = close(end, started, recorder, destination)?;
+pub fn finish(run: Unwritten<'_>) -> Result<Written, Failure> {
+    let (end, destination) = (run.end, run.destination);
+    let written = close(run)?;
     // An environment failure must not overwrite the previous run's records.
     if matches!(end, RunEnd::Environment(_)) && destination.dir.join(journal::RECORDS_FILE).exists() {
         return Ok(written);
@@ -72,12 +71,8 @@ pub fn finish(
 }
 
 /// Reads the journal back, adds the ratios that its samples give, and ends it.
-pub fn close(
-    end: &RunEnd,
-    started: Instant,
-    mut recorder: Recorder,
-    destination: &Destination,
-) -> Result<Written, Failure> {
+pub fn close(run: Unwritten<'_>) -> Result<Written, Failure> {
+    let Unwritten { end, started, mut recorder, destination } = run;
     let complete = *end == RunEnd::Complete;
     let finished = Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() };
     match analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished) {
@@ -210,7 +205,9 @@ mod tests {
         let mut console = Console::new(ColorChoice::Never);
         let (mut recorder, _) = Recorder::open(&options, "x", &destination, &mut console).unwrap();
         recorder.emit(&Event::CompileStarted { units: 1 });
-        let failure = close(&RunEnd::Complete, Instant::now(), recorder, &destination).unwrap_err();
+        let failure =
+            close(Unwritten { end: &RunEnd::Complete, started: Instant::now(), recorder, destination: &destination })
+                .unwrap_err();
         assert!(failure.message.contains("the journal has no run"), "{}", failure.message);
         let text = std::fs::read_to_string(dir.path().join(journal::JOURNAL_FILE)).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");

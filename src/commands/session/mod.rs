@@ -24,33 +24,29 @@ use interrupt::while_concluding;
 use passes::Passes;
 use slowest::Slowest;
 
-use super::options::RunOptions;
 use super::{Console, Failure};
 use crate::dispatch::Interrupt;
-use crate::experiment::Manifest;
 use crate::model::Event;
 use crate::profiler::pass;
 use crate::tune::Finalists;
 
 pub use against::compare;
-pub use conclude::{breaks_claims, close, conclude, judge};
+pub use conclude::{Unwritten, breaks_claims, close, conclude, judge};
 pub use consent::HostCode;
 pub use destination::Destination;
 pub use ended::{BaseAndNew, Ended};
 pub use interrupt::interrupt;
 pub use outputs::{outputs_of, source_page_of};
-pub use prepare::{Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready, plan_options};
+pub use prepare::{
+    ManifestRun, Planned, Task, compile_ahead, compile_case, explain_empty_selection, get_ready, plan_options,
+};
 pub use recorder::Recorder;
 pub use search_devices::Devices;
 pub use searchable::prepare_search;
 
 /// Runs one experiment, or a shard of it.
-pub fn run_one(
-    options: &RunOptions,
-    manifest: &Manifest,
-    interrupt: &Interrupt,
-    console: &mut Console,
-) -> Result<Ended, Failure> {
+pub fn run_one(run: ManifestRun<'_>, interrupt: &Interrupt, console: &mut Console) -> Result<Ended, Failure> {
+    let options = run.options;
     let started = Instant::now();
     let base = options
         .against
@@ -58,18 +54,18 @@ pub fn run_one(
         .as_ref()
         .map(|named| Base::find(named, &options.manifest, &options.trust.reach))
         .transpose()?;
-    let mut worker = worker::start(options, interrupt, console)
-        .map_err(|failure| explain_empty_selection(options, manifest, console, failure))?;
-    let passes = Passes::prepare(options, manifest, &worker, console)?;
+    let mut worker =
+        worker::start(options, interrupt, console).map_err(|failure| explain_empty_selection(run, console, failure))?;
+    let passes = Passes::prepare(run, &worker, console)?;
     let task = Task {
-        options,
+        run,
         command: options.command(worker.backend()),
         counting_method: passes.counting_method(),
         base: base.as_ref(),
         only: None,
         started,
     };
-    let mut ready = get_ready(task, manifest, &mut worker, interrupt, console)?;
+    let mut ready = get_ready(task, &mut worker, interrupt, console)?;
 
     let mut passed = pass::Passed::default();
     let mut slowest = Slowest::default();
@@ -82,9 +78,10 @@ pub fn run_one(
     let end = passes.run(ran, passed, (options, interrupt), &mut ready);
     // Drop the plan before the results are read: each takes about as much memory.
     drop(ready.work);
+    let unwritten = Unwritten { end: &end, started, recorder: ready.recorder, destination: &ready.destination };
     let ended = while_concluding(|| match &ready.beside {
-        Some(beside) => beside.conclude(options, &end, started, ready.recorder, &ready.destination, console),
-        None => conclude(options, &end, started, ready.recorder, &ready.destination, console),
+        Some(beside) => beside.conclude(unwritten, options, console),
+        None => conclude(unwritten, options, console),
     });
     if let Some(most) = options.slowest {
         console.say(&slowest.table(most));
@@ -94,18 +91,18 @@ pub fn run_one(
 
 /// Runs some cases of an experiment, which a search has chosen, and reports them.
 pub fn run_finalists(
-    options: &RunOptions,
-    manifest: &Manifest,
+    run: ManifestRun<'_>,
     worker: &mut worker::Worker,
     chosen: &Finalists<'_>,
     interrupt: &Interrupt,
     console: &mut Console,
 ) -> Result<Ended, Failure> {
     let started = Instant::now();
-    let command = options.command(worker.backend());
-    let task = Task { options, command, counting_method: None, base: None, only: Some(chosen), started };
-    let mut ready = get_ready(task, manifest, worker, interrupt, console)?;
+    let command = run.options.command(worker.backend());
+    let task = Task { run, command, counting_method: None, base: None, only: Some(chosen), started };
+    let mut ready = get_ready(task, worker, interrupt, console)?;
     let ran = ready.work.run(&mut worker.pool, &mut |event| ready.recorder.emit(&event), interrupt);
     drop(ready.work);
-    while_concluding(|| conclude(options, &ran.end, started, ready.recorder, &ready.destination, console))
+    let unwritten = Unwritten { end: &ran.end, started, recorder: ready.recorder, destination: &ready.destination };
+    while_concluding(|| conclude(unwritten, run.options, console))
 }

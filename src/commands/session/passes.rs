@@ -1,13 +1,12 @@
 //! Passes after the timings: a memory check and hardware counters, each with a worker of its own.
 
-use super::prepare::Prepared;
+use super::prepare::{ManifestRun, Prepared};
 use super::worker::{self, Worker};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, Requirement};
 use crate::dispatch::feed::Ran;
 use crate::dispatch::{Interrupt, RunEnd};
-use crate::experiment::Manifest;
 use crate::model::{BackendKind, Event};
 use crate::profiler::memcheck::{self, Memcheck};
 use crate::profiler::pass::{self, Passed};
@@ -24,12 +23,8 @@ pub struct Passes {
 
 impl Passes {
     /// Finds the programs that they need. A run that cannot have its memory check does not begin.
-    pub fn prepare(
-        options: &RunOptions,
-        manifest: &Manifest,
-        worker: &Worker,
-        console: &mut Console,
-    ) -> Result<Self, Failure> {
+    pub fn prepare(run: ManifestRun<'_>, worker: &Worker, console: &mut Console) -> Result<Self, Failure> {
+        let ManifestRun { options, manifest } = run;
         let counts = options.passes.counters && worker.backend() == BackendKind::Cuda;
         if options.passes.lines && worker.backend() == BackendKind::Cuda && !counts {
             return Err(Failure::usage(

@@ -35,10 +35,17 @@ use crate::project::Project;
 use crate::revision;
 use crate::tune::Finalists;
 
+/// A manifest, and how it is run.
+#[derive(Debug, Clone, Copy)]
+pub struct ManifestRun<'a> {
+    pub manifest: &'a Manifest,
+    pub options: &'a RunOptions,
+}
+
 /// What is asked for.
 #[derive(Debug)]
 pub struct Task<'a> {
-    pub options: &'a RunOptions,
+    pub run: ManifestRun<'a>,
     /// The command as the report shows it, if it is not a plain run.
     pub command: Option<String>,
     pub counting_method: Option<String>,
@@ -89,13 +96,12 @@ impl Work {
 /// Plans, finds the compiler, calibrates the device and starts the journal.
 pub fn get_ready(
     task: Task<'_>,
-    manifest: &Manifest,
     worker: &mut Worker,
     interrupt: &Interrupt,
     console: &mut Console,
 ) -> Result<Prepared, Failure> {
-    let options = task.options;
-    let (mut planned, base) = Planned::make(options, manifest, (task.base, task.only), worker, console)?;
+    let ManifestRun { options, manifest } = task.run;
+    let (mut planned, base) = Planned::make(task.run, (task.base, task.only), worker, console)?;
     let destination = Destination::choose(options, manifest, &worker.ready.device);
     destination.may_be_written(options)?;
     let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
@@ -122,7 +128,7 @@ pub fn get_ready(
     for case in planned.groups.iter_mut().flat_map(|group| &mut group.job.cases) {
         case.lines = options.passes.lines;
     }
-    let mut begun = planned.start((options, task.command), manifest, &environment, worker.ready.uuid.clone());
+    let mut begun = planned.start((task.run, task.command), &environment, worker.ready.uuid.clone());
     if let Some(beside) = &beside {
         beside.announce(&mut begun);
     }
@@ -147,36 +153,35 @@ pub struct Planned {
 impl Planned {
     /// Plans for the worker's device, also the base, finds the compiler, and asks for consent to code of the host.
     fn make<'b>(
-        options: &RunOptions,
-        manifest: &Manifest,
+        run: ManifestRun<'_>,
         (base, only): (Option<&'b Base>, Option<&Finalists<'_>>),
         worker: &Worker,
         console: &mut Console,
     ) -> Result<(Self, Option<PlannedBase<'b>>), Failure> {
-        let own = own_groups(options, manifest, &plan_options(options, &worker.ready.device), console)?;
-        let (mut planned, mut base) = Self::unresolved(options, manifest, base, worker, console)?;
+        let own = own_groups(run, &plan_options(run.options, &worker.ready.device), console)?;
+        let (mut planned, mut base) = Self::unresolved(run, base, worker, console)?;
         if let Some(only) = only {
             planned.plan.keep(&only.keys);
         }
-        planned.groups = resolve(options, manifest, &planned.plan, own.as_ref());
+        planned.groups = resolve(run, &planned.plan, own.as_ref());
         if let Some(only) = only {
             let cases = planned.groups.iter_mut().flat_map(|group| &mut group.job.cases);
             cases.for_each(|case| only.prepare(case));
         }
         let of_base = base.iter_mut().flat_map(PlannedBase::resolve);
         let cases = planned.groups.iter().chain(of_base).flat_map(|group| &group.job.cases);
-        planned.compiler.ask_consent(options, cases, console)?;
+        planned.compiler.ask_consent(run.options, cases, console)?;
         Ok((planned, base))
     }
 
     /// Plans for the worker's device, also the base, and finds the compiler. No case is resolved yet.
     pub fn unresolved<'b>(
-        options: &RunOptions,
-        manifest: &Manifest,
+        run: ManifestRun<'_>,
         base: Option<&'b Base>,
         worker: &Worker,
         console: &mut Console,
     ) -> Result<(Self, Option<PlannedBase<'b>>), Failure> {
+        let ManifestRun { options, manifest } = run;
         let planned = plan_options(options, &worker.ready.device);
         let template = templates::of_manifest(manifest, console)?;
         let expanded = match &options.portion {
@@ -216,8 +221,7 @@ impl Planned {
     /// Returns the start of a run on the device with this UUID. `command` makes the report again.
     pub fn start(
         &self,
-        (options, command): (&RunOptions, Option<String>),
-        manifest: &Manifest,
+        (ManifestRun { options, manifest }, command): (ManifestRun<'_>, Option<String>),
         environment: &Environment,
         device_uuid: Option<String>,
     ) -> Event {
@@ -285,12 +289,11 @@ impl crate::tune::Compiler for Planned {
 
 /// Plans for the worker's device, and compiles every unit.
 pub fn compile_ahead(
-    options: &RunOptions,
-    manifest: &Manifest,
+    run: ManifestRun<'_>,
     worker: &Worker,
     console: &mut Console,
 ) -> Result<(Planned, CompiledUnits), Failure> {
-    let (planned, _) = Planned::make(options, manifest, (None, None), worker, console)?;
+    let (planned, _) = Planned::make(run, (None, None), worker, console)?;
     let mut known = HashSet::new();
     let needed = planned.groups.iter().flat_map(|group| &group.job.cases).flat_map(|case| case.body.units());
     let units: Vec<CompileUnit> = needed.filter(|unit| known.insert(*unit)).cloned().collect();
@@ -303,13 +306,12 @@ pub fn compile_ahead(
 
 /// Compiles every unit of one case for a target.
 pub fn compile_case(
-    options: &RunOptions,
-    manifest: &Manifest,
+    run: ManifestRun<'_>,
     (case, target): (&CaseKey, Target),
     worker: &Worker,
     console: &mut Console,
 ) -> Result<Vec<(CompileUnit, UnitResult)>, Failure> {
-    let (planned, _) = Planned::make(options, manifest, (None, None), worker, console)?;
+    let (planned, _) = Planned::make(run, (None, None), worker, console)?;
     let job = planned.groups.iter().flat_map(|group| &group.job.cases).find(|job| job.case.key == *case);
     let units: Vec<CompileUnit> = job.map_or_else(Vec::new, |job| job.body.units().into_iter().cloned().collect());
     let compiler = &planned.compiler;
@@ -321,13 +323,8 @@ pub fn compile_case(
 }
 
 /// Returns a fault of the narrowing, which comes before any other failure; otherwise `failure`.
-pub fn explain_empty_selection(
-    options: &RunOptions,
-    manifest: &Manifest,
-    console: &Console,
-    failure: Failure,
-) -> Failure {
-    narrowing_fault(options, manifest).map_or(failure, |faults| console.faults(&faults))
+pub fn explain_empty_selection(run: ManifestRun<'_>, console: &Console, failure: Failure) -> Failure {
+    narrowing_fault(run).map_or(failure, |faults| console.faults(&faults))
 }
 
 /// Returns how the command line narrows the plan, for a device.
@@ -343,7 +340,7 @@ pub fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
 }
 
 /// Faults of the narrowing that are known without a device; a filter that names attributes of a device needs one.
-fn narrowing_fault(args: &RunOptions, manifest: &Manifest) -> Option<Diagnostics> {
+fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> Option<Diagnostics> {
     let backend = match args.target {
         Place::Auto | Place::Gpu(_) => BackendKind::Cuda,
         Place::Simulator(_) => BackendKind::Sim,
@@ -395,8 +392,7 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
 
 /// Returns the groups of the shard; `None` for the whole plan.
 fn own_groups(
-    args: &RunOptions,
-    manifest: &Manifest,
+    ManifestRun { options: args, manifest }: ManifestRun<'_>,
     planned: &PlanOptions,
     console: &Console,
 ) -> Result<Option<HashSet<GroupKey>>, Failure> {
@@ -407,7 +403,8 @@ fn own_groups(
     Ok(Some(shards.keys(shard)))
 }
 
-fn resolve(args: &RunOptions, manifest: &Manifest, plan: &Plan, own: Option<&HashSet<GroupKey>>) -> Vec<ResolvedGroup> {
+fn resolve(run: ManifestRun<'_>, plan: &Plan, own: Option<&HashSet<GroupKey>>) -> Vec<ResolvedGroup> {
+    let ManifestRun { options: args, manifest } = run;
     let is_own = |index: &usize| own.is_none_or(|keys| keys.contains(&plan.group_key(*index)));
     let own = (0..plan.group_count()).filter(is_own);
     let mut groups: Vec<_> = own.map(|index| plan::resolve(manifest, plan, index)).collect();

@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Destination;
-use super::prepare::Planned;
+use super::prepare::{ManifestRun, Planned};
 use super::search_devices::Devices;
-use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
 use crate::dispatch::Interrupt;
-use crate::experiment::Manifest;
 use crate::model::Environment;
 use crate::plan;
 use crate::tune::{Candidates, Identity};
@@ -32,13 +30,13 @@ const MOST_GROUPS: usize = 64;
 
 /// Plans and calibrates the devices for a search.
 pub fn prepare_search(
-    options: &RunOptions,
-    manifest: &Manifest,
+    run: ManifestRun<'_>,
     devices: &mut Devices,
     interrupt: &Interrupt,
     console: &mut Console,
 ) -> Result<Searchable, Failure> {
-    let (planned, _) = Planned::unresolved(options, manifest, None, &devices.first, console)?;
+    let ManifestRun { options, manifest } = run;
+    let (planned, _) = Planned::unresolved(run, None, &devices.first, console)?;
     let plan = &planned.plan;
     if plan.group_count() > MOST_GROUPS {
         return Err(Failure::usage(format!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::machine_code;
 use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
-use crate::commands::session::{compile_case, interrupt, worker};
+use crate::commands::session::{ManifestRun, compile_case, interrupt, worker};
 use crate::commands::{Console, Exit, Failure};
 use crate::compile::{Assembler, Cache, Disassembler, Target};
 use crate::experiment::Manifest;
@@ -39,7 +39,7 @@ pub fn show(
     let worker = worker::start(options, &interrupt()?, console)?;
     let capability = worker.ready.device.compute_capability;
     let target = if form == Form::Sass { Target::Gpu(capability) } else { Target::Ptx(capability) };
-    let units = compile_case(options, manifest, (case, target), &worker, console)?;
+    let units = compile_case(ManifestRun { manifest, options }, (case, target), &worker, console)?;
     if units.is_empty() {
         return Err(Failure::usage(format!("variant `{}` launches no kernel, and has no code to show", case.variant)));
     }

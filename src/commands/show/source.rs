@@ -12,7 +12,9 @@ use crate::atomic;
 use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::worker::{self, Worker};
-use crate::commands::session::{Destination, compile_case, interrupt, outputs_of, plan_options, source_page_of};
+use crate::commands::session::{
+    Destination, ManifestRun, compile_case, interrupt, outputs_of, plan_options, source_page_of,
+};
 use crate::commands::{Console, Failure};
 use crate::compile::Target;
 use crate::experiment::Manifest;
@@ -55,12 +57,8 @@ pub fn show(
 
 /// Writes a page of each kernel of an experiment that was run on the simulator into the folder of its report: that of the first
 /// case of each variant that executed it. `counted` is the folder with the counts of all cases.
-pub fn write_pages(
-    options: &RunOptions,
-    manifest: &Manifest,
-    counted: &Path,
-    console: &mut Console,
-) -> Result<(), Failure> {
+pub fn write_pages(run: ManifestRun<'_>, counted: &Path, console: &mut Console) -> Result<(), Failure> {
+    let ManifestRun { options, manifest } = run;
     // A GPU counts no lines of the PTX.
     if std::fs::read_dir(counted).is_ok_and(|mut cases| cases.next().is_none()) {
         return Ok(());
@@ -116,7 +114,7 @@ fn view(
     console: &mut Console,
 ) -> Result<SourceView, Failure> {
     let capability = worker.ready.device.compute_capability;
-    let mut compiled = |target| compile_case(options, manifest, (&case.key, target), worker, console);
+    let mut compiled = |target| compile_case(ManifestRun { manifest, options }, (&case.key, target), worker, console);
     let (ptx, machine) = (compiled(Target::Ptx(capability))?, compiled(Target::Gpu(capability))?);
     let mut view = SourceView { case: case_name(case), ..SourceView::default() };
     if counts.is_empty() {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::cli::TuneArgs;
 use super::options::{RunOptions, network};
-use super::session::{Devices, interrupt, prepare_search, run_finalists};
+use super::session::{Devices, ManifestRun, interrupt, prepare_search, run_finalists};
 use super::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, Pool, Urgency};
 use crate::experiment::SearchSpec;
@@ -34,7 +34,8 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
     let mut devices = Devices::start(&mut options, args, interrupt, console)?;
     let settings = Settings::resolve(&asked, devices.first.backend())?;
     let settings = Settings { budget: args.budget.unwrap_or(settings.budget), ..settings };
-    let ready = prepare_search(&options, &manifest, &mut devices, interrupt, console)?;
+    let run = ManifestRun { manifest: &manifest, options: &options };
+    let ready = prepare_search(run, &mut devices, interrupt, console)?;
     let plan = &ready.planned.plan;
     let late = args.prune.iter().map(|named| read_late(named)).collect::<Result<Vec<_>, _>>()?.concat();
     let sizes = Sizes {
@@ -72,7 +73,7 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
         return Ok(Exit::CaseFailed);
     }
     let finalists = Finalists::choose(plan, &ready.groups[..found.sizes], &found.best, &settings.objectives);
-    let ended = run_finalists(&options, &manifest, &mut devices.first, &finalists, interrupt, console)?;
+    let ended = run_finalists(run, &mut devices.first, &finalists, interrupt, console)?;
     if found.sizes > 1 {
         write_table(&ready.destination.dir, &manifest, objective, &mut |line| console.say(line))?;
     }

@@ -8,7 +8,7 @@ use super::super::several::Line;
 use crate::commands::cli::RunArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::worker::Worker;
-use crate::commands::session::{Destination, Ended, Planned, compile_ahead, judge};
+use crate::commands::session::{Destination, Ended, ManifestRun, Planned, compile_ahead, judge};
 use crate::commands::{Console, Exit, Failure, merge};
 use crate::dispatch::{Interrupt, Urgency};
 use crate::experiment::Manifest;
@@ -59,7 +59,7 @@ impl Experiment {
             (out, _) => out.clone(),
         };
         let options = RunOptions { out, ..RunOptions::of_run(args, path)? };
-        let (planned, units) = compile_ahead(&options, &manifest, worker, console)?;
+        let (planned, units) = compile_ahead(ManifestRun { manifest: &manifest, options: &options }, worker, console)?;
         let root = Path::new("target/devices").join(&manifest.name);
         let held = if options.resume { continued(&root, first)? } else { Held::default() };
         if !options.resume {

@@ -9,7 +9,7 @@ use super::shared::Run;
 use crate::commands::cli::DisplayArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::gpus::Gpu;
-use crate::commands::session::{Destination, Recorder, close};
+use crate::commands::session::{Destination, ManifestRun, Recorder, Unwritten, close};
 use crate::commands::{Console, Failure};
 use crate::dispatch::{Ready, RunEnd};
 use crate::format::seconds;
@@ -118,7 +118,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
     /// Ends the journals.
     pub fn close(self, end: &RunEnd) {
         for OpenJournal { recorder, destination, started, .. } in self.state.into_inner().open.into_values() {
-            if let Err(failure) = close(end, started, recorder, &destination) {
+            if let Err(failure) = close(Unwritten { end, started, recorder, destination: &destination }) {
                 self.run.with_console(|console| console.fail(&failure));
             }
         }
@@ -156,7 +156,11 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         // The command that makes the report again is that of the whole run: it is the same for every GPU.
         let whole = RunOptions { target: experiment.options.target.clone(), ..options };
         let command = whole.command(environment.device.backend);
-        recorder.emit(&planned.start((&whole, command), manifest, &environment, self.ready.uuid.clone()));
+        recorder.emit(&planned.start(
+            (ManifestRun { manifest, options: &whole }, command),
+            &environment,
+            self.ready.uuid.clone(),
+        ));
         // Groups are planned one by one, each before it runs. Those that are done already stay in the plan of this
         // journal.
         let cases = |group: &ResolvedGroup| -> Vec<Case> {
