@@ -38,9 +38,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     let counters = records.counter_names().into_iter().map(counter_column);
     let before = fixed(CASE).chain(axes).chain(AFTER_AXES.into_iter().flat_map(fixed));
     let columns: Vec<Column<'_>> = before.chain(counters).chain(AFTER_COUNTERS.into_iter().flat_map(fixed)).collect();
-    let mut writer = writer();
-    writer.write_record(columns.iter().map(|(name, _)| escape::cell(name).into_owned()))?;
-    let mut text = finished(writer)?;
+    let mut text = table([columns.iter().map(|(name, _)| name.clone())])?;
     let parts: Vec<Result<String, RenderError>> =
         records.cases.par_chunks(ROWS_AT_ONCE).map(|cases| rows(records, cases, &columns)).collect();
     for part in parts {
@@ -65,25 +63,23 @@ pub fn described_columns() -> Vec<(&'static str, &'static str, Option<&'static s
 
 /// Returns the rows of some cases.
 fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Result<String, RenderError> {
-    let mut writer = writer();
-    for record in cases {
+    let rows = cases.iter().flat_map(|record| {
         let whole = Row::from_case(records, record);
         let launches = whole.launches().filter(|_| record.launches.len() > 1);
-        for row in std::iter::once(whole).chain(launches) {
-            for (_, cell) in columns {
-                writer.write_field(escape::cell(&cell(&row)).as_bytes())?;
-            }
-            writer.write_record(None::<&[u8]>)?;
+        std::iter::once(whole).chain(launches)
+    });
+    table(rows.map(|row| columns.iter().map(move |(_, cell)| cell(&row))))
+}
+
+/// Returns a table of texts.
+pub(super) fn table<C: IntoIterator<Item = String>>(rows: impl IntoIterator<Item = C>) -> Result<String, RenderError> {
+    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
+    for row in rows {
+        for text in row {
+            writer.write_field(escape::cell(&text).as_bytes())?;
         }
+        writer.write_record(None::<&[u8]>)?;
     }
-    finished(writer)
-}
-
-pub(super) fn writer() -> ::csv::Writer<Vec<u8>> {
-    ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new())
-}
-
-pub(super) fn finished(writer: ::csv::Writer<Vec<u8>>) -> Result<String, RenderError> {
     let bytes = writer.into_inner().map_err(|e| RenderError::Csv(e.into_error().into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

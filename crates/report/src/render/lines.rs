@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::csv::{finished, writer};
-use super::{RenderError, escape, units};
+use super::csv::table;
+use super::{RenderError, units};
 use crate::format;
 use crate::model::{CaseRecord, CountedLine, Records};
 
@@ -28,24 +28,21 @@ pub fn are_counted(records: &Records) -> bool {
 /// Returns the text, by RFC 4180 as `results.csv`.
 pub fn csv(records: &Records) -> Result<String, RenderError> {
     let lines = || records.cases.iter().flat_map(|record| &record.lines);
-    let names: BTreeSet<&str> = lines().flat_map(|line| line.counters.0.keys()).map(|name| &**name).collect();
+    let names = &lines().flat_map(|line| line.counters.0.keys()).map(|name| &**name).collect::<BTreeSet<&str>>();
     let axes: Vec<&str> = records.header.axes.iter().map(|axis| axis.name.as_str()).collect();
-    let mut writer = writer();
     let titles = ["variant".to_owned()].into_iter().chain(axes.iter().map(|axis| format!("axis.{axis}")));
     let titles = titles.chain(["file", "line", "source"].map(str::to_owned));
     let titles = titles.chain(names.iter().map(|name| format!("counter.{name}")));
-    writer.write_record(titles.map(|title| escape::cell(&title).into_owned()))?;
-    for record in &records.cases {
+    let of_lines = records.cases.iter().flat_map(|record| {
         let axis = |name: &&str| units::axis(&record.case, name).map(ToString::to_string).unwrap_or_default();
         let case: Vec<String> = [record.case.key.variant.clone()].into_iter().chain(axes.iter().map(axis)).collect();
-        for line in &record.lines {
+        record.lines.iter().map(move |line| {
             let own = [line.file.clone(), line.line.to_string(), line.text.clone()];
             let counts = names.iter().map(|name| line.counters.get(name).unwrap_or(0.0).to_string());
-            let row = case.iter().cloned().chain(own).chain(counts);
-            writer.write_record(row.map(|cell| escape::cell(&cell).into_owned()))?;
-        }
-    }
-    finished(writer)
+            case.iter().cloned().chain(own).chain(counts).collect()
+        })
+    });
+    table([titles.collect::<Vec<_>>()].into_iter().chain(of_lines))
 }
 
 /// Returns the lines of a case with the largest shares of its counts, as a table with titles; `None` where lines were not

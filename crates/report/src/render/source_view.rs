@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::{RenderError, Templates, escape};
+use super::csv::table;
+use super::{RenderError, Templates};
 use crate::model::Counters;
 
 /// The sources of the kernels of a case, line by line.
@@ -235,11 +236,11 @@ impl SourceView {
         let lines = || self.files.iter().flat_map(|file| &file.lines);
         let names = lines().flat_map(|line| line.counters.0.keys()).map(|name| &**name);
         let names: BTreeSet<&str> = names.collect();
-        let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
         let machine = ["machine_instructions", "stall_cycles", "machine_executed", "machine_without_count"];
         let titles = names.iter().map(|name| format!("counter.{name}"));
         let begin = ["file", "line", "source"].map(str::to_owned);
-        writer.write_record(begin.into_iter().chain(titles).chain(machine.map(str::to_owned)))?;
+        let mut rows: Vec<Vec<String>> =
+            vec![begin.into_iter().chain(titles).chain(machine.map(str::to_owned)).collect()];
         for (index, file) in self.files.iter().enumerate() {
             for line in &file.lines {
                 let machine = by_line.get(&At { file: index, line: line.line });
@@ -251,12 +252,10 @@ impl SourceView {
                 let Machine { instructions, stall, executed, unknown } = machine;
                 let own = [file.path.clone(), line.line.to_string(), line.text.trim().to_owned()];
                 let end = [instructions, stall, executed, unknown].map(|number| number.to_string());
-                let row = own.into_iter().chain(counts).chain(end);
-                writer.write_record(row.map(|cell| escape::cell(&cell).into_owned()))?;
+                rows.push(own.into_iter().chain(counts).chain(end).collect());
             }
         }
-        let bytes = writer.into_inner().map_err(|error| RenderError::Csv(error.into_error().into()))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        table(rows)
     }
 
     /// Returns a page for a browser, in one file that needs no network.

@@ -3,7 +3,9 @@
 use super::{Compared, words};
 use crate::analyse::compare::{Change, Interval, ReportComparison};
 use crate::model::Value;
-use crate::render::{RenderError, escape};
+use crate::render::RenderError;
+use crate::render::columns::full;
+use crate::render::csv::table;
 
 /// The cell of a column for a change.
 type Cell = fn(&ReportComparison, &Change) -> String;
@@ -29,15 +31,10 @@ const COLUMNS: [(&str, Cell); 16] = [
 
 /// Returns the text, by RFC 4180 as `results.csv`.
 pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
-    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(COLUMNS.map(|(name, _)| name))?;
-    for report in &compared.comparison.reports {
-        for change in &report.changes {
-            writer.write_record(COLUMNS.map(|(_, cell)| escape::cell(&cell(report, change)).into_owned()))?;
-        }
-    }
-    let bytes = writer.into_inner().map_err(|error| RenderError::Csv(error.into_error().into()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let reports = compared.comparison.reports.iter();
+    let rows = reports.flat_map(|report| report.changes.iter().map(move |change| (report, change)));
+    let rows = rows.map(|(report, change)| COLUMNS.map(|(_, cell)| cell(report, change)));
+    table(std::iter::once(COLUMNS.map(|(name, _)| name.to_owned())).chain(rows))
 }
 
 /// Lists axes in one cell: `n=1024; type=i32`.
@@ -56,8 +53,4 @@ fn new_time(change: &Change) -> Option<f64> {
 
 fn interval(change: &Change) -> Option<Interval> {
     change.time.as_ref()?.interval
-}
-
-pub fn full(value: Option<f64>) -> String {
-    value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }

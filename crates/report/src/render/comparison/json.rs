@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Compared;
 use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
-    CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Fact,
-    Gate, InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
+    CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Gate,
+    InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
 };
 use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
@@ -44,8 +44,8 @@ struct Report<'a> {
     two_gpus: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clock_offsets: Vec<Offset>,
-    differences: Vec<Difference<'a, DifferenceKind>>,
-    causes: Vec<Difference<'a, CauseKind>>,
+    differences: &'a [Differs<DifferenceKind>],
+    causes: &'a [Differs<CauseKind>],
     /// The times in the new report divided by those in the base report.
     geometric_mean: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -111,10 +111,10 @@ struct Row<'a> {
     operations: &'a [OperationChange],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     instructions: &'a [InstructionChange],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    differences: Vec<Difference<'a, DifferenceKind>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    causes: Vec<Difference<'a, CauseKind>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    differences: &'a [Differs<DifferenceKind>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    causes: &'a [Differs<CauseKind>],
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     informs: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,13 +145,6 @@ struct Time {
     ratio_interval: Option<[f64; 2]>,
     confidence: Option<f64>,
     threshold: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct Difference<'a, T> {
-    what: T,
-    base: &'a Fact,
-    new: &'a Fact,
 }
 
 /// Writes the comparison as one line of JSON.
@@ -193,8 +186,8 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         new: side(new, 1),
         two_gpus: report.may_be_two_gpus,
         clock_offsets: report.clock_offsets.iter().map(offset).collect(),
-        differences: sides(&report.differences),
-        causes: sides(&report.causes),
+        differences: &report.differences,
+        causes: &report.causes,
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),
         claims: report.claims.iter().map(claim).collect(),
         changes: report.changes.iter().map(row).collect(),
@@ -238,8 +231,8 @@ fn row(change: &Change) -> Row<'_> {
         lines: &change.lines,
         operations: &change.operations,
         instructions: &change.instructions,
-        differences: sides(&change.differences),
-        causes: sides(&change.causes),
+        differences: &change.differences,
+        causes: &change.causes,
         informs: change.informs,
         accepted: change.accepted.as_ref(),
         newcomer: change.newcomer.as_ref().map(newcomer),
@@ -272,8 +265,4 @@ fn time(time: &TimeChange) -> Time {
         confidence: time.interval.map(|interval| interval.confidence),
         threshold: time.threshold,
     }
-}
-
-fn sides<T: Copy>(all: &[Differs<T>]) -> Vec<Difference<'_, T>> {
-    all.iter().map(|Differs { what, base, new }| Difference { what: *what, base, new }).collect()
 }

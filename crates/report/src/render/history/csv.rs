@@ -1,59 +1,64 @@
 //! Writes the times for programs, in full precision: one row per case, regime and revision.
 
 use super::{ReportHistory, words};
-use crate::render::comparison::csv::{axes, full};
-use crate::render::{RenderError, escape};
+use crate::analyse::history::{Change, Point, Series};
+use crate::model::Commit;
+use crate::render::RenderError;
+use crate::render::columns::full;
+use crate::render::comparison::csv::axes;
+use crate::render::csv::table;
 
-const COLUMNS: [&str; 15] = [
-    "report",
-    "variant",
-    "axes",
-    "regime",
-    "commit",
-    "date",
-    "subject",
-    "time_ns",
-    "time_low_ns",
-    "time_high_ns",
-    "error",
-    "break",
-    "change",
-    "change_low",
-    "change_high",
+/// A time of a case in the history of a report.
+struct Row<'a> {
+    report: &'a str,
+    commit: &'a Commit,
+    series: &'a Series<'a>,
+    /// The place of the time among those of the case.
+    place: usize,
+    point: &'a Point,
+}
+
+impl Row<'_> {
+    /// Returns the change that begins with this time.
+    fn change(&self) -> Option<&Change> {
+        self.series.changes.iter().find(|change| change.point == self.place)
+    }
+
+    /// Returns why the time is not comparable with those before.
+    fn breaks(&self) -> String {
+        self.series.breaks.iter().find(|at| at.point == self.place).map(words::reasons).unwrap_or_default()
+    }
+}
+
+type Cell = fn(&Row<'_>) -> String;
+
+const COLUMNS: [(&str, Cell); 15] = [
+    ("report", |row| row.report.to_owned()),
+    ("variant", |row| row.series.case.key.variant.clone()),
+    ("axes", |row| axes(&row.series.case.key.axes)),
+    ("regime", |row| row.series.regime.name().to_owned()),
+    ("commit", |row| row.commit.id.clone()),
+    ("date", |row| row.commit.date.clone()),
+    ("subject", |row| row.commit.subject.clone()),
+    ("time_ns", |row| full(Some(row.point.time.point))),
+    ("time_low_ns", |row| full(Some(row.point.time.low))),
+    ("time_high_ns", |row| full(Some(row.point.time.high))),
+    ("error", |row| full(Some(row.point.error))),
+    ("break", |row| row.breaks()),
+    ("change", |row| full(row.change().map(|change| change.ratio))),
+    ("change_low", |row| full(row.change().map(|change| change.interval.low))),
+    ("change_high", |row| full(row.change().map(|change| change.interval.high))),
 ];
 
 /// Returns the text, by RFC 4180 as `results.csv`.
 pub fn csv(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
-    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(COLUMNS)?;
-    for report in reports {
-        for series in &report.series {
-            for (i, point) in series.points.iter().enumerate() {
-                let commit = &report.commits[point.revision];
-                let key = &series.case.key;
-                let at = series.breaks.iter().find(|at| at.point == i);
-                let change = series.changes.iter().find(|change| change.point == i);
-                let row = [
-                    report.place.to_owned(),
-                    key.variant.clone(),
-                    axes(&key.axes),
-                    series.regime.name().to_owned(),
-                    commit.id.clone(),
-                    commit.date.clone(),
-                    commit.subject.clone(),
-                    full(Some(point.time.point)),
-                    full(Some(point.time.low)),
-                    full(Some(point.time.high)),
-                    full(Some(point.error)),
-                    at.map(words::reasons).unwrap_or_default(),
-                    full(change.map(|change| change.ratio)),
-                    full(change.map(|change| change.interval.low)),
-                    full(change.map(|change| change.interval.high)),
-                ];
-                writer.write_record(row.map(|text| escape::cell(&text).into_owned()))?;
-            }
-        }
-    }
-    let bytes = writer.into_inner().map_err(|error| RenderError::Csv(error.into_error().into()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let all = reports.iter().flat_map(|report| report.series.iter().map(move |series| (report, series)));
+    let rows = all.flat_map(|(report, series)| {
+        series.points.iter().enumerate().map(move |(place, point)| {
+            let commit = &report.commits[point.revision];
+            let row = Row { report: report.place, commit, series, place, point };
+            COLUMNS.map(|(_, cell)| cell(&row))
+        })
+    });
+    table(std::iter::once(COLUMNS.map(|(name, _)| name.to_owned())).chain(rows))
 }

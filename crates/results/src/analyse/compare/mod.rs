@@ -218,7 +218,7 @@ impl Change {
 }
 
 /// What differs between base and new.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Differs<T> {
     /// What differs.
     pub what: T,
