@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::cache::Cache;
-use super::fetch::{self, FetchError, PTXAS, find_program};
-use super::locate::Network;
+use super::fetch::{FetchError, NVCC, Network, PTXAS, ensure_program};
 use super::pinned::{self, NEWEST};
 use super::program::{self, Bounds};
 use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, sha256_hex};
@@ -51,15 +50,9 @@ impl Assembler {
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, AssemblerError> {
         let set = pinned::nvcc(NEWEST.build).ok_or(AssemblerError::NoPackage)?;
-        let found = programs.find(PTXAS).or_else(|| find_program(&cache.nvcc_dir(set), PTXAS).ok());
-        let path = match found {
-            Some(path) => path,
-            None if network == Network::Forbidden => return Err(AssemblerError::Offline { mb: set.download_mb }),
-            None => {
-                let place = fetch::fetch_nvcc(set, cache, say)?;
-                find_program(&place, PTXAS).map_err(|reason| FetchError::Incomplete { place, reason })?
-            }
-        };
+        let offline = AssemblerError::Offline { mb: set.download_mb };
+        let fetched = || ensure_program((NVCC, PTXAS), set, cache, (network, offline), say);
+        let path = programs.find(PTXAS).map_or_else(fetched, Ok)?;
         Ok(Self { path, cache: cache.clone() })
     }
 

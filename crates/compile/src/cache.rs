@@ -122,25 +122,15 @@ impl Cache {
         self.root.join("toolkit").join(format!("cuda-{}", pinned.build))
     }
 
-    /// Returns the folder of a fetched compute-sanitizer.
-    pub fn sanitizer_dir(&self, pinned: &Pinned) -> PathBuf {
-        self.root.join("toolkit").join(format!("sanitizer-{}", pinned.build))
-    }
-
-    /// Returns the folder of a fetched nvcc.
-    pub fn nvcc_dir(&self, pinned: &Pinned) -> PathBuf {
-        self.root.join("toolkit").join(format!("nvcc-{}", pinned.build))
+    /// Returns the folder of a fetched program.
+    pub fn program_dir(&self, name: &str, pinned: &Pinned) -> PathBuf {
+        self.root.join("toolkit").join(format!("{}-{}", name.trim_start_matches("compute-"), pinned.build))
     }
 
     /// Returns the folder of a library's fetched headers.
     pub fn headers_dir(&self, pinned: &Pinned, library: &str) -> PathBuf {
         let library = library.trim_start_matches("the ").to_lowercase();
         self.root.join("toolkit").join(format!("{library}-headers-{}", pinned.build))
-    }
-
-    /// Returns the folder of a fetched nvdisasm.
-    pub fn nvdisasm_dir(&self, pinned: &Pinned) -> PathBuf {
-        self.root.join("toolkit").join(format!("nvdisasm-{}", pinned.build))
     }
 
     /// Returns the folder of the package whose archive has this SHA-256.

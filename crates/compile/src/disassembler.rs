@@ -10,8 +10,7 @@ use std::time::Duration;
 use sass::{Cubin, Listing, SassError, Tables};
 
 use super::cache::Cache;
-use super::fetch::{self, FetchError, NVDISASM, find_program};
-use super::locate::Network;
+use super::fetch::{FetchError, NVDISASM, Network, ensure_program};
 use super::pinned;
 use super::program::{self, Bounds};
 use crate::model::{CompileFailure, sha256_hex};
@@ -50,15 +49,9 @@ impl Disassembler {
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, DisassemblerError> {
         let set = pinned::NVDISASM;
-        let known = programs.find(NVDISASM).or_else(|| find_program(&cache.nvdisasm_dir(set), NVDISASM).ok());
-        if let Some(path) = known {
-            return Ok(Self { path, cache: cache.clone() });
-        }
-        if network == Network::Forbidden {
-            return Err(DisassemblerError::Offline { mb: set.download_mb });
-        }
-        let place = fetch::fetch_nvdisasm(set, cache, say)?;
-        let path = find_program(&place, NVDISASM).map_err(|reason| FetchError::Incomplete { place, reason })?;
+        let offline = DisassemblerError::Offline { mb: set.download_mb };
+        let fetched = || ensure_program((NVDISASM, NVDISASM), set, cache, (network, offline), say);
+        let path = programs.find(NVDISASM).map_or_else(fetched, Ok)?;
         Ok(Self { path, cache: cache.clone() })
     }
 

@@ -35,6 +35,15 @@ pub(super) const PTXAS: &str = "ptxas";
 /// The program nvcc.
 pub(super) const NVCC: &str = "nvcc";
 
+/// Whether a missing toolkit may be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// The compiler is fetched by pip, in its pinned version.
+    Allowed,
+    /// The option `--offline` forbids fetching.
+    Forbidden,
+}
+
 /// Why fetching failed. The toolkit's folder is complete or absent.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant describes it")]
@@ -84,9 +93,8 @@ pub enum FetchError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Compile,
-    CompileHostCode,
-    Check,
-    Disassemble,
+    /// The program with this name is run.
+    Run(&'static str),
     /// Headers of a library with this name are included.
     Include(&'static str),
 }
@@ -96,9 +104,7 @@ impl Purpose {
     fn describe(self, set: &Pinned) -> String {
         match self {
             Self::Compile => format!("NVRTC {} and its headers", set.build),
-            Self::CompileHostCode => format!("nvcc {}", set.build),
-            Self::Check => format!("compute-sanitizer {}", set.build),
-            Self::Disassemble => format!("nvdisasm {}", set.build),
+            Self::Run(program) => format!("{program} {}", set.build),
             Self::Include(library) => format!("the headers of {library} {}", set.build),
         }
     }
@@ -107,9 +113,7 @@ impl Purpose {
     fn inspect(self, root: &Path) -> Result<(), String> {
         match self {
             Self::Compile => layout::inspect(root).map(drop),
-            Self::CompileHostCode => find_program(root, NVCC).map(drop),
-            Self::Check => find_program(root, SANITIZER).map(drop),
-            Self::Disassemble => find_program(root, NVDISASM).map(drop),
+            Self::Run(program) => find_program(root, program).map(drop),
             Self::Include(_) => header_folders(root).map(drop),
         }
     }
@@ -121,19 +125,24 @@ pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> 
     fetch_for(Purpose::Compile, set, (cache, &cache.toolkit_dir(set)), say)
 }
 
-/// Fetches compute-sanitizer like a compiler.
-pub fn fetch_sanitizer(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
-    fetch_for(Purpose::Check, set, (cache, &cache.sanitizer_dir(set)), say)
-}
-
-/// Fetches nvdisasm like a compiler.
-pub fn fetch_nvdisasm(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
-    fetch_for(Purpose::Disassemble, set, (cache, &cache.nvdisasm_dir(set)), say)
-}
-
-/// Fetches nvcc like a compiler.
-pub fn fetch_nvcc(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
-    fetch_for(Purpose::CompileHostCode, set, (cache, &cache.nvcc_dir(set)), say)
+/// Returns the path of a program, or of one that comes with it. It is fetched if the cache does not have it; the error is
+/// `offline` where that is forbidden.
+pub(super) fn ensure_program<E: From<FetchError>>(
+    (program, name): (&'static str, &str),
+    set: &'static Pinned,
+    cache: &Cache,
+    (network, offline): (Network, E),
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf, E> {
+    let place = cache.program_dir(program, set);
+    if let Ok(path) = find_program(&place, name) {
+        return Ok(path);
+    }
+    if network == Network::Forbidden {
+        return Err(offline);
+    }
+    let place = fetch_for(Purpose::Run(program), set, (cache, &place), say)?;
+    find_program(&place, name).map_err(|reason| FetchError::Incomplete { place, reason }.into())
 }
 
 /// Fetches the headers of a library like a compiler.
@@ -176,7 +185,7 @@ fn fetch_for(
     match purpose {
         Purpose::Compile => remove_unused(&unpacked, &UNUSED)?,
         Purpose::Include(_) => remove_unused(&unpacked, &["lib"])?,
-        Purpose::CompileHostCode | Purpose::Check | Purpose::Disassemble => make_executable(&unpacked)?,
+        Purpose::Run(_) => make_executable(&unpacked)?,
     }
     if let Err(reason) = purpose.inspect(&unpacked) {
         return Err(FetchError::Incomplete { place: unpacked, reason });

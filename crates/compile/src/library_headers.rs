@@ -6,8 +6,7 @@
 use std::path::PathBuf;
 
 use super::cache::Cache;
-use super::fetch;
-use super::locate::Network;
+use super::fetch::{self, Network};
 use super::pinned::{self, Pinned};
 use super::toolkit::{Toolkit, ToolkitSource};
 

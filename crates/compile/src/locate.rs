@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cache::Cache;
-use super::fetch::{self, FetchError};
+use super::fetch::{self, FetchError, Network};
 use super::layout::{entries, inspect, numbers};
 use super::pinned::{self, Pinned};
 use super::toolkit::{TOOLKIT_VARIABLE, Toolkit, ToolkitSource};
@@ -83,15 +83,6 @@ impl Requirement {
     fn takes_system(self) -> bool {
         matches!(self, Self::Gpu { .. })
     }
-}
-
-/// Whether a missing toolkit may be fetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
-    /// The compiler is fetched by pip, in its pinned version.
-    Allowed,
-    /// The option `--offline` forbids fetching.
-    Forbidden,
 }
 
 /// Why there is no toolkit.

@@ -6,8 +6,7 @@
 use std::env;
 
 use super::cache::Cache;
-use super::fetch::{self, FetchError, NVCC, find_program};
-use super::locate::Network;
+use super::fetch::{FetchError, NVCC, Network, ensure_program, find_program};
 use super::pinned::{self, Pinned};
 use super::plugin::Nvcc;
 use super::toolkit::{Toolkit, ToolkitSource};
@@ -35,7 +34,7 @@ impl Nvcc {
     pub fn of_toolkit(toolkit: &Toolkit, cache: &Cache) -> Option<Self> {
         let path = match &toolkit.source {
             ToolkitSource::System(root) => root.join("bin").join(NVCC),
-            ToolkitSource::Fetched => find_program(&cache.nvcc_dir(pinned_for(toolkit)?), NVCC).ok()?,
+            ToolkitSource::Fetched => find_program(&cache.program_dir(NVCC, pinned_for(toolkit)?), NVCC).ok()?,
         };
         Self::at(path)
     }
@@ -60,11 +59,10 @@ impl Nvcc {
             return Err(NvccError::Incomplete { place: root.display().to_string() });
         }
         let set = pinned_for(toolkit).ok_or_else(|| NvccError::NoPackage(toolkit.describe()))?;
-        if network == Network::Forbidden {
-            return Err(NvccError::Offline { build: set.build, mb: set.download_mb });
-        }
-        let place = fetch::fetch_nvcc(set, cache, say)?;
-        Self::of_toolkit(toolkit, cache)
+        let offline = NvccError::Offline { build: set.build, mb: set.download_mb };
+        let path = ensure_program((NVCC, NVCC), set, cache, (network, offline), say)?;
+        let place = cache.program_dir(NVCC, set);
+        Self::at(path)
             .ok_or_else(|| FetchError::Incomplete { place, reason: "its nvcc does not run".to_owned() }.into())
     }
 }

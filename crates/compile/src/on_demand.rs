@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::cache::Cache;
+use super::fetch::Network;
 use super::library_headers::LibraryHeaders;
-use super::locate::Network;
 use super::plugin::Nvcc;
 use super::toolkit::Toolkit;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::cache::Cache;
-use super::fetch::{self, FetchError, SANITIZER, find_program};
-use super::locate::{Network, Requirement, ToolkitError};
+use super::fetch::{FetchError, Network, SANITIZER, ensure_program};
+use super::locate::{Requirement, ToolkitError};
 use super::pinned;
 use crate::programs::Programs;
 
@@ -37,14 +37,7 @@ pub fn ensure(
         return Ok(program);
     }
     let set = pinned::sanitizer(want.pinned()?.major);
-    if let Ok(program) = find_program(&cache.sanitizer_dir(set), SANITIZER) {
-        return Ok(program);
-    }
-    if network == Network::Forbidden {
-        return Err(SanitizerError::Offline);
-    }
-    let place = fetch::fetch_sanitizer(set, cache, say)?;
-    find_program(&place, SANITIZER).map_err(|reason| FetchError::Incomplete { place, reason }.into())
+    ensure_program((SANITIZER, SANITIZER), set, cache, (network, SanitizerError::Offline), say)
 }
 
 #[cfg(test)]
