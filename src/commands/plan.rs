@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::cli::{BackendChoice, PlanArgs, TargetArgs};
+use super::cli::{BackendChoice, Narrowing, PlanArgs, TargetArgs};
 use super::options::Target;
 use super::{Console, Exit, Failure, load_manifest};
 use crate::backend::{Backend, cuda::Cuda, sim::SimBackend};
@@ -17,14 +17,7 @@ mod view;
 pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifest = load_manifest(&args.manifest, &args.reach, Network::Forbidden, console)?;
     let (backend, device) = machine(&args.target, args.device_profile.as_deref())?;
-    let options = PlanOptions {
-        backend,
-        sizes: backend,
-        device,
-        set: args.narrowing.set.clone(),
-        filter: args.narrowing.filter.clone(),
-        variants: args.narrowing.variant.clone(),
-    };
+    let options = narrowed(&args.narrowing, backend, device);
     let plan = plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
     if args.json {
         lines::print(&manifest, &plan, (&options, &args.narrowing), &mut |text| console.print(text))?;
@@ -33,6 +26,12 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     let summary = plan::summarise(&manifest, &plan);
     console.print(&visible_lines(&view::text(&manifest, &plan, &options, &summary, console.screen().width)))?;
     Ok(Exit::Success)
+}
+
+/// Returns the part of the matrix that the command line keeps.
+pub fn narrowed(narrowing: &Narrowing, backend: BackendKind, device: Option<DeviceInfo>) -> PlanOptions {
+    let Narrowing { set, filter, variant: variants } = narrowing.clone();
+    PlanOptions { backend, sizes: backend, device, set, filter, variants }
 }
 
 /// Returns what `run` with the same options would run on: its backend, and its device as far as it is known here.

@@ -94,14 +94,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
 /// Returns the one case that is named: a variant, and values of axes where it has several cases.
 fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Console) -> Result<Case, Failure> {
     let (backend, device) = super::plan::machine(&args.target, None)?;
-    let planned = PlanOptions {
-        backend,
-        sizes: backend,
-        device,
-        set: options.narrowing.set.clone(),
-        filter: None,
-        variants: Vec::new(),
-    };
+    let planned = PlanOptions { device, set: options.narrowing.set.clone(), ..PlanOptions::for_backend(backend) };
     let plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
     let (variant, values) = split(&args.case)?;
     let fits = |case: &Case| {

@@ -14,6 +14,7 @@ use super::outputs::outputs_of;
 use super::recorder::Recorder;
 use super::worker::Worker;
 use crate::commands::options::{Kind, RunOptions, Target as Place};
+use crate::commands::plan::narrowed;
 use crate::commands::{Console, Failure, templates};
 use crate::compile::{
     self, Cache, CompileOptions, Installed, Network, Nvcc, OnDemand, Requirement, Target, Toolkit, UnitResult,
@@ -329,14 +330,8 @@ pub fn explain_empty_selection(run: ManifestRun<'_>, console: &Console, failure:
 
 /// Returns how the command line narrows the plan, for a device.
 pub fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
-    PlanOptions {
-        backend: device.backend,
-        sizes: args.sizes.unwrap_or(device.backend),
-        device: Some(device.clone()),
-        set: args.narrowing.set.clone(),
-        filter: args.narrowing.filter.clone(),
-        variants: args.narrowing.variant.clone(),
-    }
+    let sizes = args.sizes.unwrap_or(device.backend);
+    PlanOptions { sizes, ..narrowed(&args.narrowing, device.backend, Some(device.clone())) }
 }
 
 /// Faults of the narrowing that are known without a device; a filter that names attributes of a device needs one.
@@ -346,12 +341,8 @@ fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> 
         Place::Simulator(_) => BackendKind::Sim,
     };
     let needs_device = |filter: &String| DeviceInfo::attribute_names().any(|name| filter.contains(name));
-    let options = PlanOptions {
-        set: args.narrowing.set.clone(),
-        filter: args.narrowing.filter.clone().filter(|filter| !needs_device(filter)),
-        variants: args.narrowing.variant.clone(),
-        ..PlanOptions::for_backend(backend)
-    };
+    let mut options = narrowed(&args.narrowing, backend, None);
+    options.filter = options.filter.filter(|filter| !needs_device(filter));
     plan::expand(manifest, &options).err()
 }
 

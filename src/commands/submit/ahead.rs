@@ -10,6 +10,7 @@ use super::needs::Needs;
 use crate::cluster::{Snapshot, keep_program, remove_unused_programs};
 use crate::commands::cli::SubmitArgs;
 use crate::commands::options::network;
+use crate::commands::plan::narrowed;
 use crate::commands::{Console, Failure};
 use crate::compile::{self, Cache, CompileOptions, Installed, Requirement, Target, Toolkit};
 use crate::experiment::Manifest;
@@ -64,17 +65,6 @@ pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
     })
 }
 
-/// Returns the plan's options of what the nodes run.
-pub fn plan_options(args: &SubmitArgs, described: &Described) -> PlanOptions {
-    PlanOptions {
-        device: Some(described.device.clone()),
-        set: args.narrowing.set.clone(),
-        filter: args.narrowing.filter.clone(),
-        variants: args.narrowing.variant.clone(),
-        ..PlanOptions::for_backend(described.backend)
-    }
-}
-
 pub fn get_ready(
     args: &SubmitArgs,
     manifests: &[(&Path, Manifest)],
@@ -90,7 +80,7 @@ pub fn get_ready(
     let cache = Cache::locate().map_err(Failure::environment)?;
     let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
         .map_err(Failure::environment)?;
-    let options = plan_options(args, described);
+    let options = narrowed(&args.narrowing, described.backend, Some(described.device.clone()));
     let installed = Installed::find(&toolkit, &Programs::of_this_machine());
     let headers = [toolkit.include_dirs.as_slice(), installed.include_dirs()].concat();
     let needs = Needs::find(manifests, &options, &headers, &args.trust, console)?;

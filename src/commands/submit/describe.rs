@@ -15,7 +15,7 @@ use crate::compile::Cache;
 use crate::experiment::Manifest;
 use crate::file_names::slug;
 use crate::model::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
-use crate::plan::{PlanOptions, Shards};
+use crate::plan::Shards;
 
 /// The folder of all jobs.
 const JOBS: &str = "target/jobs";
@@ -42,13 +42,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
     limits.allow(&settings)?;
     let (mut experiments, mut groups) = (Vec::with_capacity(manifests.len()), Vec::with_capacity(manifests.len()));
     for (path, manifest) in manifests {
-        let planned = PlanOptions {
-            device: Some(device.clone()),
-            set: args.narrowing.set.clone(),
-            filter: args.narrowing.filter.clone(),
-            variants: args.narrowing.variant.clone(),
-            ..PlanOptions::for_backend(backend)
-        };
+        let planned = plan::narrowed(&args.narrowing, backend, Some(device.clone()));
         let shards = Shards::plan(manifest, &planned).map_err(|faults| console.faults(&faults))?;
         let divided = shards.divide(shards.count(settings.min_task_time.0 as f64));
         experiments.push(Experiment {

@@ -5,13 +5,13 @@ use super::view::{Section, View, point, unit_of, view};
 use super::{Compared, claims, rollup, words};
 use crate::analyse::compare::{CauseKind, Change, CounterChange, Fact, Kind, ReportComparison};
 use crate::format::{count, rough};
-use crate::model::{CaseKey, Estimate, Value};
+use crate::model::{CaseKey, Estimate};
 use crate::render::RenderError;
 use crate::render::html::Samples;
 use crate::render::html::changes::{Details, Lane, Line, Page, Part, Rows, samples_of};
-use crate::render::html::table::{Column, Number, axis, numbers, texts};
+use crate::render::html::table::{Column, Number, cases, numbers, texts};
 use crate::render::table::Cell;
-use crate::render::units::{self, TimeUnit};
+use crate::render::units::TimeUnit;
 use crate::render::wording;
 
 /// A row: its report, its change, and the samples of base and new.
@@ -19,13 +19,6 @@ struct Row<'a> {
     report: &'a ReportComparison,
     change: &'a Change,
     samples: Option<&'a [Samples; 2]>,
-}
-
-impl<'a> Row<'a> {
-    /// Returns the value that the case has on an axis.
-    fn value(&self, name: &str) -> Option<&'a Value> {
-        units::axis(&self.change.case, name)
-    }
 }
 
 /// Returns the page. `samples` are those of base and new of each pair of reports, as far as their journals are known.
@@ -107,16 +100,7 @@ fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Colu
     if compared.comparison.reports.len() > 1 {
         columns.push(texts("report", rows, |row| format!("{}, {}", row.report.experiment, row.report.device)));
     }
-    columns.push(texts("variant", rows, |row| row.change.case.key.variant.clone()));
-    let mut axes: Vec<&str> = Vec::new();
-    for (name, _) in rows.iter().flat_map(|row| &row.change.case.key.axes) {
-        if !axes.contains(&name.as_str()) {
-            axes.push(name);
-        }
-    }
-    columns.extend(axes.into_iter().map(|name| axis(name, rows, |row| row.value(name))));
-    let regime = texts("regime", rows, |row| row.change.regime.map(|regime| regime.to_string()).unwrap_or_default());
-    columns.extend(Some(regime).filter(|column| column.texts.as_ref().is_some_and(|texts| texts.len() > 1)));
+    columns.extend(cases(rows, |row| (&row.change.case, row.change.regime)));
     columns.push(texts("verdict", rows, |row| {
         format!("{} {}", words::mark(row.change.kind), words::heading(row.change.kind).to_lowercase())
     }));

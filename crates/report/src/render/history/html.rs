@@ -3,14 +3,13 @@
 use super::view::{Section, View, comparable_ends, view};
 use super::{ReportHistory, charts, words};
 use crate::analyse::history::Series;
-use crate::model::Value;
 use crate::render::RenderError;
 use crate::render::comparison::words as comparison;
 use crate::render::html::Samples;
 use crate::render::html::changes::{Details, Lane, Page, Part, Rows, samples_of};
-use crate::render::html::table::{Column, axis, numbers, texts};
+use crate::render::html::table::{Column, cases, numbers, texts};
 use crate::render::number;
-use crate::render::units::{self, TimeUnit};
+use crate::render::units::TimeUnit;
 
 /// More revisions of a case are left out, the oldest first.
 const MOST_LANES: usize = 40;
@@ -20,13 +19,6 @@ struct Row<'a> {
     report: &'a ReportHistory<'a>,
     series: &'a Series<'a>,
     samples: Option<&'a Samples>,
-}
-
-impl<'a> Row<'a> {
-    /// Returns the value that the case has on an axis.
-    fn value(&self, name: &str) -> Option<&'a Value> {
-        units::axis(self.series.case, name)
-    }
 }
 
 /// Returns the page. `samples` are those of the newest run of each report, as far as its journal is known.
@@ -88,16 +80,7 @@ fn columns(several: bool, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Column> {
     if several {
         columns.push(texts("report", rows, |row| row.report.place.to_owned()));
     }
-    columns.push(texts("variant", rows, |row| row.series.case.key.variant.clone()));
-    let mut axes: Vec<&str> = Vec::new();
-    for (name, _) in rows.iter().flat_map(|row| &row.series.case.key.axes) {
-        if !axes.contains(&name.as_str()) {
-            axes.push(name);
-        }
-    }
-    columns.extend(axes.into_iter().map(|name| axis(name, rows, |row| row.value(name))));
-    let regime = texts("regime", rows, |row| row.series.regime.to_string());
-    columns.extend(Some(regime).filter(|column| column.texts.as_ref().is_some_and(|texts| texts.len() > 1)));
+    columns.extend(cases(rows, |row| (row.series.case, Some(row.series.regime))));
     columns.push(texts("times", rows, |row| words::sparkline(row.series)));
     columns.push(numbers("measured", "measured", rows, |row| {
         let count = row.series.points.len();

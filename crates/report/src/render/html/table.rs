@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::model::Value;
-use crate::render::units::TimeUnit;
+use crate::model::{Case, Regime, Value};
+use crate::render::units::{self, TimeUnit};
 
 /// The unit of times, which are in nanoseconds.
 #[derive(Debug, Serialize)]
@@ -77,10 +77,25 @@ pub(in crate::render) fn numbers<T>(
 }
 
 /// Returns a column of an axis, whose values are shown as texts and sorted as numbers.
-pub(in crate::render) fn axis<'v, T>(name: &str, rows: &[T], value: impl Fn(&T) -> Option<&'v Value>) -> Column {
-    let shown = |row: &T| value(row).map(crate::render::units::axis_value).unwrap_or_default();
+pub(in crate::render) fn axis<T>(name: &str, rows: &[T], value: impl Fn(&T) -> Option<&Value>) -> Column {
+    let shown = |row: &T| value(row).map(units::axis_value).unwrap_or_default();
     let numbers: Vec<Option<f64>> = rows.iter().map(|row| value(row).and_then(number_of)).collect();
     Column { values: numbers.iter().any(Option::is_some).then_some(numbers), ..texts(name, rows, shown) }
+}
+
+/// Returns the columns of the cases and their regimes. That of the regimes is left out if all are one.
+pub(in crate::render) fn cases<T>(rows: &[T], case: impl Fn(&T) -> (&Case, Option<Regime>)) -> Vec<Column> {
+    let mut columns = vec![texts("variant", rows, |row| case(row).0.key.variant.clone())];
+    let mut axes: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| &case(row).0.key.axes) {
+        if !axes.contains(&name.as_str()) {
+            axes.push(name);
+        }
+    }
+    columns.extend(axes.into_iter().map(|name| axis(name, rows, |row| units::axis(case(row).0, name))));
+    let regime = texts("regime", rows, |row| case(row).1.map(|regime| regime.to_string()).unwrap_or_default());
+    columns.extend(Some(regime).filter(|column| column.texts.as_ref().is_some_and(|texts| texts.len() > 1)));
+    columns
 }
 
 fn number_of(value: &Value) -> Option<f64> {
