@@ -4,7 +4,7 @@ use crate::exec::context::Handler;
 use crate::exec::vector::unary;
 use crate::exec::{bulk as bulks, copy, mbarrier, system};
 use crate::isa::address::{address, bulk_address, space};
-use crate::isa::decode::{Done, Form, selector};
+use crate::isa::decode::{Done, Form, apply, selector};
 use crate::isa::forms::{CACHE, SCOPES};
 use crate::isa::reductions::{ReductionUnit, cell, operation};
 use crate::mir::builder::Builder;
@@ -247,10 +247,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
     f.ty()?;
     f.done()?;
     if operation == "pending_count" {
-        let d = b.dst(f.operand(0)?, U32)?;
-        let x = b.src(f.operand(1)?, B64)?;
-        b.emit(unary(b.isa, |x: u64| x as u32 & 0xf_ffff), [d, x], 1, 0, 0);
-        return Ok(());
+        return apply(b, f, [U32, B64], unary(b.isa, |x: u64| x as u32 & 0xf_ffff));
     }
     if no_complete && f.count() < 3 {
         return Err("`.noComplete` needs a count of arrivals".to_owned());

@@ -2,7 +2,7 @@
 
 use crate::exec::shapes::{COMBINE_AND, COMBINE_OR, binary, compare, quaternary, ternary, unary};
 use crate::exec::vector;
-use crate::isa::decode::{Done, Form, no_type, one, three, two};
+use crate::isa::decode::{Done, Form, apply, no_type};
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Opnd};
 use crate::program::aux::Combination;
@@ -26,10 +26,7 @@ pub fn shift<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (false, S64) => vector::binary(b.isa, |x: i64, y: u32| x >> y.min(63)),
         (_, ty) => return no_type(ty),
     };
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, U32)?);
-    b.emit(run, [d, x, y], 1, 0, 0);
-    f.done()
+    apply(b, f, [ty, ty, U32], run)
 }
 
 pub fn funnel<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -43,7 +40,7 @@ pub fn funnel<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (false, false) => vector::ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> (by & 31)) as u32),
         (false, true) => vector::ternary(b.isa, |lo: u32, hi: u32, by: u32| (pair(lo, hi) >> by.min(32)) as u32),
     };
-    three(b, f, ty, run)
+    apply(b, f, [ty; 4], run)
 }
 
 #[inline(always)]
@@ -66,7 +63,7 @@ pub fn bits<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("cnot", B64) => (U64, unary(b.isa, |x: u64| u64::from(x == 0))),
         (_, ty) => return no_type(ty),
     };
-    one(b, f, to, ty, run)
+    apply(b, f, [to, ty], run)
 }
 
 pub fn bfind<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -89,7 +86,7 @@ pub fn bfind<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         }),
         (ty, _) => return no_type(ty),
     };
-    one(b, f, U32, ty, run)
+    apply(b, f, [U32, ty], run)
 }
 
 pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -101,10 +98,7 @@ pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         S64 => ternary(b.isa, |x: u64, at: u32, len: u32| field(x, at, len, 64, true)),
         ty => return no_type(ty),
     };
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, at, len) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, U32)?, b.src(f.operand(3)?, U32)?);
-    b.emit(run, [d, x, at, len], 1, 0, 0);
-    f.done()
+    apply(b, f, [ty, ty, U32, U32], run)
 }
 
 /// Returns what counts of a position or a length: its low eight bits for 32-bit fields, and all of it for 64-bit
@@ -142,7 +136,7 @@ pub fn bmsk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     } else {
         binary(b.isa, |at: u32, len: u32| ((1_u32 << (len & 31)) - 1) << (at & 31))
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn szext<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -155,7 +149,7 @@ pub fn szext<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (S32, false) => binary(b.isa, |x: i32, len: u32| extend(x, len & 31)),
         (ty, _) => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 /// Returns the low `len` bits of `x`, sign-extended.
@@ -173,11 +167,7 @@ pub fn bfi<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         B64 => quaternary(b.isa, |x: u64, y: u64, at: u32, len: u32| insert(x, y, at, len, 64)),
         ty => return no_type(ty),
     };
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
-    let (at, len) = (b.src(f.operand(3)?, U32)?, b.src(f.operand(4)?, U32)?);
-    b.emit(run, [d, x, y, at, len], 1, 0, 0);
-    f.done()
+    apply(b, f, [ty, ty, ty, U32, U32], run)
 }
 
 /// Returns `y` with `len` bits from bit `at` on replaced by the low bits of `x`.
@@ -195,7 +185,7 @@ pub fn insert(x: u64, y: u64, at: u32, len: u32, width: u32) -> u64 {
 pub fn fns<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     let run = ternary(b.isa, |mask: u32, base: u32, offset: i32| nth_set(mask, base, offset));
-    three(b, f, ty, run)
+    apply(b, f, [ty; 4], run)
 }
 
 /// Returns the position of the `offset`-th set bit at or above `base`, or below it where `offset` is negative.
@@ -280,7 +270,7 @@ pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some("ecr") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| k.min(s & 3))),
         Some(_) => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 1) * 2 + (k & 1))),
     };
-    three(b, f, ty, run)
+    apply(b, f, [ty; 4], run)
 }
 
 /// Selects bytes of a pair of registers: each nibble of `which` names one.

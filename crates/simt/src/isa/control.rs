@@ -4,7 +4,7 @@ use crate::exec::arith::{canon, max32, min32};
 use crate::exec::context::Handler;
 use crate::exec::{collective, control as flow, shuffle as lanes, system};
 use crate::isa::cluster;
-use crate::isa::decode::{Done, Form, no_type};
+use crate::isa::decode::{Done, Form, apply, no_type};
 use crate::mir::builder::{Builder, Symbol};
 use crate::mir::{Class, Flow, Label, Opnd};
 use crate::program::aux::{Barrier, Branch, Fence, Vote};
@@ -237,10 +237,7 @@ pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if ty.size() != 4 || (ty.is_float() && ty != F32) {
         return no_type(ty);
     }
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, mask) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, B32)?);
-    b.emit(run, [d, x, mask], 1, 0, 0);
-    Ok(())
+    apply(b, f, [ty, ty, B32], run)
 }
 
 /// Returns the handler of `redux` on floats. Every NaN becomes the canonical one first, so that the NaN of a single

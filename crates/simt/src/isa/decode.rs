@@ -96,27 +96,18 @@ pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> R
     Err(format!("{count} {what} are expected, not {}", elements.len()))
 }
 
-/// Lowers `op d, a`.
-pub fn one<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, run: Handler) -> Done {
-    let d = b.dst(f.operand(0)?, to)?;
-    let x = b.src(f.operand(1)?, from)?;
-    b.emit(run, [d, x], 1, 0, 0);
-    f.done()
-}
-
-/// Lowers `op d, a, b`, where all operands are of one type.
-pub fn two<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
-    b.emit(run, [d, x, y], 1, 0, 0);
-    f.done()
-}
-
-/// Lowers `op d, a, b, c`, where all operands are of one type.
-pub fn three<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, ty: ScalarType, run: Handler) -> Done {
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, ty)?);
-    b.emit(run, [d, x, y, z], 1, 0, 0);
+/// Lowers `op d, a, …`, whose operands have these types.
+pub fn apply<'a, const N: usize>(
+    b: &mut Builder<'a, '_>,
+    f: &Form<'a, '_>,
+    types: [ScalarType; N],
+    run: Handler,
+) -> Done {
+    let mut operands = [b.dst(f.operand(0)?, types[0])?; N];
+    for at in 1..N {
+        operands[at] = b.src(f.operand(at)?, types[at])?;
+    }
+    b.emit(run, operands, 1, 0, 0);
     f.done()
 }
 

@@ -6,7 +6,7 @@
 use crate::exec::shapes;
 use crate::exec::shapes::binary;
 use crate::exec::vector::divide;
-use crate::isa::decode::{Done, Form, no_type, two};
+use crate::isa::decode::{Done, Form, apply, no_type};
 use crate::isa::float;
 use crate::isa::integer::by_type;
 use crate::mir::builder::Builder;
@@ -24,7 +24,7 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         S32 => divide(b.isa, |x: u32, y: u32, shift: u32| signed(x as i32, y as i32, shift) as u32),
         ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_div(y) }),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -42,7 +42,7 @@ pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         }),
         ty => by_type!(shapes::binary, b.isa, ty, |x, y| if y == 0 { !0 } else { x.wrapping_rem(y) }),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 /// `x ÷ y`, where `y` is 2 to the power of `shift` if `shift` is below 32.

@@ -7,7 +7,7 @@ use crate::exec::arith::{
 use crate::exec::context::Handler;
 use crate::exec::shapes::{COMBINE_AND, COMBINE_OR, COMBINE_XOR, binary, compare, ternary, unary};
 use crate::exec::{exact, shapes, vector};
-use crate::isa::decode::{Done, Form, no_type, one, selector, three, two};
+use crate::isa::decode::{Done, Form, apply, no_type, selector};
 use crate::isa::forms::COMPARISONS;
 use crate::isa::half;
 use crate::isa::half::{Extreme, flush_f16, or_nan, xor_sign};
@@ -85,7 +85,7 @@ pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F64 => doubles!(binary, b, direction, |x, y| x + y, exact::add),
         ty => half::add(b, nearest(direction, ty)?, flush, saturate)?,
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
@@ -95,7 +95,7 @@ pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F64 => doubles!(binary, b, direction, |x, y| x - y, exact::sub),
         ty => half::sub(b, nearest(direction, ty)?, flush, saturate)?,
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 #[inline(always)]
@@ -110,7 +110,7 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F64 => doubles!(binary, b, direction, |x, y| x * y, exact::mul),
         ty => half::mul(b, nearest(direction, ty)?, flush, saturate)?,
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -134,7 +134,7 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
             } else {
                 singles!(vector::ternary, b.isa, true, false, |x, y, z| x.mul_add(y, z))
             };
-            three(b, f, ty, run)
+            apply(b, f, [ty; 4], run)
         }
         _ => Err("a rounding such as `.rn` is required from the target sm_20 on".to_owned()),
     }
@@ -148,7 +148,7 @@ pub fn fused<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) 
         F64 => doubles!(ternary, b, direction, |x, y, z| x.mul_add(y, z), exact::fma),
         ty => half::fma(b, nearest(direction, ty)?, flush, saturate, relu)?,
     };
-    three(b, f, ty, run)
+    apply(b, f, [ty; 4], run)
 }
 
 pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
@@ -159,7 +159,7 @@ pub fn div<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F64 => doubles!(binary, b, direction, |x, y| x / y, exact::div),
         ty => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, largest: bool) -> Done {
@@ -188,7 +188,7 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType,
         (F64, true) => vector::binary(b.isa, max64),
         (ty, _) => half::minmax(b, ty, largest, Extreme { flush, nan, xorsign })?,
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
@@ -198,7 +198,7 @@ pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F64 => vector::unary(b.isa, |x: f64| if x.is_nan() { quiet(x) } else { x.abs() }),
         ty => half::signs(b, ty, flush, false)?,
     };
-    one(b, f, ty, ty, run)
+    apply(b, f, [ty; 2], run)
 }
 
 pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
@@ -208,7 +208,7 @@ pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
         F64 => vector::unary(b.isa, |x: f64| if x.is_nan() { quiet(x) } else { -x }),
         ty => half::signs(b, ty, flush, true)?,
     };
-    one(b, f, ty, ty, run)
+    apply(b, f, [ty; 2], run)
 }
 
 pub fn copysign<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -218,7 +218,7 @@ pub fn copysign<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         F64 => binary(b.isa, |sign: u64, x: u64| (x & !(1 << 63)) | (sign & (1 << 63))),
         ty => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 /// Lowers `rcp`, `rsqrt` and `sqrt`. The approximate forms round to nearest, which is within the documented error.
@@ -239,7 +239,7 @@ pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("sqrt", F64) => doubles!(unary, b, direction, |x| x.sqrt(), exact::sqrt),
         (_, ty) => return no_type(ty),
     };
-    one(b, f, ty, ty, run)
+    apply(b, f, [ty; 2], run)
 }
 
 #[inline(always)]
@@ -275,7 +275,7 @@ pub fn transcendental<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
         ("tanh", F32) => singles!(shapes::unary, b.isa, flush, false, |x| libm::tanh(f64::from(x)) as f32),
         (name, ty) => half::transcendental(b, name, ty, flush)?,
     };
-    one(b, f, ty, ty, run)
+    apply(b, f, [ty; 2], run)
 }
 
 pub fn testp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -440,8 +440,5 @@ pub fn slct<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (8, F32) => ternary(b.isa, |x: u64, y: u64, c: f32| if c >= 0.0 { x } else { y }),
         _ => return no_type(by),
     };
-    let d = b.dst(f.operand(0)?, ty)?;
-    let (x, y, c) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, by)?);
-    b.emit(run, [d, x, y, c], 1, 0, 0);
-    f.done()
+    apply(b, f, [ty, ty, ty, by], run)
 }

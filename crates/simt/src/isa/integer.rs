@@ -3,7 +3,7 @@
 use crate::exec::context::Handler;
 use crate::exec::shapes::{binary, ternary, unary};
 use crate::exec::{carry, shapes, vector};
-use crate::isa::decode::{Done, Form, no_type, one, selector, three, two};
+use crate::isa::decode::{Done, Form, apply, no_type, selector};
 use crate::isa::float;
 use crate::mir::builder::Builder;
 use crate::mir::{Opnd, Work};
@@ -65,7 +65,7 @@ pub fn add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (ty, false) => by_type_or_pair!(vector::binary, b.isa, ty, |x, y| x.wrapping_add(y)),
         (ty, true) => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -81,7 +81,7 @@ pub fn sub<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (ty, false) => by_type!(vector::binary, b.isa, ty, |x, y| x.wrapping_sub(y)),
         (ty, true) => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 /// Lowers `addc`, `subc` and `madc`.
@@ -127,10 +127,7 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             S32 => (S64, vector::binary(b.isa, |x: i32, y: i32| i64::from(x) * i64::from(y))),
             ty => return no_type(ty),
         };
-        let d = b.dst(f.operand(0)?, to)?;
-        let (x, y) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?);
-        b.emit(run, [d, x, y], 1, 0, 0);
-        return f.done();
+        return apply(b, f, [to, ty, ty], run);
     }
     let run = match (hi, ty) {
         (false, ty) if lo => by_type!(vector::binary, b.isa, ty, |x, y| x.wrapping_mul(y)),
@@ -142,7 +139,7 @@ pub fn mul<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (true, S64) => binary(b.isa, |x: i64, y: i64| ((i128::from(x) * i128::from(y)) >> 64) as i64),
         (_, ty) => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -171,10 +168,7 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             }
             ty => return no_type(ty),
         };
-        let d = b.dst(f.operand(0)?, to)?;
-        let (x, y, z) = (b.src(f.operand(1)?, ty)?, b.src(f.operand(2)?, ty)?, b.src(f.operand(3)?, to)?);
-        b.emit(run, [d, x, y, z], 1, 0, 0);
-        return f.done();
+        return apply(b, f, [to, ty, ty, to], run);
     }
     let saturates = f.flag("sat");
     let run = match (hi, ty) {
@@ -202,7 +196,7 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         }
         (_, ty) => return no_type(ty),
     };
-    three(b, f, ty, run)
+    apply(b, f, [ty; 4], run)
 }
 
 pub fn mul24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -219,7 +213,7 @@ pub fn mul24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         }
         (ty, ..) => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn mad24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -244,7 +238,7 @@ pub fn mad24<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         }),
         (ty, _) => return no_type(ty),
     };
-    three(b, f, ty, run)
+    apply(b, f, [ty; 4], run)
 }
 
 pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -267,7 +261,7 @@ pub fn minmax<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     } else {
         by_type_or_pair!(vector::binary, b.isa, ty, |x, y| if x < y { x } else { y })
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -281,7 +275,7 @@ pub fn abs<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         S64 => vector::unary(b.isa, i64::wrapping_abs),
         ty => return no_type(ty),
     };
-    one(b, f, ty, ty, run)
+    apply(b, f, [ty; 2], run)
 }
 
 pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -295,7 +289,7 @@ pub fn neg<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         S64 => vector::unary(b.isa, i64::wrapping_neg),
         ty => return no_type(ty),
     };
-    one(b, f, ty, ty, run)
+    apply(b, f, [ty; 2], run)
 }
 
 pub fn not<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -312,7 +306,7 @@ pub fn not<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ty @ B64 => (ty, vector::unary(b.isa, |x: u64| !x)),
         ty => return no_type(ty),
     };
-    one(b, f, run.0, run.0, run.1)
+    apply(b, f, [run.0; 2], run.1)
 }
 
 /// Lowers `and`, `or` and `xor`.
@@ -342,7 +336,7 @@ pub fn logic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("xo", B64) => vector::binary(b.isa, |x: u64, y: u64| x ^ y),
         (_, ty) => return no_type(ty),
     };
-    two(b, f, ty, run)
+    apply(b, f, [ty; 3], run)
 }
 
 pub fn sad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
@@ -352,7 +346,7 @@ pub fn sad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     } else {
         y.wrapping_sub(x)
     }));
-    three(b, f, ty, run)
+    apply(b, f, [ty; 4], run)
 }
 
 pub fn selp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
