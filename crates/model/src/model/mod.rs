@@ -99,6 +99,6 @@ pub use value::Value;
 pub use whole::WholeTolerance;
 
 /// Whether a field has its default, and is left out of JSON.
-fn is_default<T: Default + PartialEq>(field: &T) -> bool {
+pub fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }

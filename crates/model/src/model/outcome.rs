@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// Every element is within its tolerance, and no memory was changed that must not be.
+    #[default]
     Pass,
     /// The result has at least one wrong element.
     Mismatch(Mismatch),
@@ -65,11 +66,12 @@ pub enum Roof {
 }
 
 /// How a planned case ends. Every case has exactly one outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Outcome {
     /// The case is right and measured (on a device without a clock: right and counted).
+    #[default]
     Measured,
     /// The case is right, and was measured with less precision than requested.
     Unstable {

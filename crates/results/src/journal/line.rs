@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note, Outcome, Processes,
-    RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
+    RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name, is_default,
 };
 use columns::Listed;
 pub(super) use columns::{Columns, Numbers};
@@ -42,14 +42,14 @@ pub(super) struct CaseLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operations: Option<Listed>,
     /// How the case ended; a line without this field is a measured case.
-    #[serde(default = "measured", skip_serializing_if = "is_measured")]
+    #[serde(default, skip_serializing_if = "is_default")]
     outcome: Outcome,
     /// What the checks found; a line without this field is a case that passed.
-    #[serde(default = "passed", skip_serializing_if = "is_passed")]
+    #[serde(default, skip_serializing_if = "is_default")]
     verdict: Verdict,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     launches: Vec<LaunchLine>,
-    #[serde(default, skip_serializing_if = "is_unstated")]
+    #[serde(default, skip_serializing_if = "is_default")]
     work: (Option<u64>, Option<Number>),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<ResultLine>,
@@ -95,6 +95,9 @@ impl CaseLine {
         let names = &numbers.columns.counters;
         let counts = |counters: &Counters| names.iter().map(|name| counters.get(name).map(Number)).collect();
         let hashes = |h: &CaseHashes| [&h.source, &h.options, &h.inputs, &h.check].map(|hash| numbers.digest(hash));
+        let digest = |of: fn(&CaseHashes) -> Option<&String>| {
+            record.hashes.as_ref().and_then(of).map(|text| numbers.digest(text))
+        };
         let error = |e: ResultError| [e.abs, e.rel, e.mean_rel, e.ulp].map(Number);
         let measured = record.result.as_ref();
         let baseline = measured.and_then(|result| result.against_baseline.as_ref());
@@ -108,12 +111,8 @@ impl CaseLine {
             group: Some(record.case.group.clone()).filter(|group| *group != group_of(axes, header)),
             fingerprint: record.fingerprint.clone(),
             hashes: record.hashes.as_ref().map(hashes),
-            code: record.hashes.as_ref().and_then(|hashes| hashes.code.as_ref()).map(|hash| numbers.digest(hash)),
-            operations: record
-                .hashes
-                .as_ref()
-                .and_then(|hashes| hashes.operations.as_ref())
-                .map(|text| numbers.digest(text)),
+            code: digest(|hashes| hashes.code.as_ref()),
+            operations: digest(|hashes| hashes.operations.as_ref()),
             outcome: record.outcome.clone(),
             verdict: record.verdict.clone(),
             launches: record.launches.iter().map(LaunchLine::new).collect(),
@@ -121,10 +120,7 @@ impl CaseLine {
             result: measured.map(ResultLine::new),
             unit: measured.map(|result| result.unit).filter(|unit| measured.is_some_and(|r| *unit != r.regime.unit())),
             processes: measured.and_then(|result| result.processes).map(|all| (all.count, Number(all.deviation))),
-            each: measured
-                .into_iter()
-                .flat_map(|result| result.each.iter().copied().map(Interval::from_estimate))
-                .collect(),
+            each: measured.into_iter().flat_map(|result| &result.each).copied().map(Interval).collect(),
             against_baseline: baseline.map(|ratio| RatioLine::new(ratio, None, numbers)),
             against_previous: previous.map(|ratio| RatioLine::new(ratio, noise, numbers)),
             counters: record.counters.as_ref().map(counts),
@@ -156,20 +152,18 @@ impl CaseLine {
             let operations = self.operations.map(digest).transpose()?;
             Ok(CaseHashes { source, options, inputs, check, code, operations })
         };
-        let error = |[abs, rel, mean_rel, ulp]: [Number; 4]| ResultError {
-            abs: abs.0,
-            rel: rel.0,
-            mean_rel: mean_rel.0,
-            ulp: ulp.0,
+        let error = |error: [Number; 4]| {
+            let [abs, rel, mean_rel, ulp] = error.map(|number| number.0);
+            ResultError { abs, rel, mean_rel, ulp }
         };
         let against_baseline = self.against_baseline.map(|line| line.ratio(None, columns)).transpose()?;
         let noise = against_baseline.as_ref().and_then(|ratio| ratio.noise);
         let against_previous = self.against_previous.map(|line| line.ratio(noise, columns)).transpose()?;
-        let each: Vec<Estimate> = self.each.into_iter().map(Interval::estimate).collect();
+        let each: Vec<Estimate> = self.each.into_iter().map(|interval| interval.0).collect();
         let result = |ResultLine(regime, time, samples, launches, sets, working_set, clock, discarded)| RegimeResult {
             regime,
             unit: self.unit.unwrap_or(regime.unit()),
-            time: time.estimate(),
+            time: time.0,
             samples,
             launches,
             sets,
@@ -203,24 +197,4 @@ impl CaseLine {
 fn group_of(axes: &[(String, Value)], header: &RunHeader) -> GroupKey {
     let compared = |name: &str| header.axes.iter().any(|axis| axis.compared && axis.name == name);
     GroupKey(axes.iter().filter(|(name, _)| !compared(name)).cloned().collect())
-}
-
-const fn measured() -> Outcome {
-    Outcome::Measured
-}
-
-const fn is_measured(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Measured)
-}
-
-const fn passed() -> Verdict {
-    Verdict::Pass
-}
-
-const fn is_passed(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Pass)
-}
-
-const fn is_unstated(work: &(Option<u64>, Option<Number>)) -> bool {
-    matches!(work, (None, None))
 }

@@ -32,6 +32,7 @@ type Clustered = (Fact, Fact, Fact, Fact, Fact, Fact, [u32; 3]);
 impl LaunchLine {
     pub fn new(launch: &LaunchRecord) -> Self {
         let r = &launch.resources;
+        let facts = [r.registers, r.shared_static, r.local, r.spill_stores, r.spill_loads, r.max_threads];
         let occupancy = |o: Occupancy| (o.blocks_per_sm, Number(o.fraction), o.limiter);
         Self(
             launch.label.clone(),
@@ -39,23 +40,11 @@ impl LaunchLine {
             Extent::new(launch.block),
             launch.shared,
             match r.cluster {
-                None => Resources::Plain([
-                    r.registers,
-                    r.shared_static,
-                    r.local,
-                    r.spill_stores,
-                    r.spill_loads,
-                    r.max_threads,
-                ]),
-                Some(cluster) => Resources::Clustered((
-                    r.registers,
-                    r.shared_static,
-                    r.local,
-                    r.spill_stores,
-                    r.spill_loads,
-                    r.max_threads,
-                    cluster,
-                )),
+                None => Resources::Plain(facts),
+                Some(cluster) => {
+                    let [registers, shared, local, stores, loads, threads] = facts;
+                    Resources::Clustered((registers, shared, local, stores, loads, threads, cluster))
+                }
             },
             launch.occupancy.map(occupancy),
             launch.stream,

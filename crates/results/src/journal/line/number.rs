@@ -14,7 +14,7 @@ const NOMINAL: f64 = 0.95;
 const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// A number, written without `.0` if it is whole.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Number(#[serde(with = "real")] pub f64);
 
@@ -31,17 +31,7 @@ impl Serialize for Number {
 
 /// `[point, low, high]`, and the confidence where it is not the nominal one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Interval(Estimate);
-
-impl Interval {
-    pub const fn from_estimate(estimate: Estimate) -> Self {
-        Self(estimate)
-    }
-
-    pub const fn estimate(self) -> Estimate {
-        self.0
-    }
-}
+pub(super) struct Interval(pub Estimate);
 
 impl Serialize for Interval {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -100,7 +90,7 @@ mod tests {
     #[test]
     fn an_interval_has_its_confidence_where_it_is_not_nominal() {
         let written = |confidence| {
-            let interval = Interval::from_estimate(Estimate { point: 2.0, low: 1.5, high: 2.5, confidence });
+            let interval = Interval(Estimate { point: 2.0, low: 1.5, high: 2.5, confidence });
             serde_json::to_string(&interval).unwrap()
         };
         assert_eq!([written(0.95), written(0.875)], ["[2,1.5,2.5]", "[2,1.5,2.5,0.875]"]);

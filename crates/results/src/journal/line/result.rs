@@ -28,7 +28,7 @@ impl ResultLine {
     pub fn new(result: &RegimeResult) -> Self {
         let clock = result.sm_clock.map(|clock| (clock.median, clock.least));
         let RegimeResult { regime, samples, launches, sets, working_set, discarded, .. } = *result;
-        Self(regime, Interval::from_estimate(result.time), samples, launches, sets, working_set, clock, discarded)
+        Self(regime, Interval(result.time), samples, launches, sets, working_set, clock, discarded)
     }
 }
 
@@ -37,7 +37,7 @@ impl RatioLine {
     pub fn new(ratio: &Ratio, stated: Option<f64>, numbers: &Numbers<'_>) -> Self {
         Self(
             numbers.number_basis(&ratio.against),
-            Interval::from_estimate(ratio.speedup),
+            Interval(ratio.speedup),
             ratio.reproducible.map(|wider| [wider.low, wider.high].map(Number)),
             ratio.noise.filter(|own| Some(*own) != stated).map(Number),
         )
@@ -45,8 +45,7 @@ impl RatioLine {
 
     /// `noise` is that of a ratio that does not state it. Fails if the header lacks what it is against.
     pub fn ratio(self, noise: Option<f64>, columns: &Columns) -> Result<Ratio, String> {
-        let Self(against, speedup, reproducible, own) = self;
-        let speedup = speedup.estimate();
+        let Self(against, Interval(speedup), reproducible, own) = self;
         let wider = |[low, high]: [Number; 2]| Estimate { low: low.0, high: high.0, ..speedup };
         Ok(Ratio {
             against: against.text(&columns.against, "cases that ratios are against")?,
