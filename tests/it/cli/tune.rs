@@ -495,7 +495,7 @@ fn a_shard_knows_what_the_others_have_found() {
     assert!(!found(&first) && found(&second), "{first}\n{second}");
     // Evaluations of another manifest are of no use.
     let manifest = fs::read_to_string(folder.path().join("rounds.toml")).unwrap();
-    fs::write(folder.path().join("other.toml"), manifest.replace("\"10s\"", "\"11s\"")).unwrap();
+    fs::write(folder.path().join("other.toml"), manifest.replace("\"10min\"", "\"11min\"")).unwrap();
     let refused = shard("1/2", "other.toml");
     assert!(refused.contains("2-of-2/search.jsonl: its evaluations do not apply: the manifest changed"), "{refused}");
 }
