@@ -136,7 +136,7 @@ fn section(command: &clap::Command, path: &str, shared: &[String]) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").lines().map(str::trim).collect::<Vec<_>>().join("\n");
     let (named, own): (Vec<String>, Vec<String>) = own_rows(command).into_iter().partition(|row| shared.contains(row));
-    let name = |row: &String| format!("`{}`", row.trim_start_matches("| `").split([' ', '`']).next().unwrap());
+    let name = |row: &String| format!("`{}`", row.trim_start_matches("| `").split([' ', ',', '`']).next().unwrap());
     let named: Vec<String> = named.iter().map(name).collect();
     let named = if named.is_empty() {
         String::new()
