@@ -106,11 +106,12 @@ fn textures_and_surfaces_are_right_on_the_simulator_and_their_cases_are_shown() 
 }
 
 #[test]
-fn textures_in_the_memory_of_buffers_are_right_on_a_gpu() {
+fn textures_and_surfaces_are_right_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
     if let Some((device, _turn)) = first::device() {
         drop(device);
         assert!(run("textures", "cuda").contains("3 of 3 cases measured, every result right"));
+        assert!(run("surfaces", "cuda").contains("2 of 2 cases measured, every result right"));
     }
 }
 

@@ -33,6 +33,7 @@ mod gpu_dynamic;
 mod gpu_energy;
 mod gpu_loops;
 mod gpu_measure;
+mod gpu_textures;
 mod gpu_timing;
 mod gpu_vectors;
 mod guides;

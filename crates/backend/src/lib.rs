@@ -5,6 +5,7 @@
 //! drives a device through these traits alone and does not know which backend it has. A backend does not judge results:
 //! poison, guard patterns and checks belong to `execute`.
 
+mod argument;
 mod condition;
 pub mod cuda;
 mod device;
@@ -13,11 +14,13 @@ pub mod host_memory;
 mod ids;
 pub mod sim;
 mod variables;
+mod views;
 mod work;
 
 use runner_base::{atomic, stats, stdout};
 use runner_model::{expr, format, model};
 
+pub use argument::{LaunchArg, Struct};
 pub use condition::{Condition, Read};
 pub use device::{
     Backend, Clock, CountReport, Counter, Device, DriverVersion, EnergyMeter, EnergyReading, HostFunctions, Monitor,
@@ -26,6 +29,5 @@ pub use device::{
 pub use error::DeviceError;
 pub use ids::{BufferId, FunctionId, KernelId, ModuleId};
 pub use work::{
-    Batch, HostCall, Iteration, Launch, LaunchArg, Loop, Prepare, Series, Step, Struct, TimedBatch, nodes, operations,
-    streams,
+    Batch, HostCall, Iteration, Launch, Loop, Prepare, Series, Step, TimedBatch, nodes, operations, streams,
 };

@@ -1,9 +1,9 @@
 //! Work for a device: batches of launches and copies, and what they refer to.
 
-use std::sync::Arc;
-
+use super::argument::LaunchArg;
+use super::views::Views;
 use super::{BufferId, Condition, FunctionId, KernelId};
-use crate::model::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValue, Texture};
+use crate::model::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
 
 /// A body to run untimed.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -228,10 +228,40 @@ pub fn streams(steps: &[Step]) -> usize {
     1 + steps.iter().map(Step::stream).max().unwrap_or(0)
 }
 
-/// Returns an upper bound of the operations that a device queues for a run of steps: the steps, and the events that let
-/// streams begin and end together.
+/// Returns what the steps of a body use their buffers as.
+pub(crate) fn views(steps: &[Step]) -> Views {
+    let mut views = Views::default();
+    add_views(steps, &mut views);
+    views
+}
+
+fn add_views(steps: &[Step], views: &mut Views) {
+    for step in steps {
+        match step {
+            Step::Launch(Launch { args, .. }) | Step::Call(HostCall { args, .. }) => views.add(args),
+            Step::Copy { from, to } => [from, to].into_iter().for_each(|buffer| views.note_address(*buffer)),
+            Step::Memset { buffer, .. } => views.note_address(*buffer),
+            Step::Loop(inner) => {
+                for iteration in &inner.iterations {
+                    add_views(&iteration.steps, views);
+                    iteration.until.reads.iter().for_each(|read| views.note_address(read.buffer));
+                }
+            }
+        }
+    }
+}
+
+/// Returns an upper bound of the operations that a device queues for a run of steps: the steps, the copies of arrays
+/// around them, and the events that let streams begin and end together.
 pub fn operations(steps: &[Step]) -> usize {
-    let own = steps.iter().map(Step::operations).fold(0, usize::saturating_add);
+    let views = views(steps);
+    let copies = |step: &Step| match step {
+        Step::Launch(launch) => {
+            views.mixed(&launch.args).iter().map(|(_, is_stored)| 1 + usize::from(*is_stored)).sum()
+        }
+        _ => 0,
+    };
+    let own = steps.iter().map(|step| step.operations() + copies(step)).fold(0, usize::saturating_add);
     match streams(steps) {
         1 => own,
         // The first stream marks the beginning, and each other stream has two waits and a mark.
@@ -245,56 +275,6 @@ pub fn nodes(steps: &[Step]) -> usize {
         steps.iter().map(Step::nodes).sum()
     } else {
         operations(steps)
-    }
-}
-
-/// A value that a kernel gets as an argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LaunchArg {
-    /// The address that the buffer begins at.
-    Buffer(BufferId),
-    /// The address that is so many bytes from the beginning of the buffer.
-    Offset(BufferId, u64),
-    /// A number, passed by value.
-    Scalar(ScalarValue),
-    /// A struct, passed by value.
-    Struct(Struct),
-    /// A texture or surface object of a buffer.
-    Texture(Texture<BufferId>),
-}
-
-/// A struct that is passed by value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Struct {
-    bytes: Arc<[u8]>,
-    /// The byte at which each address begins, and which address it is.
-    addresses: Arc<[(usize, BufferId, u64)]>,
-}
-
-impl Struct {
-    /// Returns a struct of these bytes, with the address of a byte of a buffer at each of these places; `None` if an
-    /// address does not lie in it.
-    pub fn new(bytes: &[u8], addresses: &[(usize, BufferId, u64)]) -> Option<Self> {
-        let fits = |at: usize| at.checked_add(size_of::<u64>()).is_some_and(|end| end <= bytes.len());
-        let all_fit = addresses.iter().all(|(at, ..)| fits(*at));
-        all_fit.then(|| Self { bytes: bytes.into(), addresses: addresses.into() })
-    }
-
-    /// Returns the bytes that the struct consists of. `begin` says where a buffer begins.
-    pub fn bytes<E>(&self, mut begin: impl FnMut(BufferId) -> Result<u64, E>) -> Result<Vec<u8>, E> {
-        let mut bytes = self.bytes.to_vec();
-        for (at, buffer, offset) in self.addresses.iter() {
-            let address = begin(*buffer)?.wrapping_add(*offset);
-            bytes[*at..*at + size_of::<u64>()].copy_from_slice(&address.to_le_bytes());
-        }
-        Ok(bytes)
-    }
-
-    /// Returns the struct with other buffers.
-    #[must_use]
-    pub fn with_buffers(&self, other: impl Fn(BufferId) -> BufferId) -> Self {
-        let addresses = self.addresses.iter().map(|(at, buffer, offset)| (*at, other(*buffer), *offset)).collect();
-        Self { addresses, ..self.clone() }
     }
 }
 

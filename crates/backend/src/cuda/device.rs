@@ -17,7 +17,7 @@ use super::link;
 use super::memory::{self, Buffer};
 use super::nvml::Gpu;
 use super::occupancy::{self, Limits};
-use super::operation::{self, Operation};
+use super::operation::Operation;
 use super::plugin::Plugin;
 use super::prepare::Preparer;
 use super::printed::Capture;
@@ -25,11 +25,12 @@ use super::streams::Lanes;
 use super::table::Table;
 use super::timing::Timer;
 use super::transfer::Staging;
+use super::work::{self, Run, Work};
 use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy};
 use crate::variables;
 use crate::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, FunctionId, HostFunctions,
-    KernelId, LaunchArg, ModuleId, Monitor, RunReport, Step,
+    KernelId, LaunchArg, ModuleId, Monitor, Prepare, RunReport, Step,
 };
 
 /// The driver's default limit of pending launches from kernels.
@@ -112,29 +113,42 @@ fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     Ok(image)
 }
 
-/// Returns the steps of a body with every id resolved, in their streams.
-pub(super) fn resolved<'a>(
-    table: &'a Table,
-    lanes: &'a Lanes,
+/// Resolves every id of preparation and of the bodies on each set of buffers, and adds the copies of arrays that are
+/// made once.
+pub(super) fn resolved<'a, 's>(
+    (table, preparer, lanes): (&'a Table, &'a Preparer, &'a Lanes),
     info: &DeviceInfo,
-    steps: &[Step],
-) -> Result<Vec<Operation<'a>>, DeviceError> {
-    let operations = steps.iter().map(|step| table.step(info, step)).collect::<Result<Vec<_>, _>>()?;
-    Ok(lanes.arrange(steps, operations))
+    prepare: &[Prepare],
+    sets: impl Iterator<Item = &'s [Step]>,
+) -> Result<Work<'a>, DeviceError> {
+    let (mut work, mut loads) = (Work::default(), Vec::new());
+    work.prepare = table.prepare_all(prepare, preparer)?;
+    for steps in sets {
+        let views = table.views(steps)?;
+        let operations = steps.iter().map(|step| table.step(info, step, &views)).collect::<Result<Vec<_>, _>>()?;
+        work.bodies.push(lanes.arrange(steps, operations));
+        for (load, store) in table.array_copies(&views.steady())? {
+            if !loads.contains(&load) {
+                work.finish.extend(store.map(Operation::Array));
+                loads.push(load);
+            }
+        }
+    }
+    work.prepare.extend(loads.into_iter().map(Operation::Array));
+    Ok(work)
 }
 
 impl CudaDevice {
-    /// Runs a batch by `once`, which gets preparation and steps.
-    pub(super) fn run_batch(&mut self, batch: &Batch, once: operation::Run) -> Result<RunReport, DeviceError> {
+    /// Runs a batch by `once`.
+    pub(super) fn run_batch(&mut self, batch: &Batch, once: Run) -> Result<RunReport, DeviceError> {
         self.context.enter()?;
         self.lanes.provide(&batch.steps)?;
         let Self { table, preparer, stream, lanes, info, limits, context, .. } = self;
-        let prepare = table.prepare_all(&batch.prepare, preparer)?;
-        let steps = resolved(table, lanes, info, &batch.steps)?;
+        let sets = std::iter::once(batch.steps.as_slice());
+        let work = resolved((table, preparer, lanes), info, &batch.prepare, sets)?;
         let capture = if batch.capture_printf { Some(Capture::begin()?) } else { None };
-        let done = (0..batch.repeat).try_for_each(|_| once(&prepare, &steps, stream));
-        let done =
-            done.and_then(|()| limits.settle_after(steps.iter().filter_map(Operation::function), (context, stream)));
+        let done = (0..batch.repeat).try_for_each(|_| once(&work, stream));
+        let done = done.and_then(|()| limits.settle_after(work.functions(), (context, stream)));
         let printed = match (capture, &done) {
             (Some(capture), Ok(())) => capture.end()?,
             (Some(capture), Err(_)) => {
@@ -343,7 +357,7 @@ impl Device for CudaDevice {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError> {
-        self.run_batch(batch, operation::run_once)
+        self.run_batch(batch, work::run_once)
     }
 
     fn iterations(&self) -> u32 {

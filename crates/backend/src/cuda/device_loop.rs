@@ -95,6 +95,13 @@ impl DeviceLoops {
             let mut filler = Filler { context, stream, graph: body.graph, last: Vec::new(), is_capturing: false };
             let iteration = &body.repeated.iterations[body.nth];
             for step in &iteration.steps {
+                if step.copies_arrays() {
+                    return Err(refused(
+                        "a loop with `until` uses a buffer as an array of a texture or surface and in another way too: \
+                         a graph copies no arrays in a loop, so remove `graph` from `regimes`"
+                            .to_owned(),
+                    ));
+                }
                 loops.add(step, &mut filler, &mut bodies, &mut counters)?;
             }
             let follows = body.nth + 1 < period(body.repeated)?;

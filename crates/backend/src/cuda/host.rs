@@ -91,7 +91,9 @@ pub(super) fn samples(
         let start = Instant::now();
         let queued = run(context, stream, &wanted, &places, body, &mut memory);
         stream.settle(queued)?;
-        Ok(start.elapsed().as_secs_f64() * 1e9)
+        let elapsed = start.elapsed();
+        work.finish(stream)?;
+        Ok(elapsed.as_secs_f64() * 1e9)
     };
     let times = (0..batch.samples).map(|_| one()).collect::<Result<Vec<f64>, DeviceError>>()?;
     work.note_ran();

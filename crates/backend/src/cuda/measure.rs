@@ -2,8 +2,8 @@
 
 use super::cupti::{Expected, Tracer};
 use super::device::{CudaDevice, resolved};
-use super::operation::{self, Operation};
-use super::work::Work;
+use super::operation::Operation;
+use super::work::{self, Work};
 use super::{cycle, energy, flush, host};
 use crate::model::Regime;
 use crate::{
@@ -39,9 +39,8 @@ impl Clock for CudaDevice {
         self.context.enter()?;
         batch.sets().try_for_each(|steps| self.lanes.provide(steps))?;
         let Self { context, table, preparer, timer, stream, lanes, info, tracer, limits, .. } = self;
-        let prepare = table.prepare_all(&batch.prepare, preparer)?;
-        let bodies = batch.sets().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
-        let mut work = Work { prepare, bodies };
+        let sets = batch.sets().map(Vec::as_slice);
+        let mut work = resolved((table, preparer, lanes), info, &batch.prepare, sets)?;
         tracer.as_ref().map_or(Ok(()), Tracer::clear)?;
         if batch.regime != Regime::Host {
             timer.probe((context, stream), &work, &table.filled(&batch.prepare))?;
@@ -77,7 +76,7 @@ fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
 /// A profiler around this process counts.
 impl Counter for CudaDevice {
     fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
-        let run = self.run_batch(batch, operation::run_marked)?;
+        let run = self.run_batch(batch, work::run_marked)?;
         Ok(CountReport { run, ..CountReport::default() })
     }
 
@@ -97,8 +96,8 @@ impl EnergyMeter for CudaDevice {
         bodies.iter().try_for_each(|steps| self.lanes.provide(steps))?;
         let Self { table, preparer, stream, lanes, info, monitor, .. } = self;
         let monitor = monitor.as_ref().map_err(|why| DeviceError::Unavailable(why.clone()))?;
-        let prepare = table.prepare_all(prepare, preparer)?;
-        let bodies = bodies.iter().map(|steps| resolved(table, lanes, info, steps)).collect::<Result<_, _>>()?;
-        energy::run_metered(stream, &Work { prepare, bodies }, || monitor.energy(), continues)
+        let work = resolved((table, preparer, lanes), info, prepare, bodies.iter().copied())?;
+        energy::run_metered(stream, &work, || monitor.energy(), continues)?;
+        work.finish(stream)
     }
 }

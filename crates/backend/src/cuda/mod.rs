@@ -4,6 +4,7 @@
 //! or newer will do. This backend takes times with CUDA events and does not count: under a profiler it marks
 //! launches. It compiles nothing but PTX, by the driver, and does not change clocks or settings.
 
+mod array;
 mod attributes;
 mod condition;
 mod cupti;

@@ -4,7 +4,7 @@
 
 use cudarc::driver::sys;
 
-use super::driver::check;
+use super::array::ArrayCopy;
 use super::handles::{Event, Stream, worse};
 use super::kernel::{Arguments, Kernel};
 use super::memory;
@@ -25,7 +25,11 @@ pub(super) enum Operation<'a> {
         kernel: &'a Kernel,
         shape: Shape,
         arguments: Arguments,
+        /// Copies into arrays before it, and from arrays after it.
+        copies: Box<[ArrayCopy]>,
     },
+    /// A copy between a buffer and an array.
+    Array(ArrayCopy),
     Call {
         function: &'a HostFunction,
         arguments: Arguments,
@@ -52,7 +56,12 @@ impl Operation<'_> {
     pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
         match self {
             Self::Copy { to, from, bytes } => memory::copy(stream, *to, *from, *bytes),
-            Self::Launch { kernel, shape, arguments } => kernel.launch(stream, shape, arguments),
+            Self::Launch { kernel, shape, arguments, copies } => {
+                copies.iter().filter(|copy| !copy.is_store).try_for_each(|copy| copy.queue(stream))?;
+                kernel.launch(stream, shape, arguments)?;
+                copies.iter().filter(|copy| copy.is_store).try_for_each(|copy| copy.queue(stream))
+            }
+            Self::Array(copy) => copy.queue(stream),
             Self::Call { function, arguments } => function.call(stream, arguments),
             Self::Concurrent(body) => body.queue(stream),
             Self::Set { address, value, bytes } => memory::set(stream, *address, *value, *bytes),
@@ -63,7 +72,7 @@ impl Operation<'_> {
     /// Whether queueing it waits for nothing: a kernel's first launch may wait for memory to be set up.
     pub fn is_warm(&self) -> bool {
         match self {
-            Self::Copy { .. } | Self::Set { .. } => true,
+            Self::Copy { .. } | Self::Array(_) | Self::Set { .. } => true,
             // The host waits for every iteration.
             Self::Loop(_) => false,
             Self::Launch { kernel, .. } => kernel.ran.get(),
@@ -79,7 +88,7 @@ impl Operation<'_> {
             Self::Call { function, .. } => function.note_ran(),
             Self::Concurrent(body) => body.steps().for_each(Operation::note_ran),
             Self::Loop(repeated) => repeated.steps().for_each(Operation::note_ran),
-            Self::Copy { .. } | Self::Set { .. } => {}
+            Self::Copy { .. } | Self::Array(_) | Self::Set { .. } => {}
         }
     }
 
@@ -87,28 +96,34 @@ impl Operation<'_> {
     pub fn arguments_mut(&mut self) -> Option<&mut Arguments> {
         match self {
             Self::Launch { arguments, .. } | Self::Call { arguments, .. } => Some(arguments),
-            Self::Copy { .. } | Self::Concurrent(_) | Self::Set { .. } | Self::Loop(_) => None,
+            Self::Copy { .. } | Self::Array(_) | Self::Concurrent(_) | Self::Set { .. } | Self::Loop(_) => None,
         }
     }
 
     /// Launches of kernels that it makes. A host function may make any number; most make one.
     pub fn launches(&self) -> usize {
         match self {
-            Self::Copy { .. } | Self::Set { .. } => 0,
+            Self::Copy { .. } | Self::Array(_) | Self::Set { .. } => 0,
             Self::Launch { .. } | Self::Call { .. } | Self::Loop(_) => 1,
             Self::Concurrent(body) => body.steps().map(Operation::launches).sum(),
         }
     }
 
-    /// Returns how many activity records a tracer gets of it; `None` for a host function, which may queue anything, and
-    /// for a loop.
+    /// Returns how many activity records a tracer gets of it; `None` for a host function, which may queue anything, for
+    /// a loop, and for copies of arrays.
     pub fn records(&self) -> Option<usize> {
         match self {
             Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
+            Self::Launch { .. } if self.copies_arrays() => None,
             Self::Launch { .. } | Self::Set { .. } => Some(1),
-            Self::Call { .. } | Self::Loop(_) => None,
+            Self::Array(_) | Self::Call { .. } | Self::Loop(_) => None,
             Self::Concurrent(body) => body.steps().map(Operation::records).sum(),
         }
+    }
+
+    /// Whether it copies arrays.
+    pub fn copies_arrays(&self) -> bool {
+        matches!(self, Self::Launch { copies, .. } if !copies.is_empty())
     }
 
     /// Returns the loop, if the operation is a loop with a condition.
@@ -161,32 +176,4 @@ impl<'a> Concurrent<'a> {
 
 pub(super) fn queue_all(operations: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
     operations.iter().try_for_each(|operation| operation.queue(stream))
-}
-
-/// Runs preparation and steps once and waits: [`run_once`] or [`run_marked`].
-pub(super) type Run = fn(&[Operation<'_>], &[Operation<'_>], &Stream) -> Result<(), DeviceError>;
-
-/// Runs preparation and steps once, untimed, and waits.
-pub(super) fn run_once(prepare: &[Operation<'_>], steps: &[Operation<'_>], stream: &Stream) -> Result<(), DeviceError> {
-    let queued = queue_all(prepare, stream).and_then(|()| queue_all(steps, stream));
-    stream.settle(queued)?;
-    steps.iter().for_each(Operation::note_ran);
-    Ok(())
-}
-
-/// Runs preparation, then the steps between the marks of the range to profile; waits.
-pub(super) fn run_marked(
-    prepare: &[Operation<'_>],
-    steps: &[Operation<'_>],
-    stream: &Stream,
-) -> Result<(), DeviceError> {
-    stream.settle(queue_all(prepare, stream))?;
-    // SAFETY: a context is current, which is all that the call needs.
-    check("cuProfilerStart", unsafe { sys::cuProfilerStart() })?;
-    let done = stream.settle(queue_all(steps, stream));
-    // SAFETY: as above.
-    let stopped = check("cuProfilerStop", unsafe { sys::cuProfilerStop() });
-    worse(done, stopped)?;
-    steps.iter().for_each(Operation::note_ran);
-    Ok(())
 }

@@ -55,7 +55,7 @@ impl Preparer {
         let needed = (bytes as u64).div_ceil(VECTOR * u64::from(THREADS)).max(1);
         let blocks = u32::try_from(needed).unwrap_or(u32::MAX).min(self.blocks);
         let shape = Shape::new(Dim3::new(blocks, 1, 1), Dim3::new(THREADS, 1, 1));
-        Operation::Launch { kernel, shape, arguments: Arguments::new(arguments) }
+        Operation::Launch { kernel, shape, arguments: Arguments::new(arguments), copies: Box::default() }
     }
 }
 

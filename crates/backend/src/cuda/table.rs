@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use cudarc::driver::sys;
 
+use super::array::{Array, ArrayCopy};
 use super::handles::{Module, Stream};
 use super::kernel::{Arguments, Kernel};
 use super::memory::Buffer;
@@ -16,11 +17,17 @@ use super::prepare::Preparer;
 use super::probe::Filled;
 use super::repeated::{self, Loops, Repeated};
 use super::shape::{Shape, Window};
-use super::texture::TextureObject;
+use super::texture::{Texels, TextureObject};
 use crate::model::{DeviceInfo, Texture, limits};
+use crate::views::{ArrayView, UsedArray, Views};
+use crate::work;
 use crate::{
     BufferId, DeviceError, FunctionId, HostCall, Iteration, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
+    streams,
 };
+
+/// A texture or surface, and what its texels are in.
+type TexelView = (Texture<BufferId>, Texels);
 
 /// Everything that has an id. Kernels are dropped before their modules.
 #[derive(Debug, Default)]
@@ -33,8 +40,10 @@ pub(super) struct Table {
     functions: BTreeMap<FunctionId, HostFunction>,
     plugins: BTreeMap<ModuleId, Plugin>,
     pub loops: Loops,
-    /// The texture objects of buffers.
-    textures: RefCell<Vec<(Texture<BufferId>, TextureObject)>>,
+    /// The texture and surface objects of buffers, with what each is of.
+    textures: RefCell<Vec<(TexelView, TextureObject)>>,
+    /// The arrays of buffers. They are dropped after the objects that are of them.
+    arrays: RefCell<Vec<(ArrayView, Array)>>,
     /// The last id, of any kind.
     last: u32,
 }
@@ -67,7 +76,8 @@ impl Table {
         stream: &Stream,
     ) -> Result<FunctionId, DeviceError> {
         let plugin = *self.plugins.get(&id).ok_or_else(|| unknown("plug-in", id.0))?;
-        let function = HostFunction::prepare((id, plugin), name, stream, &self.arguments(args)?.1)?;
+        let function =
+            HostFunction::prepare((id, plugin), name, stream, &self.arguments(args, &Views::of_arguments(args))?.1)?;
         let id = FunctionId(self.next());
         self.functions.insert(id, function);
         Ok(id)
@@ -122,7 +132,8 @@ impl Table {
     }
 
     pub fn remove_buffer(&mut self, id: BufferId) -> Result<(), DeviceError> {
-        self.textures.get_mut().retain(|(texture, _)| texture.buffer != id);
+        self.textures.get_mut().retain(|((texture, _), _)| texture.buffer != id);
+        self.arrays.get_mut().retain(|(view, _)| view.texels.buffer != id);
         self.buffers.remove(&id).map(drop).ok_or_else(|| unknown("buffer", id.0))
     }
 
@@ -170,16 +181,48 @@ impl Table {
         prepare.iter().filter_map(filled).collect()
     }
 
-    pub fn step(&self, info: &DeviceInfo, step: &Step) -> Result<Operation<'_>, DeviceError> {
+    /// Returns how a body uses its buffers. Kernels may use a module's variable by its name.
+    pub fn views(&self, steps: &[Step]) -> Result<Views, DeviceError> {
+        let views = self.with_variables(work::views(steps))?;
+        let are_mixed =
+            steps.iter().any(|step| matches!(step, Step::Launch(launch) if !views.mixed(&launch.args).is_empty()));
+        if are_mixed && streams(steps) > 1 {
+            return Err(DeviceError::InvalidLaunch(
+                "a body in several streams has a buffer as an array of a texture or surface and uses it in another way \
+                 too: on a GPU the array would be copied while another stream uses it; use one stream"
+                    .to_owned(),
+            ));
+        }
+        Ok(views)
+    }
+
+    fn with_variables(&self, mut views: Views) -> Result<Views, DeviceError> {
+        for buffer in views.buffers() {
+            if self.buffer(buffer)?.module.is_some() {
+                views.note_address(buffer);
+            }
+        }
+        Ok(views)
+    }
+
+    /// Resolves a step of a body that uses its buffers as `views` says.
+    pub fn step(&self, info: &DeviceInfo, step: &Step, views: &Views) -> Result<Operation<'_>, DeviceError> {
         match step {
-            Step::Launch(launch) => self.launch(info, launch),
+            Step::Launch(launch) => self.launch(info, launch, views),
             Step::Copy { from, to } => {
                 let (to, from, bytes) = self.copied(*from, *to)?;
                 Ok(Operation::Copy { to, from, bytes })
             }
             Step::Call(HostCall { function, args }) => {
                 let function = self.functions.get(function).ok_or_else(|| DeviceError::unknown_function(*function))?;
-                Ok(Operation::Call { function, arguments: self.arguments(args)?.1 })
+                if !views.mixed(args).is_empty() {
+                    return Err(DeviceError::InvalidLaunch(
+                        "a host function has a buffer as an array of a texture or surface, and the case uses it in \
+                         another way too: give the function the buffer's address"
+                            .to_owned(),
+                    ));
+                }
+                Ok(Operation::Call { function, arguments: self.arguments(args, views)?.1 })
             }
             Step::Memset { buffer, value } => {
                 let Buffer { address, bytes, .. } = *self.buffer(*buffer)?;
@@ -188,7 +231,7 @@ impl Table {
                 Ok(Operation::Set { address, value, bytes })
             }
             Step::Loop(inner) => {
-                let iterations = inner.iterations.iter().map(|iteration| self.iteration(info, iteration));
+                let iterations = inner.iterations.iter().map(|iteration| self.iteration(info, iteration, views));
                 let iterations = iterations.collect::<Result<_, _>>()?;
                 Ok(Operation::Loop(Repeated {
                     iterations,
@@ -204,13 +247,14 @@ impl Table {
         &self,
         info: &DeviceInfo,
         iteration: &Iteration,
+        views: &Views,
     ) -> Result<repeated::Iteration<Operation<'_>>, DeviceError> {
         let reads = iteration.until.reads.iter().map(|read| {
             let bytes = read.element.size();
             Ok((self.stretch(read.buffer, 0, bytes)?, bytes))
         });
         Ok(repeated::Iteration {
-            steps: iteration.steps.iter().map(|step| self.step(info, step)).collect::<Result<_, _>>()?,
+            steps: iteration.steps.iter().map(|step| self.step(info, step, views)).collect::<Result<_, _>>()?,
             until: iteration.until.clone(),
             reads: reads.collect::<Result<_, DeviceError>>()?,
         })
@@ -229,7 +273,7 @@ impl Table {
     }
 
     /// Checks a launch against the device's limits and packs its arguments.
-    fn launch(&self, info: &DeviceInfo, launch: &Launch) -> Result<Operation<'_>, DeviceError> {
+    fn launch(&self, info: &DeviceInfo, launch: &Launch, views: &Views) -> Result<Operation<'_>, DeviceError> {
         let kernel = self.kernel(launch.kernel)?;
         let Launch { grid, block, settings, cluster, .. } = *launch;
         let window = launch.persist.map(|kept| {
@@ -244,38 +288,76 @@ impl Table {
             let resident = u64::from(blocks) * u64::from(info.sm_count);
             limits::resident(grid, resident).map_err(DeviceError::InvalidLaunch)?;
         }
-        let (sizes, arguments) = self.arguments(&launch.args)?;
+        let (sizes, arguments) = self.arguments(&launch.args, views)?;
         kernel.accept(&sizes)?;
-        Ok(Operation::Launch { kernel, shape, arguments })
+        if self.with_variables(Views::of_arguments(&launch.args))?.conflicts() {
+            return Err(DeviceError::InvalidLaunch(
+                "a launch has a buffer as a surface, and by its address or as a surface of another shape too: on a GPU \
+                 a surface has a copy of the buffer, so that one would undo what the other writes"
+                    .to_owned(),
+            ));
+        }
+        let copies = self.array_copies(&views.mixed(&launch.args))?;
+        let copies = copies.into_iter().flat_map(|(load, store)| [Some(load), store]).flatten().collect();
+        Ok(Operation::Launch { kernel, shape, arguments, copies })
     }
 
     /// Returns the bytes of each argument, and all of them packed.
-    fn arguments(&self, arguments: &[LaunchArg]) -> Result<(Vec<usize>, Arguments), DeviceError> {
+    fn arguments(&self, arguments: &[LaunchArg], views: &Views) -> Result<(Vec<usize>, Arguments), DeviceError> {
         let read: Vec<(usize, Vec<u64>)> =
-            arguments.iter().map(|argument| self.argument(argument)).collect::<Result<_, _>>()?;
+            arguments.iter().map(|argument| self.argument(argument, views)).collect::<Result<_, _>>()?;
         let (sizes, values) = read.into_iter().unzip();
         Ok((sizes, Arguments::from_lists(values)))
     }
 
-    /// Returns the handle of a texture object; the same one for the same view of a buffer, as long as that lives.
-    fn texture(&self, texture: &Texture<BufferId>) -> Result<u64, DeviceError> {
+    /// Returns the array of a view; the same one as long as the buffer lives.
+    fn array(&self, view: &ArrayView) -> Result<sys::CUarray, DeviceError> {
+        let mut arrays = self.arrays.borrow_mut();
+        if let Some((_, array)) = arrays.iter().find(|(known, _)| known == view) {
+            return Ok(array.raw());
+        }
+        let array = Array::new(view)?;
+        let raw = array.raw();
+        arrays.push((view.clone(), array));
+        Ok(raw)
+    }
+
+    /// Returns for each array the copy into it and, where it is a surface, the copy back.
+    pub fn array_copies(&self, arrays: &[UsedArray]) -> Result<Vec<(ArrayCopy, Option<ArrayCopy>)>, DeviceError> {
+        let copies = arrays.iter().map(|(view, is_stored)| {
+            let texels = view.texels.clone();
+            let load = ArrayCopy::load(self.array(view)?, self.buffer(texels.buffer)?.address, texels);
+            let store = is_stored.then(|| load.store());
+            Ok((load, store))
+        });
+        copies.collect()
+    }
+
+    /// Returns the handle of a texture or surface object; the same one for the same view of a buffer, as long as that
+    /// lives.
+    fn texture(&self, texture: &Texture<BufferId>, views: &Views) -> Result<u64, DeviceError> {
+        let texels = match views.array(texture) {
+            Some(view) => Texels::Array(self.array(&view)?),
+            None => Texels::Memory(self.buffer(texture.buffer)?.address),
+        };
+        let view = (texture.clone(), texels);
         let mut textures = self.textures.borrow_mut();
-        if let Some((_, object)) = textures.iter().find(|(known, _)| known == texture) {
+        if let Some((_, object)) = textures.iter().find(|(known, _)| *known == view) {
             return Ok(object.handle());
         }
-        let object = TextureObject::new(texture, self.buffer(texture.buffer)?.address)?;
+        let object = TextureObject::new(texture, texels)?;
         let handle = object.handle();
-        textures.push((texture.clone(), object));
+        textures.push((view, object));
         Ok(handle)
     }
 
     /// Returns the bytes and bits that an argument consists of.
-    fn argument(&self, argument: &LaunchArg) -> Result<(usize, Vec<u64>), DeviceError> {
+    fn argument(&self, argument: &LaunchArg, views: &Views) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
             LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address]),
             LaunchArg::Offset(id, bytes) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address + bytes]),
             LaunchArg::Scalar(scalar) => (scalar.element.size(), vec![scalar.bits]),
-            LaunchArg::Texture(texture) => (size_of::<u64>(), vec![self.texture(texture)?]),
+            LaunchArg::Texture(texture) => (size_of::<u64>(), vec![self.texture(texture, views)?]),
             LaunchArg::Struct(value) => {
                 let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
                 let bytes = value.bytes(|id| self.buffer(id).map(|buffer| buffer.address))?;
@@ -305,7 +387,9 @@ mod tests {
             Err("copy: 41 bytes from 60 do not lie in a buffer of 100".to_owned())
         );
         assert!(table.stretch(small, usize::MAX, 2).is_err());
-        let copied = |from, to| table.step(&h100(), &Step::Copy { from, to }).map(drop).map_err(|e| e.to_string());
+        let copied = |from, to| {
+            table.step(&h100(), &Step::Copy { from, to }, &Views::default()).map(drop).map_err(|e| e.to_string())
+        };
         assert_eq!(copied(small, large), Ok(()));
         assert_eq!(copied(large, small), Err("copy: 200 bytes do not fit in a buffer of 100".to_owned()));
     }

@@ -1,114 +1,108 @@
-//! Texture objects over the memory of buffers.
+//! Texture and surface objects, over the memory of buffers or over arrays.
 //!
-//! A fetch reads the buffer itself, so that what the host or another launch writes is seen by the next launch, and
-//! nothing is copied in the time that is measured. The driver makes such objects of rows that only integers index and of
-//! planes whose rows are aligned. Other kinds, and surfaces, need arrays, whose texels are in an order of their own.
+//! The driver makes textures of memory where only integers index a row, and of planes whose rows are aligned. Other
+//! kinds, and surfaces, are made of arrays ([`super::array`]).
 
 use cudarc::driver::sys;
 
+use super::array::format;
 use super::driver::check;
-use crate::model::{ElementType, Texture, TextureAddress, TextureFilter, TextureKind};
+use crate::model::{Texture, TextureAddress, TextureFilter, TextureKind};
 use crate::{BufferId, DeviceError};
 
-/// The bytes that the rows of a plane are aligned to (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
-const PITCH: u64 = 32;
 /// Flags of `CUDA_TEXTURE_DESC`: integers are read as they are; coordinates are from 0 to 1.
 const READ_AS_INTEGER: u32 = 1;
 const NORMALIZED_COORDINATES: u32 = 2;
 
-/// A texture object, which is destroyed when dropped.
+/// What an object's texels are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texels {
+    Memory(sys::CUdeviceptr),
+    Array(sys::CUarray),
+}
+
+/// A texture or surface object, which is destroyed when dropped.
 #[derive(Debug)]
-pub(super) struct TextureObject(sys::CUtexObject);
+pub(super) enum TextureObject {
+    Texture(sys::CUtexObject),
+    Surface(sys::CUsurfObject),
+}
 
 impl TextureObject {
-    /// Makes an object of the memory at an address, which must outlive it.
-    pub fn new(texture: &Texture<BufferId>, address: sys::CUdeviceptr) -> Result<Self, DeviceError> {
-        let (resource, sampling) = (resource(texture, address)?, sampling(texture));
+    /// Makes an object of memory or an array, which must outlive it.
+    pub fn new(texture: &Texture<BufferId>, texels: Texels) -> Result<Self, DeviceError> {
+        let resource = resource(texture, texels);
         let mut object = 0;
-        // SAFETY: the descriptions outlive the call, and the current context owns the memory.
+        if texture.sampler.is_none() {
+            // SAFETY: the description outlives the call, and the current context owns the array.
+            let code = unsafe { sys::cuSurfObjectCreate(&raw mut object, &raw const resource) };
+            return check("cuSurfObjectCreate", code).map(|()| Self::Surface(object));
+        }
+        let sampling = sampling(texture);
+        // SAFETY: the descriptions outlive the call, and the current context owns memory and array.
         let code = unsafe {
             sys::cuTexObjectCreate(&raw mut object, &raw const resource, &raw const sampling, std::ptr::null())
         };
-        check("cuTexObjectCreate", code)?;
-        Ok(Self(object))
+        check("cuTexObjectCreate", code).map(|()| Self::Texture(object))
     }
 
     pub const fn handle(&self) -> u64 {
-        self.0
+        match self {
+            Self::Texture(object) | Self::Surface(object) => *object,
+        }
     }
 }
 
 impl Drop for TextureObject {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed once; every public call of the device waits for work that uses it.
-        let _ = unsafe { sys::cuTexObjectDestroy(self.0) };
+        let _ = unsafe {
+            match self {
+                Self::Texture(object) => sys::cuTexObjectDestroy(*object),
+                Self::Surface(object) => sys::cuSurfObjectDestroy(*object),
+            }
+        };
     }
 }
 
-/// Describes the memory; fails for what the driver makes of arrays only.
-fn resource(texture: &Texture<BufferId>, address: sys::CUdeviceptr) -> Result<sys::CUDA_RESOURCE_DESC, DeviceError> {
-    let refuse = |why: String| Err(DeviceError::InvalidLaunch(why));
-    if texture.sampler.is_none() {
-        return refuse("surfaces are simulated, and not made on a GPU yet: they need an array".to_owned());
-    }
-    let row = u64::from(texture.shape[0]) * u64::from(texture.channels) * texture.element.size() as u64;
+/// Describes the memory or the array.
+fn resource(texture: &Texture<BufferId>, texels: Texels) -> sys::CUDA_RESOURCE_DESC {
+    use sys::CUresourcetype as Kind;
+    let row = texture.shape[0] as usize * texture.channels as usize * texture.element.size();
     let mut resource = sys::CUDA_RESOURCE_DESC {
-        resType: sys::CUresourcetype::CU_RESOURCE_TYPE_LINEAR,
+        resType: Kind::CU_RESOURCE_TYPE_ARRAY,
         res: sys::CUDA_RESOURCE_DESC_st__bindgen_ty_1 {
             reserved: sys::CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_5 { reserved: [0; 32] },
         },
         flags: 0,
     };
     let (format, channels) = (format(texture.element), texture.channels);
-    match texture.kind {
-        TextureKind::Linear => {
+    match texels {
+        Texels::Array(array) => {
+            resource.res.array = sys::CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_1 { hArray: array };
+        }
+        Texels::Memory(address) if texture.kind == TextureKind::Linear => {
+            resource.resType = Kind::CU_RESOURCE_TYPE_LINEAR;
             resource.res.linear = sys::CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3 {
                 devPtr: address,
                 format,
                 numChannels: channels,
-                sizeInBytes: row as usize,
+                sizeInBytes: row,
             };
         }
-        TextureKind::TwoD if row.is_multiple_of(PITCH) => {
-            resource.resType = sys::CUresourcetype::CU_RESOURCE_TYPE_PITCH2D;
+        Texels::Memory(address) => {
+            resource.resType = Kind::CU_RESOURCE_TYPE_PITCH2D;
             resource.res.pitch2D = sys::CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4 {
                 devPtr: address,
                 format,
                 numChannels: channels,
                 width: texture.shape[0] as usize,
                 height: texture.shape[1] as usize,
-                pitchInBytes: row as usize,
+                pitchInBytes: row,
             };
         }
-        TextureKind::TwoD => {
-            return refuse(format!(
-                "the rows of the texture have {row} bytes: on a GPU they begin at multiples of {PITCH}, so that the \
-                 width times the size of a texel must be one"
-            ));
-        }
-        kind => {
-            let name = kind.name();
-            return refuse(format!(
-                "textures of kind `{name}` are simulated, and not made on a GPU yet: they need an array"
-            ));
-        }
     }
-    Ok(resource)
-}
-
-const fn format(element: ElementType) -> sys::CUarray_format {
-    use sys::CUarray_format_enum as F;
-    match element {
-        ElementType::I8 => F::CU_AD_FORMAT_SIGNED_INT8,
-        ElementType::U8 => F::CU_AD_FORMAT_UNSIGNED_INT8,
-        ElementType::I16 => F::CU_AD_FORMAT_SIGNED_INT16,
-        ElementType::U16 => F::CU_AD_FORMAT_UNSIGNED_INT16,
-        ElementType::I32 => F::CU_AD_FORMAT_SIGNED_INT32,
-        ElementType::U32 => F::CU_AD_FORMAT_UNSIGNED_INT32,
-        ElementType::F16 => F::CU_AD_FORMAT_HALF,
-        // The plan refuses the other types.
-        _ => F::CU_AD_FORMAT_FLOAT,
-    }
+    resource
 }
 
 fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
@@ -127,7 +121,7 @@ fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
             TextureFilter::Linear => sys::CUfilter_mode::CU_TR_FILTER_MODE_LINEAR,
         },
         flags: if is_small && !sampler.as_float { READ_AS_INTEGER } else { 0 }
-            | if sampler.normalized { NORMALIZED_COORDINATES } else { 0 },
+            | if sampler.normalized || texture.kind == TextureKind::Cube { NORMALIZED_COORDINATES } else { 0 },
         maxAnisotropy: 0,
         mipmapFilterMode: sys::CUfilter_mode::CU_TR_FILTER_MODE_POINT,
         mipmapLevelBias: 0.0,
@@ -141,26 +135,7 @@ fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::TextureSampler;
-
-    #[test]
-    fn what_the_driver_makes_of_arrays_only_is_refused_with_a_reason() {
-        let plane = |width, kind, sampler| Texture {
-            buffer: BufferId(1),
-            kind,
-            shape: [width, 4, 1],
-            element: ElementType::U8,
-            channels: 4,
-            sampler,
-        };
-        let sampler = Some(TextureSampler::default());
-        let why = |texture| resource(&texture, 4096).err().map(|error| error.to_string());
-        assert_eq!(why(plane(8, TextureKind::TwoD, sampler)), None);
-        assert_eq!(why(plane(7, TextureKind::Linear, sampler)), None);
-        assert!(why(plane(7, TextureKind::TwoD, sampler)).is_some_and(|why| why.contains("28 bytes")));
-        assert!(why(plane(8, TextureKind::ThreeD, sampler)).is_some_and(|why| why.contains("`3d`")));
-        assert!(why(plane(8, TextureKind::TwoD, None)).is_some_and(|why| why.contains("surfaces")));
-    }
+    use crate::model::{ElementType, TextureSampler};
 
     #[test]
     fn small_integers_are_read_as_they_are_unless_asked_for_as_floats() {

@@ -180,6 +180,7 @@ impl Timer {
             let queued = self.queue_cold(stream, work, (place, gated));
             stream.settle(queued)?;
             work.note_ran();
+            work.finish(stream)?;
             for (readings, pair) in readings.iter_mut().zip(self.events.windows(2)) {
                 readings.push(self.interval(&pair[0], &pair[1])?);
             }
@@ -245,6 +246,7 @@ impl Timer {
             work.note_iterations(iterations);
         }
         work.note_ran();
+        work.finish(at.1)?;
         let span = self.interval(&self.events[0], &self.events[1])?;
         Ok(Timing { whole: span / f64::from(launches), each: Vec::new() })
     }

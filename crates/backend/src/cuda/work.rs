@@ -1,20 +1,59 @@
 //! What is timed, resolved.
 
+use cudarc::driver::sys;
+
+use super::driver::check;
 use super::gate::Closed;
-use super::operation::Operation;
+use super::handles::{Stream, worse};
+use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
 use crate::DeviceError;
 use crate::model::Note;
 
 /// A batch with everything resolved.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Work<'a> {
     pub prepare: Vec<Operation<'a>>,
     /// The body on each set of buffers.
     pub bodies: Vec<Vec<Operation<'a>>>,
+    /// What gives the buffers the content of their arrays, after the last run.
+    pub finish: Vec<Operation<'a>>,
+}
+
+/// Runs work once, untimed, and waits: [`run_once`] or [`run_marked`].
+pub(super) type Run = fn(&Work<'_>, &Stream) -> Result<(), DeviceError>;
+
+/// Runs the first body, prepared and finished.
+pub(super) fn run_once(work: &Work<'_>, stream: &Stream) -> Result<(), DeviceError> {
+    let mut all = [&work.prepare, work.body(), &work.finish].into_iter();
+    stream.settle(all.try_for_each(|operations| queue_all(operations, stream)))?;
+    work.note_ran();
+    Ok(())
+}
+
+/// Does the same, with the body between the marks of the range to profile.
+pub(super) fn run_marked(work: &Work<'_>, stream: &Stream) -> Result<(), DeviceError> {
+    stream.settle(queue_all(&work.prepare, stream))?;
+    // SAFETY: a context is current, which is all that the call needs.
+    check("cuProfilerStart", unsafe { sys::cuProfilerStart() })?;
+    let done = stream.settle(queue_all(work.body(), stream));
+    // SAFETY: as above.
+    let stopped = check("cuProfilerStop", unsafe { sys::cuProfilerStop() });
+    worse(done, stopped)?;
+    work.note_ran();
+    work.finish(stream)
 }
 
 impl Work<'_> {
+    fn body(&self) -> &[Operation<'_>] {
+        self.bodies.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// Gives the buffers the content of their arrays, and waits.
+    pub fn finish(&self, stream: &Stream) -> Result<(), DeviceError> {
+        if self.finish.is_empty() { Ok(()) } else { stream.settle(queue_all(&self.finish, stream)) }
+    }
+
     pub fn is_warm(&self) -> bool {
         self.bodies.iter().flatten().all(Operation::is_warm)
     }
