@@ -190,7 +190,9 @@ impl<'r> Bench<'r> {
             ArgPlan::Offset { buffer, bytes } => (self.buffers[buffer.as_str()].0 + bytes).to_le_bytes().to_vec(),
             ArgPlan::Scalar(value) => value.bits.to_le_bytes()[..value.element.size()].to_vec(),
             ArgPlan::Struct(bytes) | ArgPlan::Addressed { bytes, .. } => bytes.clone(),
-            ArgPlan::Texture(texture) => panic!("no kernel of the ladder reads a texture: {texture:?}"),
+            ArgPlan::Texture(_) | ArgPlan::Named { .. } => {
+                panic!("no kernel of the ladder gets such an argument: {arg:?}")
+            }
         };
         let (start, before) = (Instant::now(), processor_time());
         let mut instructions = 0;

@@ -19,6 +19,11 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
+fn text_of_failure(output: &Output) -> String {
+    assert_ne!(output.status.code(), Some(0), "{}", text(output));
+    text(output)
+}
+
 /// Runs a manifest on a backend; every case of it must be right. Returns the report.
 fn run(name: &str, backend: &str) -> String {
     let reports = tempfile::tempdir().unwrap();
@@ -36,7 +41,30 @@ fn run(name: &str, backend: &str) -> String {
 #[test]
 fn structs_with_addresses_and_arrays_are_passed_by_value_on_the_simulator() {
     let report = run("arguments", "sim");
-    assert!(report.contains("3 of 3 cases passed"), "{report}");
+    assert!(report.contains("6 of 6 cases passed"), "{report}");
+}
+
+#[test]
+fn a_field_that_a_struct_lacks_or_that_is_of_another_size_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "struct Inner { int rows; };\nstruct Outer { float *y; Inner shape, more[2], last; };\n\
+                  __global__ void k(Outer outer) { outer.y[0] = outer.shape.rows; }\n";
+    std::fs::write(folder.path().join("k.cu"), source).unwrap();
+    let ran = |argument: &str| {
+        let text = format!(
+            "[experiment]\nname = \"x\"\n[buffers.y]\ntype = \"f32\"\nlen = 1\n\
+             [[variant]]\nname = \"a\"\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [1]\nblock = [1]\nargs = [{argument}]\n"
+        );
+        std::fs::write(folder.path().join("x.toml"), text).unwrap();
+        let output = runner(folder.path(), &["run", "x.toml", "--backend", "sim", "--out", "report"]);
+        text_of_failure(&output)
+    };
+    let said = ran("{ y = \"y\", shape = { row = \"i32(1)\" } }");
+    assert!(said.contains("args[0] of k: class \"Inner\" has no member \"row\""), "{said}");
+    let said = ran("{ y = \"y\", shape = { rows = \"i64(1)\" } }");
+    assert!(said.contains("the field `shape.rows` has 4 bytes in the kernel's struct, and 8 are given"), "{said}");
+    let said = ran("{ y = \"y\", more = [{ rows = \"i32(1)\" }, { rows = \"i32(1)\" }, { rows = \"i32(1)\" }] }");
+    assert!(said.contains("`more[2].rows` lies beyond the end of `more` in the kernel's struct"), "{said}");
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn arguments(group: &GroupJob) -> BTreeMap<String, Vec<Option<ElementType>>> {
             let args = launch.args.iter().map(|arg| match arg {
                 ArgPlan::Buffer(name) | ArgPlan::Offset { buffer: name, .. } => element(name),
                 ArgPlan::Texture(texture) => element(&texture.buffer),
-                ArgPlan::Scalar(_) | ArgPlan::Struct(_) | ArgPlan::Addressed { .. } => None,
+                ArgPlan::Scalar(_) | ArgPlan::Struct(_) | ArgPlan::Addressed { .. } | ArgPlan::Named { .. } => None,
             });
             let args: Vec<_> = args.collect();
             let known = all.entry(launch.mangled().to_owned()).or_insert_with(|| args.clone());

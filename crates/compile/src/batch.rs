@@ -29,7 +29,7 @@ use super::whole_file;
 use crate::includes::Scanner;
 use crate::model::{
     CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
-    RefusedOption, SourceForm, sha256_hex,
+    RefusedOption, SourceForm, layout_definitions, sha256_hex,
 };
 use crate::project::Project;
 use crate::regular;
@@ -446,7 +446,8 @@ impl Batch<'_> {
             target: self.target,
             architecture: identity.options.architecture.clone(),
             name: unit.source.display().to_string(),
-            source: identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text).to_owned(),
+            source: identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text).to_owned()
+                + layout_definitions(&unit.symbols),
             expressions: expressions(unit),
             options,
             output: output.to_owned(),

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::describe_layout;
+
 /// The figures that the assembler gives for one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
@@ -76,7 +78,9 @@ pub(super) fn readable(log: &str) -> String {
         match (named, quoted) {
             (Some((_, message)), Some(name)) => {
                 // The rest of the line is `error: …` and is handled as any other error.
-                out.push(format!("kernel name `{}`: {message}", name.trim()));
+                let name = name.trim();
+                let subject = describe_layout(name).unwrap_or_else(|| format!("kernel name `{name}`"));
+                out.push(format!("{subject}: {message}"));
             }
             _ => out.push((*line).to_owned()),
         }

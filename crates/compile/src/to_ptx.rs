@@ -21,7 +21,7 @@ use super::plugin::Nvcc;
 use super::program::{self, Bounds};
 use super::replaced::Replaced;
 use super::toolkit::Toolkit;
-use crate::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler};
+use crate::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler, describe_layout, layout_definitions};
 use crate::programs::Programs;
 use crate::sandbox;
 
@@ -161,7 +161,7 @@ impl KernelBuild<'_> {
             }
             None => self.unit.source.clone(),
         };
-        written("names.cu", &names(&included, expressions)?)?;
+        written("names.cu", &names(&included, layout_definitions(&self.unit.symbols), expressions)?)?;
         let mut command = Command::new(program);
         if self.unit.compiler == KernelCompiler::Clang {
             fs::create_dir(place("headers")).map_err(|e| failure(format!("no temporary folder: {e}")))?;
@@ -246,9 +246,9 @@ impl KernelBuild<'_> {
     }
 }
 
-/// Returns a file with a variable for each of these expressions, behind the source. A compiler's error about one of
+/// Returns a file with a variable for each of these expressions, behind the source and the definitions. A compiler's error about one of
 /// them names the expression.
-fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure> {
+fn names(source: &Path, definitions: &str, expressions: &[String]) -> Result<String, CompileFailure> {
     if std::path::absolute(source).is_ok_and(|path| path.to_str().is_none()) {
         return Err(failure(format!("the path {} is not UTF-8: rename the file or folder", absolute(source))));
     }
@@ -256,11 +256,11 @@ fn names(source: &Path, expressions: &[String]) -> Result<String, CompileFailure
     if path.contains(['"', '\\', '\n']) {
         return Err(failure(format!("the path {path} cannot be included: rename it")));
     }
-    let mut text = format!("#include \"{path}\"\n");
+    let mut text = format!("#include \"{path}\"\n{definitions}");
     for (at, expression) in expressions.iter().enumerate() {
-        let shown = expression.replace(['"', '\\', '\n'], " ");
+        let shown = describe_layout(expression).unwrap_or_else(|| format!("the kernel {expression}"));
         // Writing to a string does not fail.
-        let _ = writeln!(text, "#line 1 \"the kernel {shown}\"");
+        let _ = writeln!(text, "#line 1 \"{}\"", shown.replace(['"', '\\', '\n'], " "));
         let _ = writeln!(text, "__device__ __attribute__((used)) void *{VARIABLE}{at} = (void *)({expression});");
     }
     Ok(text)

@@ -76,6 +76,7 @@ fn scalar_bits(arg: &ArgPlan) -> Option<u64> {
         | ArgPlan::Offset { .. }
         | ArgPlan::Struct(_)
         | ArgPlan::Addressed { .. }
+        | ArgPlan::Named { .. }
         | ArgPlan::Texture(_) => None,
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
+use std::collections::BTreeMap;
+
 use super::stop::Stop;
 use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
 use crate::expr::{Program, Scope};
 use crate::model::{
     ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, FieldAddress, GridPlan, KernelResources, LaunchPlan, LaunchRecord,
-    Outcome, Persist, Value, limits,
+    Outcome, Persist, Value, lay_out, limits,
 };
 
 /// Modules loaded for a group, with the state in which they were loaded; cases that share compiled code share its module.
@@ -136,7 +138,7 @@ pub fn resolve(
     if settings.cooperative {
         limits::cooperative(device.info()).and_then(|()| limits::resident(grid, resident)).map_err(invalid)?;
     }
-    let args = plan.args.iter().map(|arg| argument(arg, buffer)).collect::<Result<_, _>>()?;
+    let args = plan.args.iter().map(|arg| argument(arg, &code.symbols, buffer)).collect::<Result<_, _>>()?;
     let record = LaunchRecord {
         label: plan.label.clone(),
         grid,
@@ -205,10 +207,19 @@ fn by_value(bytes: &[u8], addresses: &[(usize, BufferId, u64)]) -> Result<Launch
     value.ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes has an address beyond them", bytes.len())))
 }
 
-pub fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<LaunchArg, Stop> {
+/// Makes an argument. `symbols` are the mangled names of the unit's variables.
+pub fn argument(
+    plan: &ArgPlan,
+    symbols: &BTreeMap<String, String>,
+    buffer: &dyn Fn(&str) -> Option<BufferId>,
+) -> Result<LaunchArg, Stop> {
     let memory = |name: &str| {
         let missing = || format!("the launch takes a buffer `{name}` that the case does not have");
         buffer(name).ok_or_else(|| Stop::unresolved(missing()))
+    };
+    let addressed = |bytes: &[u8], addresses: &[FieldAddress]| {
+        let address = |field: &FieldAddress| Ok((field.at, memory(&field.buffer)?, field.bytes));
+        by_value(bytes, &addresses.iter().map(address).collect::<Result<Vec<_>, Stop>>()?)
     };
     match plan {
         ArgPlan::Scalar(value) => Ok(LaunchArg::Scalar(*value)),
@@ -216,9 +227,12 @@ pub fn argument(plan: &ArgPlan, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Re
         ArgPlan::Texture(texture) => memory(&texture.buffer).map(|id| LaunchArg::Texture(texture.with_buffer(id))),
         ArgPlan::Offset { buffer, bytes } => memory(buffer).map(|id| LaunchArg::Offset(id, *bytes)),
         ArgPlan::Struct(bytes) => by_value(bytes, &[]),
-        ArgPlan::Addressed { bytes, addresses } => {
-            let address = |field: &FieldAddress| Ok((field.at, memory(&field.buffer)?, field.bytes));
-            by_value(bytes, &addresses.iter().map(address).collect::<Result<Vec<_>, Stop>>()?)
+        ArgPlan::Addressed { bytes, addresses } => addressed(bytes, addresses),
+        ArgPlan::Named { layout, fields } => {
+            let mangled = symbols.get(layout).map_or("", String::as_str);
+            let (bytes, addresses) =
+                lay_out(fields, mangled).map_err(|why| Stop::unresolved(format!("args: {why}")))?;
+            addressed(&bytes, &addresses)
         }
     }
 }

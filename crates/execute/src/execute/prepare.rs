@@ -169,7 +169,8 @@ fn resolve_call(bench: &mut Bench<'_>, body: &DeviceBody, plan: &HostPlan) -> Re
     let code = code.ok_or_else(|| Stop::launch_error(format!("`{function}` was not compiled")))?;
     let store = &bench.store;
     let buffer = |name: &str| body.buffer(store, name);
-    let args = plan.args.iter().map(|arg| launch::argument(arg, &buffer)).collect::<Result<Vec<_>, Stop>>()?;
+    let args = plan.args.iter().map(|arg| launch::argument(arg, &code.symbols, &buffer));
+    let args = args.collect::<Result<Vec<_>, Stop>>()?;
     let module = bench.modules.load(bench.device, code)?;
     let functions = bench.device.host_functions().ok_or_else(|| {
         Stop::launch_error(format!("`{function}` is a function of the host, and this device runs kernels only"))

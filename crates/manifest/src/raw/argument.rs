@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::values::{Expr, content, parse};
 use crate::experiment::{ArgSpec, TextureSpec, fault, place};
 use crate::expr::argument::{self, Argument};
+use crate::expr::is_name;
 use crate::model::{Diagnostic, Span, TextureAddress, TextureFilter, TextureKind, TextureSampler};
 use crate::read::{At, Read, Reader, Required, Table as _, read_word, table};
 
@@ -32,8 +33,9 @@ impl Read for Arg {
         }
         if let DeValue::Table(table) = value.get_ref() {
             let span = value.span();
-            if !has_key(table, &["texture", "surface", "size"]) {
-                return refuse_names(&span, table, reader);
+            if !has_key(table, &["texture", "surface"]) {
+                let fields = named_fields(value, reader)?;
+                return Some(Self(At { value: fields, span }));
             }
             let texture = RawTexture::from_table(table, Some(&span), reader).spec(&span, reader)?;
             return Some(Self(At { value: ArgSpec::Texture(Box::new(texture)), span }));
@@ -88,17 +90,47 @@ fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option
     }
 }
 
+/// Returns a field of a struct that is given by names: a field of a list, a struct by names, or an array of these.
+fn named_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
+    let is_struct = |value: &Spanned<DeValue<'_>>| matches!(value.get_ref(), DeValue::Table(table) if !has_key(table, &["texture", "surface", "of"]));
+    match value.get_ref() {
+        DeValue::Table(_) if is_struct(value) => named_fields(value, reader),
+        DeValue::Array(elements) if elements.iter().any(is_struct) => {
+            let elements = elements.iter().enumerate();
+            let elements = elements.map(|(at, element)| Some((format!("[{at}]"), named_field(element, reader)?)));
+            elements.collect::<Option<Vec<_>>>().map(ArgSpec::Named)
+        }
+        _ => struct_field(value, reader),
+    }
+}
+
+/// Returns a struct by the names of its fields; those that are not named are zero.
+fn named_fields(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
+    let DeValue::Table(table) = value.get_ref() else { return reader.wrong_type(value, "a struct by names") };
+    if table.is_empty() {
+        return reader.wrong_value(value.span(), "is a struct without fields");
+    }
+    let fields = table.iter().map(|(name, value)| {
+        if !is_name(name.get_ref()) {
+            return reader.wrong_value(name.span(), "must be the name of a field in C++");
+        }
+        Some((name.get_ref().to_string(), named_field(value, reader)?))
+    });
+    fields.collect::<Option<Vec<_>>>().map(ArgSpec::Named)
+}
+
 fn has_key(table: &DeTable<'_>, names: &[&str]) -> bool {
     table.keys().any(|key| names.contains(&key.get_ref().as_ref()))
 }
 
-/// Reports a struct whose fields have names; always `None`. Which bytes a field has follows from its place in the
-/// declaration, and a table of TOML has no order.
+/// Reports a struct in a list whose fields have names; always `None`. Where it lies in the struct around it follows from
+/// the order of the list alone.
 fn refuse_names<T>(span: &Span, table: &DeTable<'_>, reader: &mut Reader<'_>) -> Option<T> {
     let mut places: Vec<Span> = table.values().map(Spanned::span).collect();
     places.sort_by_key(|place| place.start);
     let values: Vec<&str> = places.into_iter().filter_map(|place| reader.text.get(place)).collect();
-    let message = "a struct is a list of its fields in the order of their declaration, without names".to_owned();
+    let message =
+        "a struct in a list is a list of its fields in the order of their declaration, without names".to_owned();
     reader.found.push(Diagnostic::at(span.clone(), message).hint(format!("write `[{}]`", values.join(", "))));
     None
 }
@@ -218,10 +250,18 @@ impl JsonSchema for Arg {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "A buffer by name or with an offset in elements (`input + 4`), a number by type (`u32(n)`), \
-                            `null`, a struct as a list of these, of structs and of arrays, or a texture or surface.",
+                            `null`, a struct as a list of these, of structs and of arrays, or as a table with a key for \
+                            each field that is not zero, or a texture or surface.",
             "anyOf": [
                 { "type": "string" },
                 { "type": "array", "minItems": 1, "items": generator.subschema_for::<Field>() },
+                {
+                    "type": "object",
+                    "minProperties": 1,
+                    "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+                    "not": { "anyOf": [{ "required": ["texture"] }, { "required": ["surface"] }] },
+                    "additionalProperties": generator.subschema_for::<Field>()
+                },
                 generator.subschema_for::<RawTexture>()
             ]
         })

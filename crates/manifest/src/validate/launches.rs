@@ -94,7 +94,7 @@ pub fn host(
     for library in &libraries {
         ctx.known(library, &[place.names]);
     }
-    let args = launch.args.iter().flat_map(|args| &args.value).map(|arg| argument(ctx, &place, arg)).collect();
+    let args = launch.args.iter().flat_map(|args| &args.value).map(|arg| argument(ctx, &place, arg, false)).collect();
     HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
@@ -184,7 +184,8 @@ fn launch(
     defined(ctx, place, &kernel, &source, &compile.include_paths, Definition::Kernel);
     let block = raw.block.map_or(BlockSpec::Dims(Vec::new()), |block| block_spec(ctx, place, &block));
     let grid = raw.grid.map_or(GridSpec::Dims(Vec::new()), |grid| grid_spec(ctx, place, &grid, &block));
-    let args = raw.args.iter().flat_map(|args| &args.value).map(|arg| argument(ctx, place, arg)).collect();
+    let is_laid_out = source == Path::new("") || SourceForm::from_path(&source) == SourceForm::Cuda;
+    let args = raw.args.iter().flat_map(|args| &args.value).map(|arg| argument(ctx, place, arg, is_laid_out)).collect();
     LaunchSpec {
         label,
         source,
@@ -352,7 +353,14 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
     ctx.fault(Diagnostic::at(expression.span.clone(), message));
 }
 
-fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg) -> ArgSpec {
+/// Returns an argument; `is_laid_out` says whether a compiler of kernels knows where the fields of a struct lie.
+fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg, is_laid_out: bool) -> ArgSpec {
+    if matches!(argument.value, ArgSpec::Named(_)) && !is_laid_out {
+        let message =
+            "only kernels of CUDA C++ have structs by the names of fields: their compiler says where these lie";
+        let fault = Diagnostic::at(argument.span.clone(), message);
+        ctx.fault(fault.hint("list the fields in the order of their declaration, without names"));
+    }
     for part in argument.value.parts() {
         let is_whole = *part == argument.value;
         match part {
@@ -378,7 +386,7 @@ fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg) -
                     whole(ctx, extent, &[place.names], &(1..=u64::from(u32::MAX)), "an extent of a texture");
                 }
             }
-            ArgSpec::Struct(_) => {}
+            ArgSpec::Struct(_) | ArgSpec::Named(_) => {}
         }
     }
     argument.value.clone()

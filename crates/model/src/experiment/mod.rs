@@ -312,6 +312,8 @@ pub enum ArgSpec {
     },
     /// A struct by value, or one in a struct, with the alignment that C gives its fields.
     Struct(Vec<ArgSpec>),
+    /// A struct by value, or one in it, by the names of its fields; `[0]` is the name of an element of an array.
+    Named(Vec<(String, ArgSpec)>),
     /// An array in a struct, all of whose elements are alike.
     Array {
         /// The element.
@@ -337,6 +339,7 @@ impl ArgSpec {
     pub fn parts(&self) -> Vec<&Self> {
         match self {
             Self::Struct(fields) => fields.iter().flat_map(Self::parts).collect(),
+            Self::Named(fields) => fields.iter().flat_map(|(_, field)| field.parts()).collect(),
             Self::Array { of, .. } => [self].into_iter().chain(of.parts()).collect(),
             Self::Buffer(_) | Self::Offset { .. } | Self::Texture(_) | Self::Scalar { .. } => vec![self],
         }
@@ -347,7 +350,7 @@ impl ArgSpec {
         self.parts().into_iter().filter_map(|part| match part {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
             Self::Texture(texture) => Some(&texture.buffer),
-            Self::Scalar { .. } | Self::Struct(_) | Self::Array { .. } => None,
+            Self::Scalar { .. } | Self::Struct(_) | Self::Named(_) | Self::Array { .. } => None,
         })
     }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FilePart, FillPlan, Fingerprint,
-    GroupKey, LaunchSettings, Persist, RefExpr, Regime, ScalarValue, StepsPlan, Texture, Unsanitized, Value, Vary,
-    WholeTolerance,
+    Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FieldAddress, FilePart, FillPlan,
+    Fingerprint, GroupKey, LaunchSettings, NamedField, Persist, RefExpr, Regime, ScalarValue, StepsPlan, Texture,
+    Unsanitized, Value, Vary, WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -288,21 +288,17 @@ pub enum ArgPlan {
         /// The addresses, in the order of the fields.
         addresses: Vec<FieldAddress>,
     },
+    /// A struct, passed by value, whose fields have names.
+    Named {
+        /// The variable whose mangled name says where the fields lie.
+        layout: String,
+        /// The fields that are not zero.
+        fields: Vec<NamedField>,
+    },
     /// A number, passed by value.
     Scalar(ScalarValue),
     /// A texture or surface object of a buffer.
     Texture(Texture),
-}
-
-/// An address of a buffer in a struct.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FieldAddress {
-    /// The byte of the struct at which the address begins.
-    pub at: usize,
-    /// The name of the buffer.
-    pub buffer: String,
-    /// The number of bytes of the buffer before the address.
-    pub bytes: u64,
 }
 
 impl ArgPlan {
@@ -315,6 +311,10 @@ impl ArgPlan {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],
             Self::Texture(texture) => vec![&texture.buffer],
             Self::Addressed { addresses, .. } => addresses.iter().map(|address| address.buffer.as_str()).collect(),
+            Self::Named { fields, .. } => {
+                let addresses = fields.iter().flat_map(|field| &field.addresses);
+                addresses.map(|address| address.buffer.as_str()).collect()
+            }
             Self::Scalar(_) | Self::Struct(_) => Vec::new(),
         }
     }
@@ -325,6 +325,10 @@ impl ArgPlan {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],
             Self::Texture(texture) => vec![&mut texture.buffer],
             Self::Addressed { addresses, .. } => addresses.iter_mut().map(|address| &mut address.buffer).collect(),
+            Self::Named { fields, .. } => {
+                let addresses = fields.iter_mut().flat_map(|field| &mut field.addresses);
+                addresses.map(|address| &mut address.buffer).collect()
+            }
             Self::Scalar(_) | Self::Struct(_) => Vec::new(),
         }
     }

@@ -34,6 +34,7 @@ mod reference;
 mod settings;
 mod shard;
 mod steps;
+mod struct_fields;
 mod texture;
 mod toolkit;
 mod units;
@@ -66,9 +67,9 @@ pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, KernelCode, MarkedLaunch, Phase};
 pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
-    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FieldAddress, FunctionArgument,
-    FunctionPlan, GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan,
-    Tolerance, WorkAmount,
+    ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FunctionArgument, FunctionPlan,
+    GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan, Tolerance,
+    WorkAmount,
 };
 pub use line_counts::{CountedLine, LineCounts};
 pub use machine::{
@@ -91,6 +92,7 @@ pub use reference::{Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind, 
 pub use settings::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 pub use shard::{GroupPlace, Shard};
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, ScalarValue, StepPlan, StepsPlan};
+pub use struct_fields::{FieldAddress, NamedField, describe_layout, lay_out, layout_definitions, layout_symbol};
 pub use texture::{Texture, TextureAddress, TextureFilter, TextureKind, TextureSampler};
 pub use toolkit::ToolkitInfo;
 pub use units::{Bytes, Joules, Nanoseconds, Watts};

@@ -280,7 +280,7 @@ impl Names {
     fn args(&mut self, args: &[ArgSpec]) {
         for part in args.iter().flat_map(ArgSpec::parts) {
             match part {
-                ArgSpec::Buffer(_) | ArgSpec::Struct(_) => {}
+                ArgSpec::Buffer(_) | ArgSpec::Struct(_) | ArgSpec::Named(_) => {}
                 ArgSpec::Offset { offset, .. } => self.program(offset),
                 ArgSpec::Scalar { element, value } => {
                     self.template(element);

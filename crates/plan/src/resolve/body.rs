@@ -10,7 +10,7 @@ use crate::experiment::{
 use crate::expr::template::Style;
 use crate::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, FieldAddress, GridPlan, HostPlan, LaunchPlan,
-    LaunchSettings, Persist, Plugin, Setting, SourceForm, StepsPlan, Texture, Value,
+    LaunchSettings, NamedField, Persist, Plugin, Setting, SourceForm, StepsPlan, Texture, Value, layout_symbol,
 };
 
 use super::{AtPlace, CaseEvaluator, Worked, unresolved};
@@ -40,7 +40,8 @@ impl CaseEvaluator<'_> {
         let libraries = recipe.libraries.iter().map(|library| self.cpp(library, "libraries"));
         let plugin = Some(Plugin { libraries: libraries.collect::<Worked<_>>()? });
         let unit = CompileUnit { plugin, ..self.unit(&recipe.source, &recipe.compile, &function)? };
-        Ok(HostPlan { unit, compiled: None, function, args: self.args(&recipe.args)? })
+        let args = self.args(&recipe.args, &function)?;
+        Ok(HostPlan { unit, compiled: None, function, args })
     }
 
     /// Returns every launch of one run, in order: the whole sequence in each round.
@@ -115,9 +116,15 @@ impl CaseEvaluator<'_> {
         // Only C++ spells element types in its own way.
         let style = if SourceForm::from_path(&recipe.source) == SourceForm::Cuda { Style::Cpp } else { Style::Names };
         let kernel = recipe.kernel.render(self.scope, style).place("kernel")?;
+        let args = self.args(&recipe.args, &kernel)?;
+        let mut unit = self.unit(&recipe.source, &recipe.compile, &kernel)?;
+        unit.symbols.extend(args.iter().filter_map(|arg| match arg {
+            ArgPlan::Named { layout, .. } => Some(layout.clone()),
+            _ => None,
+        }));
         Ok(LaunchPlan {
             label: recipe.label.clone().unwrap_or_else(|| kernel.clone()),
-            unit: self.unit(&recipe.source, &recipe.compile, &kernel)?,
+            unit,
             compiled: None,
             kernel,
             grid: self.grid(recipe)?,
@@ -126,7 +133,7 @@ impl CaseEvaluator<'_> {
                 BlockSpec::Occupancy => BlockPlan::Occupancy,
             },
             settings: self.settings(&recipe.settings)?,
-            args: self.args(&recipe.args)?,
+            args,
             cluster: recipe.cluster.as_ref().map(|dims| self.cluster(dims)).transpose()?,
             persist: recipe.persist.as_ref().map(|persist| self.persist(persist)).transpose()?,
         })
@@ -197,8 +204,8 @@ impl CaseEvaluator<'_> {
         Ok(extent)
     }
 
-    fn args(&self, recipes: &[ArgSpec]) -> Worked<Vec<ArgPlan>> {
-        recipes.iter().map(|arg| self.arg(arg)).collect()
+    fn args(&self, recipes: &[ArgSpec], function: &str) -> Worked<Vec<ArgPlan>> {
+        recipes.iter().enumerate().map(|(place, arg)| self.arg(arg, (function, place))).collect()
     }
 
     /// Returns the bytes of a buffer before an address within it, which must be before its end.
@@ -228,6 +235,7 @@ impl CaseEvaluator<'_> {
             ArgSpec::Buffer(name) => Ok(Laid::address(name, 0)),
             ArgSpec::Offset { buffer, offset } => Ok(Laid::address(buffer, self.offset(buffer, offset)?)),
             ArgSpec::Texture(_) => Err(unresolved("args", "a texture is an argument of its own, and no field")),
+            ArgSpec::Named(_) => Err(unresolved("args", "a struct in a list is a list of its fields, without names")),
             ArgSpec::Struct(fields) => {
                 let mut whole = Laid::default();
                 for field in fields {
@@ -246,6 +254,24 @@ impl CaseEvaluator<'_> {
                 Ok(whole)
             }
         }
+    }
+
+    /// Adds the fields of a struct by their names, those of structs in it with the whole path.
+    fn named(&self, path: &str, fields: &[(String, ArgSpec)], all: &mut Vec<NamedField>) -> Worked<()> {
+        for (name, value) in fields {
+            let dot = if path.is_empty() || name.starts_with('[') { "" } else { "." };
+            let path = format!("{path}{dot}{name}");
+            if let ArgSpec::Named(fields) = value {
+                if fields.iter().any(|(name, _)| name.starts_with('[')) {
+                    all.push(NamedField::array(&path));
+                }
+                self.named(&path, fields, all)?;
+            } else {
+                let Laid { bytes, addresses, .. } = self.field(value)?;
+                all.push(NamedField { path, bytes, addresses });
+            }
+        }
+        Ok(())
     }
 
     /// Returns a texture or surface, which must be one that a device has and lie in its buffer.
@@ -270,8 +296,14 @@ impl CaseEvaluator<'_> {
         problem.map_or(Ok(texture), |why| Err(unresolved("args", &format!("a texture of `{name}`: {why}"))))
     }
 
-    fn arg(&self, recipe: &ArgSpec) -> Worked<ArgPlan> {
+    /// Returns an argument. A struct by names needs the kernel, with the number of the parameter.
+    fn arg(&self, recipe: &ArgSpec, (kernel, parameter): (&str, usize)) -> Worked<ArgPlan> {
         Ok(match recipe {
+            ArgSpec::Named(named) => {
+                let mut fields = Vec::new();
+                self.named("", named, &mut fields)?;
+                ArgPlan::Named { layout: layout_symbol(kernel, parameter, &fields), fields }
+            }
             ArgSpec::Buffer(name) => ArgPlan::Buffer(name.clone()),
             ArgSpec::Scalar { element, value } => ArgPlan::Scalar(self.scalar(element, value)?),
             ArgSpec::Texture(texture) => ArgPlan::Texture(self.texture(texture)?),
@@ -326,26 +358,25 @@ impl Laid {
 
 /// Gives launches with the same source and options one unit with all their kernels. Symbols go to the first launch's
 /// unit.
-fn share_units(launches: &mut [LaunchPlan], mut symbols: Vec<String>) {
-    symbols.sort();
-    symbols.dedup();
-    if let [launch] = launches {
-        launch.unit.symbols = symbols;
-        return;
-    }
+fn share_units(launches: &mut [LaunchPlan], symbols: Vec<String>) {
     let mut units: Vec<CompileUnit> = Vec::new();
     for launch in launches.iter() {
         match units.iter_mut().find(|unit| agree(unit, &launch.unit)) {
-            Some(unit) => unit.kernels.push(launch.kernel.clone()),
+            Some(unit) => {
+                unit.kernels.push(launch.kernel.clone());
+                unit.symbols.extend_from_slice(&launch.unit.symbols);
+            }
             None => units.push(launch.unit.clone()),
         }
     }
     if let Some(unit) = units.first_mut() {
-        unit.symbols = symbols;
+        unit.symbols.extend(symbols);
     }
     for unit in &mut units {
         unit.kernels.sort();
         unit.kernels.dedup();
+        unit.symbols.sort();
+        unit.symbols.dedup();
     }
     for launch in launches {
         if let Some(unit) = units.iter().find(|unit| agree(unit, &launch.unit)) {

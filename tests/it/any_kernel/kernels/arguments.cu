@@ -32,6 +32,23 @@ __global__ void aligned(const Vectors vectors, const float *x) {
     vectors.y[i] = x[i] * (vectors.weight.y + vectors.last.w) + vectors.begin + vectors.unused;
 }
 
+// A struct of a template's parameters, whose elements have padding.
+template <class T, int N> struct Sum {
+    char table[5];
+    struct {
+        char unused;
+        T factor;
+        const float *x;
+    } terms[N];
+};
+
+template <class T, int N> __global__ void summed(float *y, const __grid_constant__ Sum<T, N> sum) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float value = 0;
+    for (int n = 0; n < N; n++) value += sum.terms[n].factor * sum.terms[n].x[i] * sum.table[n] + sum.terms[n].unused;
+    y[i] = value;
+}
+
 // The largest struct that a launch can pass: 32,764 bytes are all parameters of a kernel.
 struct Large {
     float *y;

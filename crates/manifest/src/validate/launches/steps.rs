@@ -268,7 +268,7 @@ fn indexed_condition<'a>(steps: &'a [StepSpec], launches: &[LaunchSpec]) -> Opti
 fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
     let uses = |value: &Expression| value.names().contains(NTH);
     let part = |part: &ArgSpec| match part {
-        ArgSpec::Buffer(_) | ArgSpec::Struct(_) => false,
+        ArgSpec::Buffer(_) | ArgSpec::Struct(_) | ArgSpec::Named(_) => false,
         ArgSpec::Offset { offset, .. } => uses(offset),
         ArgSpec::Scalar { value, .. } => uses(value),
         ArgSpec::Array { count, .. } => uses(count),

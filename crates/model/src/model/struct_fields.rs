@@ -1,0 +1,159 @@
+//! Structs whose fields are given by name: the compiler says where each lies.
+//!
+//! A unit asks for the mangled name of an instance of a template that is put behind the source. Its arguments are the
+//! size of the struct, and where each field begins and how large it is. So the layout is in the name, as for any other
+//! variable that is asked for, whichever compiler made it.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+const TEMPLATE: &str = "runner_layout<";
+
+/// The definition of the template. The type of the struct is that of a parameter of the kernel.
+const DEFINITIONS: &str = "
+template <unsigned long long N, class F> struct runner_parameter;
+template <class R, class A, class... B> struct runner_parameter<0, R(A, B...)> { using type = A; };
+template <unsigned long long N, class R, class A, class... B>
+struct runner_parameter<N, R(A, B...)> : runner_parameter<N - 1, R(B...)> {};
+template <unsigned long long... V> __constant__ char runner_layout = 0;
+#define RUNNER_PARAMETER(N, ...) runner_parameter<N, decltype(__VA_ARGS__)>::type
+#ifdef __CUDACC_RTC__
+#define RUNNER_BEGIN(M, ...) __INTADDR__(&((__VA_ARGS__ *)0)->M)
+#else
+#define RUNNER_BEGIN(M, ...) __builtin_offsetof(__VA_ARGS__, M)
+#endif
+#define RUNNER_FIELD(M, ...) RUNNER_BEGIN(M, RUNNER_PARAMETER(__VA_ARGS__)), sizeof(((RUNNER_PARAMETER(__VA_ARGS__) *)0)->M)
+";
+
+/// An address of a buffer in a struct.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FieldAddress {
+    /// The byte of the struct at which the address begins.
+    pub at: usize,
+    /// The name of the buffer.
+    pub buffer: String,
+    /// The number of bytes of the buffer before the address.
+    pub bytes: u64,
+}
+
+/// A field of a struct by its name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamedField {
+    /// The field in C++, as in `shape.rows` or `points[1].x`.
+    pub path: String,
+    /// The bytes of its value, zero where an address is; none for an array whose elements follow.
+    pub bytes: Vec<u8>,
+    /// The addresses that it holds, from its beginning.
+    pub addresses: Vec<FieldAddress>,
+}
+
+impl NamedField {
+    /// Returns an array that the fields after it, which are in its elements, must lie in: the compiler does not check that.
+    pub fn array(path: &str) -> Self {
+        Self { path: path.to_owned(), bytes: Vec::new(), addresses: Vec::new() }
+    }
+}
+
+/// Returns the variable whose mangled name has the layout of a kernel's parameter with these fields.
+pub fn layout_symbol(kernel: &str, parameter: usize, fields: &[NamedField]) -> String {
+    let mut text = format!("{TEMPLATE}sizeof(RUNNER_PARAMETER({parameter}, {kernel}))");
+    for NamedField { path, .. } in fields {
+        // Writing to a string does not fail.
+        let _ = write!(text, ", RUNNER_FIELD({path}, {parameter}, {kernel})");
+    }
+    text.push('>');
+    text
+}
+
+/// Returns the argument whose fields a variable is asked for, by its place in the manifest; `None` for other variables.
+pub fn describe_layout(symbol: &str) -> Option<String> {
+    let (_, asked) = symbol.split_once(TEMPLATE)?.1.split_once("RUNNER_PARAMETER(")?;
+    let (parameter, kernel) = asked.split_once("))")?.0.split_once(", ")?;
+    Some(format!("args[{parameter}] of {kernel}"))
+}
+
+/// Returns what must follow a source of which these variables are asked for; empty if none is a layout.
+pub fn layout_definitions(symbols: &[String]) -> &'static str {
+    if symbols.iter().any(|symbol| symbol.starts_with(TEMPLATE)) { DEFINITIONS } else { "" }
+}
+
+/// Returns the bytes of a struct and the addresses in it. `mangled` is the name of the variable with its layout.
+///
+/// # Errors
+///
+/// The error names a field that is not as large as its value.
+pub fn lay_out(fields: &[NamedField], mangled: &str) -> Result<(Vec<u8>, Vec<FieldAddress>), String> {
+    // `_Z13runner_layoutIJLy24ELy0ELy8EEE`: each number is a literal of the type that `y` is.
+    let literals = mangled.split("Ly").skip(1).map_while(|rest| rest.split_once('E')?.0.parse().ok());
+    let numbers: Vec<usize> = literals.collect();
+    let Some((size, places)) = numbers.split_first().filter(|(_, places)| places.len() == 2 * fields.len()) else {
+        return Err(format!("`{mangled}` has no layout of {} fields", fields.len()));
+    };
+    let (mut bytes, mut addresses, mut arrays) = (vec![0; *size], Vec::new(), Vec::new());
+    for (field, place) in fields.iter().zip(places.chunks_exact(2)) {
+        let (begin, given) = (place[0], field.bytes.len());
+        if given == 0 {
+            arrays.push((field.path.as_str(), begin..begin + place[1]));
+            continue;
+        }
+        if given != place[1] {
+            let (path, wanted) = (&field.path, place[1]);
+            return Err(format!("the field `{path}` has {wanted} bytes in the kernel's struct, and {given} are given"));
+        }
+        let is_element = |array: &str| field.path.strip_prefix(array).is_some_and(|rest| rest.starts_with('['));
+        if let Some((array, _)) = arrays.iter().find(|(array, at)| is_element(array) && !at.contains(&begin)) {
+            return Err(format!("`{}` lies beyond the end of `{array}` in the kernel's struct", field.path));
+        }
+        let Some(to) = bytes.get_mut(begin..begin + given) else {
+            return Err(format!("the field `{}` does not lie in the struct of {size} bytes", field.path));
+        };
+        to.copy_from_slice(&field.bytes);
+        addresses.extend(field.addresses.iter().map(|one| FieldAddress { at: begin + one.at, ..one.clone() }));
+    }
+    Ok((bytes, addresses))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(path: &str, bytes: &[u8], addresses: &[FieldAddress]) -> NamedField {
+        NamedField { path: path.to_owned(), bytes: bytes.to_vec(), addresses: addresses.to_vec() }
+    }
+
+    #[test]
+    fn fields_lie_where_the_name_of_the_variable_says() {
+        let address = FieldAddress { at: 0, buffer: "b".to_owned(), bytes: 4 };
+        let fields = [field("shape.rows", &[1, 2], &[]), field("x", &[0; 8], std::slice::from_ref(&address))];
+        let symbol = layout_symbol("k<float, 4>", 1, &fields);
+        assert!(layout_definitions(&["table".to_owned(), symbol.clone()]).contains("runner_layout"));
+        assert_eq!(layout_definitions(&["table".to_owned()]), "");
+        assert_eq!(
+            symbol,
+            "runner_layout<sizeof(RUNNER_PARAMETER(1, k<float, 4>)), RUNNER_FIELD(shape.rows, 1, k<float, 4>), \
+             RUNNER_FIELD(x, 1, k<float, 4>)>"
+        );
+        assert_eq!(describe_layout(&format!("&{symbol}")), Some("args[1] of k<float, 4>".to_owned()));
+        assert_eq!(describe_layout("k<float, 4>"), None);
+        let laid = lay_out(&fields, "_Z13runner_layoutIJLy24ELy4ELy2ELy16ELy8EEE");
+        let bytes = [vec![0; 4], vec![1, 2], vec![0; 18]].concat();
+        assert_eq!(laid, Ok((bytes, vec![FieldAddress { at: 16, ..address }])));
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_its_field_is_named() {
+        let fields = [field("shape.rows", &[0; 8], &[])];
+        assert_eq!(
+            lay_out(&fields, "_Z13runner_layoutIJLy8ELy4ELy4EEE"),
+            Err("the field `shape.rows` has 4 bytes in the kernel's struct, and 8 are given".to_owned())
+        );
+        assert!(lay_out(&fields, "_Z13runner_layoutIJLy8ELy4ELy8EEE").is_err_and(|why| why.contains("does not lie")));
+        assert!(lay_out(&fields, "_Z5table").is_err());
+        let elements = [NamedField::array("t"), field("t[1].v", &[0; 4], &[]), field("t[2].v", &[0; 4], &[])];
+        assert_eq!(
+            lay_out(&elements, "_Z13runner_layoutIJLy60ELy8ELy16ELy20ELy4ELy28ELy4EEE"),
+            Err("`t[2].v` lies beyond the end of `t` in the kernel's struct".to_owned())
+        );
+    }
+}
