@@ -26,7 +26,7 @@ use super::table::Table;
 use super::timing::Timer;
 use super::transfer::Staging;
 use super::work::{self, Run, Work};
-use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy};
+use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Note, Occupancy};
 use crate::variables;
 use crate::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, FunctionId, HostFunctions,
@@ -35,6 +35,10 @@ use crate::{
 
 /// The driver's default limit of pending launches from kernels.
 const PENDING_LAUNCHES: u32 = 2048;
+
+/// What a report says of launches that copy arrays.
+const COPIED: &str = "launches copy arrays of textures or surfaces, since the case uses the buffers in another way too: the \
+                      copies are part of the time";
 
 /// A GPU that is used through its primary context. Fields drop in this order, so that the context goes last.
 #[derive(Debug)]
@@ -158,7 +162,10 @@ impl CudaDevice {
             (None, _) => String::new(),
         };
         let has_loop = batch.steps.iter().any(|step| matches!(step, Step::Loop(_)));
-        let notes = has_loop.then(|| table.loops.note()).into_iter().collect();
+        let copies = work.bodies.iter().flatten().any(Operation::copies_arrays);
+        let copies = copies.then_some(COPIED);
+        let notes = has_loop.then(|| table.loops.note()).into_iter();
+        let notes = notes.chain(copies.map(|text| Note::Text(text.to_owned()))).collect();
         done.map(|()| RunReport { printed, notes })
     }
 }

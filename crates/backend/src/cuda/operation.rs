@@ -123,7 +123,11 @@ impl Operation<'_> {
 
     /// Whether it copies arrays.
     pub fn copies_arrays(&self) -> bool {
-        matches!(self, Self::Launch { copies, .. } if !copies.is_empty())
+        match self {
+            Self::Launch { copies, .. } => !copies.is_empty(),
+            Self::Loop(repeated) => repeated.steps().any(Operation::copies_arrays),
+            _ => false,
+        }
     }
 
     /// Returns the loop, if the operation is a loop with a condition.
