@@ -79,6 +79,7 @@ fn kernels() -> String {
             add(&format!("sust_{geometry}_{name}"), &store);
         }
     }
+    add("gather", &format!("tld4.g.2d.v4.u32.f32 {{%b0, %b1, %b2, %b3}}, [%o, {{%a0, %a1}}];\n{keep}"));
     add("fetch", &format!("tex.1d.v4.f32.s32 {{%b0, %b1, %b2, %b3}}, [%o, {{%a0}}];\n{keep}"));
     let increment =
         "suld.b.1d.b32.trap {%b0}, [%o, {%a0}];\nadd.u32 %b0, %b0, 1;\nsust.b.1d.b32.trap [%o, {%a0}], {%b0};";
@@ -168,8 +169,9 @@ impl Bench {
         let step = self.step(work.kernel, object(image, work), places, values);
         self.run(vec![step])?;
         assert_eq!(self.read(image), texels, "{}: a fetch changed the buffer", work.kernel);
-        let channels = work.texels.1 as usize;
-        Ok(words(&self.read(values)).chunks(4).map(|lane| lane[..channels].to_vec()).collect())
+        // A gather gives one channel of four texels.
+        let given = if work.kernel == "gather" { 4 } else { work.texels.1 as usize };
+        Ok(words(&self.read(values)).chunks(4).map(|lane| lane[..given].to_vec()).collect())
     }
 }
 
@@ -278,6 +280,8 @@ fn planes_are_fetched_whatever_the_length_of_their_rows() {
         ]
     };
     let pixels = vec![9, 9, 9, 9, 0, 255, 0, 255, 7, 7, 7, 7];
+    // Rows 10, 11, 12 and 20, 21, 22 in the second channel: those around (1.9, 1.1) from the lower left.
+    let second = [10, 11, 12, 20, 21, 22].into_iter().flat_map(|value| [0, value]).collect();
     let signed = [1_i16, 2, 32767, -32768, -32767, 0].into_iter().flat_map(i16::to_le_bytes).collect();
     let all = [
         fetch(
@@ -312,6 +316,7 @@ fn planes_are_fetched_whatever_the_length_of_their_rows() {
         fetch(plane("tex_2d_f32", [5, 2, 1]), (F32, 1), FILTERED, singles(ramp(5)), on_ramp()),
         // Rows of 32 bytes: a GPU fetches from the buffer itself.
         fetch(plane("tex_2d_f32", [8, 2, 1]), (F32, 1), FILTERED, singles(ramp(8)), on_ramp()),
+        fetch(plane("gather", [3, 2, 1]), (U8, 2), POINT, second, vec![int(at([1.9, 1.1, 0.0]), &[21, 22, 12, 11])]),
         fetch(
             plane("tex_2d_u32", [3, 2, 1]),
             (U32, 4),
@@ -503,6 +508,15 @@ fn counter(bench: &mut Bench) -> (BufferId, Vec<Prepare>, Vec<Step>) {
     (count, vec![Prepare::Copy { from: pristine, to: count }], vec![step])
 }
 
+/// A loop whose condition reads the counter after every iteration.
+fn until_five(count: BufferId, steps: &[Step]) -> Step {
+    let read = Read { name: "count".to_owned(), buffer: count, element: U32 };
+    let program = Program::parse("count >= 5").unwrap();
+    let until = Condition { program, scope: Scope::default(), reads: vec![read] };
+    let iterations = vec![Iteration { steps: steps.to_vec(), until }];
+    Step::Loop(Box::new(Loop { iterations, at_most: 9 }))
+}
+
 #[test]
 fn a_surface_accumulates_over_runs_unless_its_buffer_is_restored() {
     on_both(|bench| {
@@ -511,12 +525,7 @@ fn a_surface_accumulates_over_runs_unless_its_buffer_is_restored() {
         assert_eq!(words(&bench.read(count))[..2], [3, 0]);
         bench.device.run(&untimed(restore, steps.clone(), 3)).unwrap();
         assert_eq!(words(&bench.read(count))[0], 1);
-        // The condition reads the buffer after every iteration.
-        let read = Read { name: "count".to_owned(), buffer: count, element: U32 };
-        let program = Program::parse("count >= 5").unwrap();
-        let until = Condition { program, scope: Scope::default(), reads: vec![read] };
-        let again = Step::Loop(Box::new(Loop { iterations: vec![Iteration { steps, until }], at_most: 9 }));
-        bench.run(vec![again]).unwrap();
+        bench.run(vec![until_five(count, &steps)]).unwrap();
         assert_eq!((words(&bench.read(count))[0], bench.device.iterations()), (5, 4));
     });
 }
@@ -562,6 +571,16 @@ fn what_arrays_cannot_do_is_refused_with_a_reason() {
     on_a_gpu(|bench| {
         let (count, _, steps) = counter(bench);
         let refused = |bench: &mut Bench, steps| bench.run(steps).unwrap_err().to_string();
+        let series = Series::default();
+        let graph = TimedBatch {
+            prepare: Vec::new(),
+            steps: vec![until_five(count, &steps)],
+            regime: Regime::Graph,
+            series,
+            samples: 1,
+        };
+        let why = bench.device.clock().unwrap().time(&graph).unwrap_err().to_string();
+        assert!(why.contains("a graph copies no arrays in a loop"), "{why}");
         // The surface's buffer is where the lanes' values come from, too.
         let both = bench.step("increment", object(count, &ROW), &[[0; 4]], count);
         let why = refused(bench, vec![both]);

@@ -17,9 +17,15 @@ pub(super) struct Array(sys::CUarray);
 impl Array {
     /// Makes an array of undefined content in the current context.
     pub fn new(view: &ArrayView) -> Result<Self, DeviceError> {
-        let (description, mut array) = (description(view), ptr::null_mut());
+        let (mut description, mut array) = (description(view), ptr::null_mut());
         // SAFETY: the description and `array` outlive the call.
-        let code = unsafe { sys::cuArray3DCreate_v2(&raw mut array, &raw const description) };
+        let mut create = |description| unsafe { sys::cuArray3DCreate_v2(&raw mut array, description) };
+        let mut code = create(&raw const description);
+        if code != sys::CUresult::CUDA_SUCCESS && description.Flags == sys::CUDA_ARRAY3D_TEXTURE_GATHER {
+            // Fewer planes have gathers than fetches.
+            description.Flags = 0;
+            code = create(&raw const description);
+        }
         match code {
             sys::CUresult::CUDA_ERROR_INVALID_VALUE => {
                 let ([x, y, z], kind) = (view.texels.shape, view.texels.kind.name());
@@ -49,7 +55,8 @@ fn description(view: &ArrayView) -> sys::CUDA_ARRAY3D_DESCRIPTOR {
     let [width, height, depth] = view.texels.shape.map(|extent| extent as usize);
     let (height, depth, flags) = match view.texels.kind {
         TextureKind::Linear | TextureKind::OneD => (0, 0, 0),
-        TextureKind::TwoD => (height, 0, 0),
+        TextureKind::TwoD if view.has_surfaces => (height, 0, 0),
+        TextureKind::TwoD => (height, 0, sys::CUDA_ARRAY3D_TEXTURE_GATHER),
         TextureKind::ThreeD => (height, depth, 0),
         TextureKind::OneDLayered => (0, depth, sys::CUDA_ARRAY3D_LAYERED),
         TextureKind::TwoDLayered => (height, depth, sys::CUDA_ARRAY3D_LAYERED),
@@ -161,9 +168,10 @@ mod tests {
             let made = description(&ArrayView { texels: texels(kind, extents), has_surfaces });
             (made.Width, made.Height, made.Depth, made.Flags)
         };
-        // Flags: 1 is layered, 2 surface loads and stores, 4 cube map.
+        // Flags: 1 is layered, 2 surface loads and stores, 4 cube map, 8 gathers.
         assert_eq!(described(K::OneD, [5, 1, 1], false), (5, 0, 0, 0));
         assert_eq!(described(K::TwoD, [5, 6, 1], true), (5, 6, 0, 2));
+        assert_eq!(described(K::TwoD, [5, 6, 1], false), (5, 6, 0, 8));
         assert_eq!(described(K::ThreeD, [5, 6, 7], true), (5, 6, 7, 2));
         assert_eq!(described(K::OneDLayered, [5, 3, 1], true), (5, 0, 3, 3));
         assert_eq!(described(K::TwoDLayered, [5, 6, 3], false), (5, 6, 3, 1));
