@@ -104,19 +104,19 @@ fn meaning(argument: &Arg) -> String {
     if !default.is_empty() && argument.get_action().takes_values() {
         let _ = write!(meaning, "; by default {}", code(default));
     }
-    meaning.replace('|', "\\|")
+    meaning
 }
 
 /// The row of each argument, without those of every command.
 fn rows<'a>(arguments: impl Iterator<Item = &'a Arg>) -> Vec<String> {
     let shown = arguments
         .filter(|argument| !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str()));
-    shown.map(|row| format!("| `{}` | {} |\n", written(row).replace('|', "\\|"), meaning(row))).collect()
+    shown.map(|row| format!("- `{}`: {}\n", written(row), meaning(row))).collect()
 }
 
-/// A table of these rows; empty without any.
-fn table(rows: &[String]) -> String {
-    if rows.is_empty() { String::new() } else { format!("\n| argument | meaning |\n|---|---|\n{}", rows.concat()) }
+/// A list of these rows; empty without any.
+fn list(rows: &[String]) -> String {
+    if rows.is_empty() { String::new() } else { format!("\n{}", rows.concat()) }
 }
 
 /// The rows of a command's own arguments.
@@ -133,7 +133,7 @@ fn commands(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
 fn section(command: &clap::Command, path: &str, shared: &[String]) -> String {
     let about = command.get_about().unwrap();
     let (named, own): (Vec<String>, Vec<String>) = own_rows(command).into_iter().partition(|row| shared.contains(row));
-    let name = |row: &String| format!("`{}`", row.trim_start_matches("| `").split([' ', ',', '`']).next().unwrap());
+    let name = |row: &String| format!("`{}`", row.trim_start_matches("- `").split([' ', ',', '`']).next().unwrap());
     let named: Vec<String> = named.iter().map(name).collect();
     let named = if named.is_empty() {
         String::new()
@@ -141,7 +141,7 @@ fn section(command: &clap::Command, path: &str, shared: &[String]) -> String {
         format!("\n[Shared options](#shared-options): {}.\n", named.join(", "))
     };
     let below = commands(command).map(|below| section(below, &format!("{path} {}", below.get_name()), shared));
-    format!("\n## {path}\n\n{about}\n{}{named}{}", table(&own), below.collect::<String>())
+    format!("\n## {path}\n\n{about}\n{}{named}{}", list(&own), below.collect::<String>())
 }
 
 /// The page of all commands with their arguments, as the help has them.
@@ -161,9 +161,9 @@ fn options() -> String {
     format!(
         "# Options\n\nEvery command with its arguments. [Commands](commands.md) explains those that need more than a line.\n\nAll commands take:\n{}{}\n## Shared options\n\nSeveral commands \
          take these:\n{}",
-        table(&globals),
+        list(&globals),
         sections.collect::<String>(),
-        table(&shared)
+        list(&shared)
     )
 }
 
