@@ -114,8 +114,11 @@ fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
         TextureAddress::Mirror => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_MIRROR,
     };
     let is_small = texture.element.size() < 4 && !texture.element.is_float();
+    // An H100 filters rows of one dimension along the second, too, and took half of each texel from a border above it.
+    let clamp = sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP;
+    let second = if matches!(texture.kind, TextureKind::OneD | TextureKind::OneDLayered) { clamp } else { address };
     sys::CUDA_TEXTURE_DESC {
-        addressMode: [address; 3],
+        addressMode: [address, second, address],
         filterMode: match sampler.filter {
             TextureFilter::Point => sys::CUfilter_mode::CU_TR_FILTER_MODE_POINT,
             TextureFilter::Linear => sys::CUfilter_mode::CU_TR_FILTER_MODE_LINEAR,
@@ -136,6 +139,21 @@ fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
 mod tests {
     use super::*;
     use crate::model::{ElementType, TextureSampler};
+
+    /// Half of each texel came from the border of the second dimension on an H100.
+    #[test]
+    fn rows_of_one_dimension_have_no_border_in_the_second() {
+        let modes = |kind| {
+            let sampler = Some(TextureSampler { address: TextureAddress::Border, ..TextureSampler::default() });
+            let (shape, element) = ([8, 1, 1], ElementType::F32);
+            sampling(&Texture { buffer: BufferId(1), kind, shape, element, channels: 1, sampler }).addressMode
+        };
+        let [border, clamp] =
+            [sys::CUaddress_mode::CU_TR_ADDRESS_MODE_BORDER, sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP];
+        assert_eq!(modes(TextureKind::OneD), [border, clamp, border]);
+        assert_eq!(modes(TextureKind::OneDLayered), [border, clamp, border]);
+        assert_eq!(modes(TextureKind::TwoD), [border; 3]);
+    }
 
     #[test]
     fn small_integers_are_read_as_they_are_unless_asked_for_as_floats() {
