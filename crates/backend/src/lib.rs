@@ -29,5 +29,6 @@ pub use device::{
 pub use error::DeviceError;
 pub use ids::{BufferId, FunctionId, KernelId, ModuleId};
 pub use work::{
-    Batch, HostCall, Iteration, Launch, Loop, Prepare, Series, Step, TimedBatch, nodes, operations, streams,
+    Batch, HostCall, Iteration, Launch, Loop, Prepare, Series, Step, TimedBatch, has_textures, nodes, operations,
+    streams,
 };

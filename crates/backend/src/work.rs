@@ -228,6 +228,11 @@ pub fn streams(steps: &[Step]) -> usize {
     1 + steps.iter().map(Step::stream).max().unwrap_or(0)
 }
 
+/// Whether a body has textures or surfaces.
+pub fn has_textures(steps: &[Step]) -> bool {
+    !views(steps).buffers().is_empty()
+}
+
 /// Returns what the steps of a body use their buffers as.
 pub(crate) fn views(steps: &[Step]) -> Views {
     let mut views = Views::default();

@@ -18,7 +18,7 @@ use super::stop::Stop;
 use super::variables::preparation;
 use crate::backend::{
     Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Samples, Series, Step, TimedBatch,
-    Timing, nodes, operations,
+    Timing, has_textures, nodes, operations,
 };
 use crate::model::{Access, Persist, Regime};
 
@@ -34,8 +34,10 @@ const SHORT: f64 = 50e3;
 const SHARE_OF_TICK: f64 = 0.125;
 /// Most sets of buffers.
 const MOST_SETS: usize = 32;
-/// The sets take a third of the memory that is free at most: a GPU may have an array beside each buffer.
-const SHARE_OF_FREE: u64 = 3;
+/// The sets take half of the memory that is free at most.
+const SHARE_OF_FREE: u64 = 2;
+/// With textures or surfaces they take a third: a GPU may have an array beside each buffer.
+const SHARE_WITH_ARRAYS: u64 = 3;
 
 /// Returns the work of a case as it is timed, to be run `repeat` times.
 pub fn timed_run(bench: &Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch {
@@ -45,7 +47,8 @@ pub fn timed_run(bench: &Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch 
 /// Returns the sets of buffers for the samples of a regime, still with one run per sample.
 pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) -> Result<Series, Stop> {
     let slots = case.slots();
-    let wanted = sets_wanted(bench, &slots, regime);
+    let share = if has_textures(case.steps()) { SHARE_WITH_ARRAYS } else { SHARE_OF_FREE };
+    let wanted = sets_wanted(bench, &slots, regime, share);
     let copied: Vec<Slot> = slots.into_iter().filter(|slot| is_copied(bench, *slot, regime)).collect();
     let mut others = Vec::new();
     while others.len() + 1 < wanted {
@@ -58,7 +61,8 @@ pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) ->
     Ok(Series { others, ..Series::default() })
 }
 
-fn sets_wanted(bench: &Bench<'_>, slots: &[Slot], regime: Regime) -> usize {
+/// Returns how many sets a regime takes of one part in `share` of the free memory.
+fn sets_wanted(bench: &Bench<'_>, slots: &[Slot], regime: Regime, share: u64) -> usize {
     let bytes = |slot: &Slot| bench.store.get(*slot).map_or(0, |buffer| buffer.plan.bytes().0);
     let working_set: u64 = slots.iter().map(bytes).sum();
     let wanted = match regime {
@@ -70,7 +74,7 @@ fn sets_wanted(bench: &Bench<'_>, slots: &[Slot], regime: Regime) -> usize {
         }
     };
     let copied: u64 = slots.iter().filter(|slot| is_copied(bench, **slot, regime)).map(bytes).sum();
-    let free = bench.device.memory_free().unwrap_or(0) / SHARE_OF_FREE;
+    let free = bench.device.memory_free().unwrap_or(0) / share;
     wanted.min(1 + (free / copied.max(1)).min(MOST_SETS as u64) as usize)
 }
 
