@@ -121,7 +121,7 @@ impl Schema {
         let mut left = VecDeque::from([("", "A manifest".to_owned())]);
         while let Some((name, heading)) = left.pop_front() {
             let table = if name.is_empty() { &self.0 } else { &self.0["definitions"][name] };
-            let _ = write!(page, "\n## {heading}\n\n| key | takes | meaning |\n|---|---|---|\n");
+            let _ = write!(page, "\n## {heading}\n\n");
             let required: Vec<&Value> = table["required"].as_array().into_iter().flatten().collect();
             let launch = &self.0["definitions"][LAUNCH]["properties"];
             let is_own = |key: &str, about: &Value| name == LAUNCH || launch.get(key) != Some(about);
@@ -130,9 +130,9 @@ impl Schema {
                 let is_required = if required.iter().any(|name| *name == key) { " Required." } else { "" };
                 let meaning =
                     about["description"].as_str().unwrap_or_else(|| panic!("{heading}: {key} has no description"));
-                let meaning = meaning.replace('\n', " ").replace('|', "\\|");
+                let meaning = meaning.replace('\n', " ");
                 let range = if name == LAUNCH { range(key) } else { String::new() };
-                let _ = writeln!(page, "| `{key}` | {} | {meaning}{range}{is_required} |", self.kind(about));
+                let _ = writeln!(page, "- `{key}` ({}): {meaning}{range}{is_required}", self.kind(about));
                 for (inner, (before, behind)) in self.tables(about, ("[", "]"), &[]) {
                     let heading = match name {
                         "" => format!("`{before}{key}{behind}`"),

@@ -453,12 +453,11 @@ fn the_page_of_instructions_is_the_table_of_operations() {
 /// The page of the columns, from their declarations.
 fn columns() -> String {
     let mut page = "# Columns\n\nThe columns of `results.csv`, in order. In brackets is the name by which the address of a page of \
-                    `runner report --html`\nsorts. [Reports](reports.md) explains how the numbers are made.\n\n| column | \
-                    meaning |\n|---|---|\n"
+                    `runner report --html`\nsorts. [Reports](reports.md) explains how the numbers are made.\n\n"
         .to_owned();
     for (name, about, key) in described_columns() {
         let key = key.map(|key| format!(" (`{key}`)")).unwrap_or_default();
-        let _ = writeln!(page, "| `{name}`{key} | {about} |");
+        let _ = writeln!(page, "- `{name}`{key}: {about}");
     }
     page
 }
