@@ -109,8 +109,8 @@ pub struct ShowArgs {
     /// Print the machine code of the case's kernels for the device, in place of running it.
     #[arg(long, help_heading = "Code", group = "code")]
     pub sass: bool,
-    /// Print the sources of the case's kernels. On the simulator the case is run, and each line has what was executed on
-    /// it and the machine code that it became.
+    /// Print the sources of the case's kernels, on the simulator with what was executed on each line and the machine code
+    /// that it became.
     #[arg(long, help_heading = "Code", group = "code")]
     pub source: bool,
     /// Print the lines of `--source` as JSON.
@@ -122,8 +122,8 @@ pub struct ShowArgs {
     /// Print what the counts of `--source` hint at and the fault that ended the case as SARIF, for code hosts.
     #[arg(long, requires = "source", conflicts_with_all = ["html", "ptx", "sass"])]
     pub sarif: bool,
-    /// Write the lines of `--source` to this file, for a browser: sources, PTX and machine code side by side. If it is the
-    /// folder of a report, the page is kept in it, and `report --html` links to it.
+    /// Write the lines of `--source` to this file, for a browser: sources, PTX and machine code side by side; or into the
+    /// folder of a report.
     #[arg(long, value_name = "FILE", requires = "source", conflicts_with_all = ["ptx", "sass"])]
     pub html: Option<PathBuf>,
     /// Turn the simulator's sanitizer off; bounds are still checked.
@@ -191,8 +191,7 @@ pub struct PassArgs {
     /// On the simulator, check every case on a second set of inputs at any cost, as a GPU does.
     #[arg(long)]
     pub thorough: bool,
-    /// Keep counts by the lines of the sources, too, of the simulator or, with --counters, of a GPU: comparisons then name
-    /// the lines where counts changed.
+    /// Keep counts by the lines of the sources, too, of the simulator or, with --counters, of a GPU.
     #[arg(long)]
     pub lines: bool,
     /// Spread the samples of each group over N processes [default: as many as the precision takes, at most 5].

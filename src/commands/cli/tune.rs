@@ -32,8 +32,7 @@ pub struct TuneArgs {
     /// How many configurations are evaluated, as a number or a share of the space [default: that of `[search]`, or `5%`].
     #[arg(long, value_name = "N|PERCENT")]
     pub budget: Option<Budget>,
-    /// Seed of the strategy: with the same one and the same results, the same configurations are proposed [default:
-    /// that of `[search]`, or 1].
+    /// Seed of the strategy [default: that of `[search]`, or 1].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// With --simulate: repeat each search with so many seeds.
@@ -61,20 +60,19 @@ pub struct TuneArgs {
     /// the matrix is searched].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Evaluate first what was best elsewhere, such as at another size, on another device or at another revision: the
-    /// `records.jsonl` of a report, or a file as for --simulate.
+    /// Evaluate first what was best at another size, on another device or at another revision: the `records.jsonl` of a
+    /// report, or a file as for --simulate.
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     pub prior: Option<PathBuf>,
-    /// Put configurations last that another search, such as one of a small size on the simulator, found beyond twice its
-    /// median: a file as for --simulate, with `:NAME` after it for a measurement or column. For several measurements it is
-    /// given several times.
+    /// Put configurations last that another search found beyond twice its median: a file as for --simulate, with `:NAME`
+    /// after it for a measurement or column; may be repeated.
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     pub prune: Vec<String>,
     /// Continue an interrupted search: what it has evaluated is not evaluated again.
     #[arg(long, conflicts_with = "simulate")]
     pub resume: bool,
-    /// Evaluate only part I of N of the space, beside processes that evaluate the others and write to the same folder; what
-    /// they find is read as it comes. `--resume` without this option reports all of it.
+    /// Evaluate only part I of N of the space, beside processes that evaluate the others and write to the same folder.
+    /// `--resume` without this option reports all of it.
     #[arg(long, value_name = "I/N", conflicts_with = "simulate")]
     pub shard: Option<Shard>,
     /// Do not download anything.
