@@ -64,7 +64,7 @@ fn shown_manifests(page: &str) -> Vec<(&str, usize)> {
 fn errors_in_the_examples_are_of_manifests_that_are_shipped() {
     let page = read("CONTRIBUTING.md");
     let shown = shown_manifests(&page);
-    assert!(shown.len() >= 3, "{shown:?}");
+    assert!(shown.len() >= 2, "{shown:?}");
     for (file, line) in shown {
         assert!((1..=read(&format!("experiments/{file}")).lines().count()).contains(&line), "{file}:{line}");
     }
