@@ -15,7 +15,7 @@ use crate::regular;
 const MOST_FILES: usize = 256;
 
 /// Most declarations of kernels, variables and functions read in one file.
-pub const MOST_DECLARATIONS: usize = 1 << 16;
+pub const MOST_DECLARATIONS: usize = 1 << 13;
 
 /// The largest number of tokens that a declaration may have before its body. What is longer is not read.
 pub const LONGEST_HEAD: usize = 1 << 12;
