@@ -23,7 +23,7 @@ impl fmt::Display for CompileKey {
 ///
 /// All launches of a variant with the same source and options share a unit, so that they share its `__device__`
 /// variables. Different variants never share one, so that an error in a template affects its variant only.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CompileUnit {
     /// The path of the CUDA C++ file, or of code that another compiler made.
     pub source: PathBuf,
@@ -54,18 +54,7 @@ pub struct CompileUnit {
 impl CompileUnit {
     /// Returns a unit of kernels of a source, compiled without further options.
     pub fn from_kernels<S: Into<String>>(source: impl Into<PathBuf>, kernels: impl IntoIterator<Item = S>) -> Self {
-        Self {
-            source: source.into(),
-            kernels: kernels.into_iter().map(Into::into).collect(),
-            symbols: Vec::new(),
-            defines: Vec::new(),
-            options: Vec::new(),
-            include_paths: Vec::new(),
-            settings: CompileSettings::default(),
-            compiler: KernelCompiler::Nvrtc,
-            linked: Vec::new(),
-            plugin: None,
-        }
+        Self { source: source.into(), kernels: kernels.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// Returns the file of the author that the compiler knew by a path; `None` for a file of others. The code may come from

@@ -53,7 +53,7 @@ impl Progress {
     pub fn new(style: Style, color: bool) -> Self {
         match style {
             Style::Bars if io::stderr().is_terminal() => {
-                Self { tally: Tally::new(), display: Display::Bars(Bars::new(color)) }
+                Self { tally: Tally::default(), display: Display::Bars(Bars::new(color)) }
             }
             other => Self::write_to(other, Box::new(io::stderr())),
         }
@@ -67,7 +67,7 @@ impl Progress {
             Style::Json => Display::Json(sink),
             Style::Quiet => Display::Quiet(sink),
         };
-        Self { tally: Tally::new(), display }
+        Self { tally: Tally::default(), display }
     }
 
     /// Shows one event.

@@ -7,7 +7,7 @@ use crate::format::about;
 use crate::model::{Activity, Event, Outcome, case_name};
 
 /// How many cases of a run have ended so far, and how.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tally {
     /// Planned cases; 0 until the run has started.
     pub cases: u64,
@@ -27,21 +27,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
-        Self {
-            cases: 0,
-            settled: 0,
-            failed: 0,
-            units: 0,
-            compiled: 0,
-            compile_failed: 0,
-            cached: 0,
-            current: None,
-            checked: HashSet::new(),
-            begun: None,
-        }
-    }
-
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::RunStarted { cases, .. } => self.cases = *cases,

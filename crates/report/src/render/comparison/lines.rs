@@ -107,22 +107,8 @@ mod tests {
     fn change(lines: Vec<(Option<CountedLine>, Option<CountedLine>)>) -> Change {
         let key = CaseKey { experiment: "e".to_owned(), variant: "v".to_owned(), axes: Vec::new() };
         Change {
-            case: Case { ordinal: 0, key, group: GroupKey(Vec::new()) },
-            regime: None,
-            kind: Kind::MoreWork,
-            outcomes: [None, None],
-            differences: Vec::new(),
-            time: None,
-            counters: Vec::new(),
-            counted_by: None,
             lines: lines.into_iter().map(|(base, new)| LineChange { base, new }).collect(),
-            operations: Vec::new(),
-            instructions: Vec::new(),
-            causes: Vec::new(),
-            informs: false,
-            accepted: None,
-            code: None,
-            newcomer: None,
+            ..Change::new(Case { ordinal: 0, key, group: GroupKey(Vec::new()) }, Kind::MoreWork)
         }
     }
 

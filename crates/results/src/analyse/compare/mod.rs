@@ -211,6 +211,28 @@ pub struct Change {
 }
 
 impl Change {
+    /// Returns the change of a case of which nothing but its kind is known.
+    pub const fn new(case: Case, kind: Kind) -> Self {
+        Self {
+            case,
+            regime: None,
+            kind,
+            outcomes: [None, None],
+            differences: Vec::new(),
+            time: None,
+            counters: Vec::new(),
+            counted_by: None,
+            lines: Vec::new(),
+            operations: Vec::new(),
+            instructions: Vec::new(),
+            causes: Vec::new(),
+            informs: false,
+            accepted: None,
+            code: None,
+            newcomer: None,
+        }
+    }
+
     /// Whether its time and its counts fail no gate.
     pub fn is_excused(&self) -> bool {
         self.informs || self.accepted.is_some()
@@ -393,33 +415,16 @@ fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<R
 /// Returns the change of a case before anything but its outcome is looked at.
 fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
     let regime = |record: &CaseRecord| record.result.as_ref().map(|result| result.regime);
-    Change {
-        case: matched.record().case.clone(),
-        regime: matched.new.and_then(regime).or_else(|| matched.base.and_then(regime)),
-        kind,
-        outcomes: [matched.base, matched.new].map(|record| record.map(|record| record.outcome.clone())),
-        differences: Vec::new(),
-        time: None,
-        counters: Vec::new(),
-        counted_by: None,
-        lines: Vec::new(),
-        operations: match (matched.base, matched.new) {
-            (Some(base), Some(new)) => operations::compare_operations([base, new]),
-            _ => Vec::new(),
-        },
-        instructions: match (matched.base, matched.new) {
-            (Some(base), Some(new)) => instructions::compare_instructions([base, new]),
-            _ => Vec::new(),
-        },
-        causes: match (matched.base, matched.new) {
-            (Some(base), Some(new)) => causes::find_causes(base, new),
-            _ => Vec::new(),
-        },
-        informs: false,
-        accepted: None,
-        code: matched.base.zip(matched.new).and_then(|(base, new)| causes::compare_code(base, new)),
-        newcomer: None,
+    let mut change = Change::new(matched.record().case.clone(), kind);
+    change.regime = matched.new.and_then(regime).or_else(|| matched.base.and_then(regime));
+    change.outcomes = [matched.base, matched.new].map(|record| record.map(|record| record.outcome.clone()));
+    if let (Some(base), Some(new)) = (matched.base, matched.new) {
+        change.operations = operations::compare_operations([base, new]);
+        change.instructions = instructions::compare_instructions([base, new]);
+        change.causes = causes::find_causes(base, new);
+        change.code = causes::compare_code(base, new);
     }
+    change
 }
 
 /// Judges a case that is right in both reports: by its time, else by what was counted.

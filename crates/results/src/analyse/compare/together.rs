@@ -82,30 +82,9 @@ pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
         report.is_paired = true;
         report.may_be_two_gpus = false;
         report.limits.iter_mut().for_each(|limits| limits.lacks_spread = false);
-        report.changes.extend(together.gone.iter().map(gone));
+        report.changes.extend(together.gone.iter().map(|case| Change::new(case.clone(), Kind::Gone)));
     }
     comparison
-}
-
-fn gone(case: &Case) -> Change {
-    Change {
-        case: case.clone(),
-        regime: None,
-        kind: Kind::Gone,
-        outcomes: [None, None],
-        differences: Vec::new(),
-        time: None,
-        counters: Vec::new(),
-        counted_by: None,
-        lines: Vec::new(),
-        operations: Vec::new(),
-        instructions: Vec::new(),
-        causes: Vec::new(),
-        informs: false,
-        accepted: None,
-        code: None,
-        newcomer: None,
-    }
 }
 
 /// Allows other arguments: the run gave both the same buffers and checks. Where hashes say that inputs differ, it is
