@@ -1,11 +1,10 @@
 //! Lowers accesses to textures and surfaces through objects, whose handles are in registers of 64 bits.
 
 use crate::exec::texture;
-use crate::exec::vector::binary;
 use crate::image::Geometry;
 use crate::isa::decode::{Done, Form, elements};
 use crate::isa::forms::CACHE;
-use crate::isa::moves;
+use crate::isa::matrix::pack;
 use crate::mir::builder::Builder;
 use crate::mir::{Class, Opnd};
 use crate::program::aux::Texture;
@@ -46,22 +45,8 @@ fn place<'a>(
     };
     let [name, coordinates] = &parts[..] else { return Err("an object and coordinates are expected".to_owned()) };
     let object = object(b, name)?;
-    let mut rows = [b.parts.constants.uniform(0, false); 4];
-    for (row, coordinate) in rows.iter_mut().zip(elements(coordinates, count, "coordinates")?) {
-        // A layer among floats is an integer. Both have 32 bits.
-        *row = b.src(coordinate, ty)?;
-    }
-    let halves = [0, 2].map(|at| {
-        let half = Opnd::Reg(b.fresh(Class::Wide));
-        let run = binary(b.isa, |low: u32, high: u32| u64::from(high) << 32 | u64::from(low));
-        b.emit(run, [half, rows[at], rows[at + 1]], 1, 0, 0);
-        b.uncount_last();
-        half
-    });
-    let all = Opnd::Reg(b.fresh(Class::Quad));
-    moves::join(b, all, halves);
-    b.uncount_last();
-    Ok((object, all))
+    // A layer among floats is an integer. Both have 32 bits.
+    Ok((object, pack(b, elements(coordinates, count, "coordinates")?, ty)?))
 }
 
 /// Lowers `tex` and `tld4`. A level of detail and derivatives change nothing: an object has one level.
