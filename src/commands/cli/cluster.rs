@@ -176,7 +176,6 @@ pub struct SiteArgs {
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// Folder of the job, as `runner submit` prints it.
-    #[arg(value_name = "JOB")]
     pub job: PathBuf,
     /// Print one line of JSON.
     #[arg(long)]
@@ -189,24 +188,20 @@ pub struct StatusArgs {
 #[derive(Debug, Args)]
 pub struct CancelArgs {
     /// Folder of the job, as `runner submit` prints it.
-    #[arg(value_name = "JOB")]
     pub job: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct LogsArgs {
     /// Folder of the job, as `runner submit` prints it.
-    #[arg(value_name = "JOB")]
     pub job: PathBuf,
     /// Task as `runner status` names it, such as `1234_7`, or the id of the collecting job [default: the last line of each].
-    #[arg(value_name = "TASK")]
     pub task: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct CollectArgs {
     /// Folder of the job, as `runner submit` prints it.
-    #[arg(value_name = "JOB")]
     pub job: PathBuf,
     /// Folder of the reports [default: that of the job, which must be below the working directory].
     #[arg(long, value_name = "DIR")]

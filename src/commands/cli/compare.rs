@@ -97,7 +97,6 @@ pub struct HistoryArgs {
     /// Folder of a report, or of several, in a git repository.
     pub dir: PathBuf,
     /// Revisions to look at, as in `v1.0..main`: those after the first, up to the second [default: up to HEAD].
-    #[arg(value_name = "RANGE")]
     pub range: Option<String>,
     /// Keep only cases for which the expression is true, as in `--filter 'n >= 2**20'`.
     #[arg(long, value_name = "EXPR")]
