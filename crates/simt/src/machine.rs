@@ -399,10 +399,8 @@ impl Machine {
             let message = format!("{how}: its blocks communicate, and a sample of them cannot run alone");
             return Err(SimError::Launch(message));
         }
-        match violation(kernel, &shape, &self.profile, self.profile.shared_per_block_optin) {
-            Some(violation) => Err(SimError::Launch(violation.to_string())),
-            None => Ok(()),
-        }
+        let exceeded = violation(kernel, &shape, &self.profile, self.profile.shared_per_block_optin);
+        exceeded.map_or(Ok(()), |limit| Err(SimError::Launch(limit)))
     }
 }
 
