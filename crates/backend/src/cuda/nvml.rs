@@ -31,31 +31,21 @@ use crate::model::{DeviceState, Joules, Settings, ThrottleReason};
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Why NVML has no figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum NvmlError {
     /// The library is not installed, with the loader's words.
+    #[error("{LIBRARY} is not found; it comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)")]
     Missing(String),
     /// The library is older than the function.
+    #[error("the installed NVML is too old for it")]
     Unknown,
+    #[error("NVML does not support it on this GPU")]
     NotSupported,
+    #[error("this user may not ask NVML")]
     NoPermission,
     /// NVML gives another error, which this text describes.
+    #[error("{0}")]
     Other(String),
-}
-
-impl fmt::Display for NvmlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(_) => write!(
-                f,
-                "{LIBRARY} is not found; it comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)"
-            ),
-            Self::Unknown => f.write_str("the installed NVML is too old for it"),
-            Self::NotSupported => f.write_str("NVML does not support it on this GPU"),
-            Self::NoPermission => f.write_str("this user may not ask NVML"),
-            Self::Other(why) => f.write_str(why),
-        }
-    }
 }
 
 /// The library, which is initialised.

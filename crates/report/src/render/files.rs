@@ -1,9 +1,9 @@
 //! The files of a report: made, written, and compared with what is there.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 use super::{RenderError, Templates, csv, lines, page};
 use crate::atomic::{self, WriteError};
@@ -63,13 +63,19 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
 }
 
 /// A file of a report's folder that is not what the records make.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Deviation {
     /// The file does not exist.
+    #[error("{}: missing", .0.display())]
     Missing(PathBuf),
     /// The report does not have it.
+    #[error("{}: not a file of this report", .0.display())]
     Extra(PathBuf),
     /// A line differs, and perhaps others after it.
+    #[error(
+        "{}:{line}: differs\n    in the file:  {}\n    from records: {}",
+        path.display(), shown(found.as_deref()), shown(made.as_deref())
+    )]
     Differs {
         /// The path of the file that differs.
         path: PathBuf,
@@ -82,18 +88,9 @@ pub enum Deviation {
     },
 }
 
-impl fmt::Display for Deviation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(path) => write!(f, "{}: missing", path.display()),
-            Self::Extra(path) => write!(f, "{}: not a file of this report", path.display()),
-            Self::Differs { path, line, found, made } => {
-                let shown = |line: &Option<String>| line.clone().unwrap_or_else(|| "(the end of the file)".to_owned());
-                write!(f, "{}:{line}: differs\n    in the file:  {}\n", path.display(), shown(found))?;
-                write!(f, "    from records: {}", shown(made))
-            }
-        }
-    }
+/// Returns a line that differs, as a message shows it.
+fn shown(line: Option<&str>) -> &str {
+    line.unwrap_or("(the end of the file)")
 }
 
 /// Compares the report in `dir` with what `records` make. Writes nothing.
