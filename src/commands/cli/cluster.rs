@@ -88,7 +88,8 @@ pub struct SendingArgs {
 }
 
 /// Which shards are run again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Rerun {
     /// Those whose task ended without all results.
     Failed,
@@ -97,18 +98,8 @@ pub enum Rerun {
     /// Every shard of the job.
     All,
     /// The shard with this name.
+    #[strum(default)]
     Shard(String),
-}
-
-impl From<&str> for Rerun {
-    fn from(text: &str) -> Self {
-        match text {
-            "failed" => Self::Failed,
-            "lost" => Self::Lost,
-            "all" => Self::All,
-            other => Self::Shard(other.to_owned()),
-        }
-    }
 }
 
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
