@@ -26,8 +26,9 @@ const _: () = assert!(reference::BLOCK == fill::CHUNK);
 /// Expected values and host memory that the checks of a group share.
 #[derive(Debug, Default)]
 pub struct Expected {
-    references: Vec<Reference>,
-    reductions: Vec<ReductionOfParts>,
+    references: Vec<Reference<Arc<Vec<u8>>>>,
+    /// Reductions of inputs that were never in memory as a whole.
+    reductions: Vec<Reference<BufferPlan>>,
     goldens: Vec<(std::path::PathBuf, ElementType, Operand)>,
     parts: Vec<(FilePart, ElementType, Operand)>,
     functions: Vec<FunctionResult>,
@@ -80,18 +81,17 @@ impl Drop for FunctionResult {
 
 /// The value of an expression over inputs.
 #[derive(Debug)]
-struct Reference {
+struct Reference<I> {
     expression: RefExpr,
-    inputs: Vec<Arc<Vec<u8>>>,
+    inputs: Vec<I>,
     value: Operand,
 }
 
-/// The value of a reduction of inputs that were never in memory as a whole.
-#[derive(Debug)]
-struct ReductionOfParts {
-    expression: RefExpr,
-    inputs: Vec<BufferPlan>,
-    value: Operand,
+impl<I> Reference<I> {
+    /// Whether it is that of an expression over inputs, which `same` compares.
+    fn is_of(&self, expression: &RefExpr, inputs: &[I], same: fn(&I, &I) -> bool) -> bool {
+        self.expression == *expression && self.inputs.iter().zip(inputs).all(|(one, other)| same(one, other))
+    }
 }
 
 impl Expected {
@@ -103,11 +103,7 @@ impl Expected {
         let names = reference::names(expression).into_iter();
         let inputs: Vec<Arc<Vec<u8>>> =
             names.map(|name| plan_of(job, name).and_then(|plan| store.input(plan))).collect::<Result<_, _>>()?;
-        let same = |known: &Reference| {
-            let mut pairs = known.inputs.iter().zip(&inputs);
-            known.expression == *expression && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
-        };
-        if let Some(known) = self.references.iter().find(|known| same(known)) {
+        if let Some(known) = self.references.iter().find(|known| known.is_of(expression, &inputs, Arc::ptr_eq)) {
             return Ok(known.value.clone());
         }
         let _span = tracing::debug_span!("compute a reference", set = store.sets.current).entered();
@@ -134,11 +130,7 @@ impl Expected {
         if inputs.iter().any(|plan| (plan.element, plan.len) != (element, len)) {
             return Ok(None);
         }
-        let same = |known: &&ReductionOfParts| {
-            let mut pairs = known.inputs.iter().zip(&inputs);
-            known.expression == *expression && pairs.all(|(one, other)| same_input(one, other))
-        };
-        if let Some(known) = self.reductions.iter().find(same) {
+        if let Some(known) = self.reductions.iter().find(|known| known.is_of(expression, &inputs, same_input)) {
             return Ok(Some(known.value.clone()));
         }
         let _span = tracing::debug_span!("compute a reference in parts", set = store.sets.current).entered();
@@ -151,7 +143,7 @@ impl Expected {
         let Some(value) = reference::evaluate_in_parts(expression, element, len as usize, &part)? else {
             return Ok(None);
         };
-        self.reductions.push(ReductionOfParts { expression: expression.clone(), inputs, value: value.clone() });
+        self.reductions.push(Reference { expression: expression.clone(), inputs, value: value.clone() });
         Ok(Some(value))
     }
 
