@@ -36,7 +36,7 @@ use crate::{
 /// The driver's default limit of pending launches from kernels.
 const PENDING_LAUNCHES: u32 = 2048;
 
-/// What a report says of launches that copy arrays.
+/// The note of a report whose launches copy arrays within the measured time.
 const COPIED: &str = "launches copy arrays of textures or surfaces, since the case uses the buffers in another way too: the \
                       copies are part of the time";
 

@@ -14,7 +14,7 @@ use crate::{BufferId, DeviceError};
 const READ_AS_INTEGER: u32 = 1;
 const NORMALIZED_COORDINATES: u32 = 2;
 
-/// What an object's texels are in.
+/// Holds the texels of a texture or surface object: the memory of a buffer, or an array beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texels {
     Memory(sys::CUdeviceptr),
