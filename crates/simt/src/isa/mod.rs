@@ -330,18 +330,18 @@ ops! {
     "vsub2", "differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vsub4", "differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "wmma", "loads, stores and products of fragments of matrices", wmma::lower, [
-        ".load.a|b.sync.aligned.row|col.m16n16k16{.global|shared_cta}.f16|bf16|s8|u8",
+        ".load.a|b.sync.aligned.row|col.m16n16k16|m32n8k16|m8n32k16{.global|shared_cta}.f16|bf16|s8|u8",
         ".load.a|b.sync.aligned.row|col.m16n16k8{.global|shared_cta}.tf32",
         ".load.a|b|c.sync.aligned.row|col.m8n8k4{.global|shared_cta}.f64",
-        ".load.c.sync.aligned.row|col.m16n16k16{.global|shared_cta}.f16|f32|s32",
+        ".load.c.sync.aligned.row|col.m16n16k16|m32n8k16|m8n32k16{.global|shared_cta}.f16|f32|s32",
         ".load.c.sync.aligned.row|col.m16n16k8{.global|shared_cta}.f32",
-        ".store.d.sync.aligned.row|col.m16n16k16{.global|shared_cta}.f16|f32|s32",
+        ".store.d.sync.aligned.row|col.m16n16k16|m32n8k16|m8n32k16{.global|shared_cta}.f16|f32|s32",
         ".store.d.sync.aligned.row|col.m16n16k8{.global|shared_cta}.f32",
         ".store.d.sync.aligned.row|col.m8n8k4{.global|shared_cta}.f64",
-        ".mma.sync.aligned.row|col.row|col.m16n16k16.f16.f16",
-        ".mma.sync.aligned.row|col.row|col.m16n16k16.f32.f32",
-        ".mma.sync.aligned.row|col.row|col.m16n16k16.f32.bf16.bf16.f32",
-        ".mma.sync.aligned.row|col.row|col.m16n16k16{.satfinite}.s32.s8|u8.s8|u8.s32",
+        ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16.f16.f16",
+        ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16.f32.f32",
+        ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16.f32.bf16.bf16.f32",
+        ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16{.satfinite}.s32.s8|u8.s8|u8.s32",
         ".mma.sync.aligned.row|col.row|col.m16n16k8.f32.tf32.tf32.f32",
         ".mma.sync.aligned.row|col.row|col.m8n8k4{.rn}.f64.f64.f64.f64",
     ];

@@ -1,7 +1,8 @@
 //! Lowers `wmma`: loads and stores of fragments as plain accesses, and products as two of `mma`.
 //!
-//! Which lane has which element of a fragment is not specified. Here it is as for `mma`: a fragment of B and of the result
-//! consists of two halves of eight columns, and those of f64 of one. Fragments of f16 have twice the registers that they need.
+//! Which lane has which element of a fragment is not specified. Here it is as for `mma`: a result of 16 × 16 consists of two
+//! halves of eight columns, one of 32 × 8 of two halves of sixteen rows. One of 8 × 32 is the product of the transposed
+//! matrices. Some fragments of f16 have more registers than they need.
 
 use crate::exec::matrix::{self, Element, Multiply};
 use crate::exec::vector::binary;
@@ -16,8 +17,45 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, F32, S32, U8, U16, U32, U64};
 
-/// The columns of each half.
-const HALF: u32 = 8;
+/// The rows and columns of a product of `mma`, and the registers that fragments of f16 have.
+const ROWS: u32 = 16;
+const COLUMNS: u32 = 8;
+const REGISTERS_OF_HALVES: usize = 8;
+
+/// The shape of a product: the rows of A, the columns of B and the elements of a sum.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    rows: u32,
+    columns: u32,
+    depth: u32,
+    /// Whether the matrices are those of the instruction transposed, so that A is its B.
+    transposed: bool,
+}
+
+impl Shape {
+    /// Takes the shape.
+    fn take(f: &mut Form<'_, '_>) -> Result<Self, String> {
+        let (rows, columns, depth, transposed) =
+            match f.one_of(&["m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4"]) {
+                Some("m16n16k16") => (16, 16, 16, false),
+                Some("m32n8k16") => (32, 8, 16, false),
+                Some("m8n32k16") => (32, 8, 16, true),
+                Some("m16n16k8") => (16, 16, 8, false),
+                Some(_) => (8, 8, 4, false),
+                None => return Err("a shape of the form `.m16n16k16` is expected".to_owned()),
+            };
+        Ok(Self { rows, columns, depth, transposed })
+    }
+
+    const fn is_of_doubles(self) -> bool {
+        self.depth == 4
+    }
+
+    /// Returns the products of `mma` that make it: the numbers of the stretch of rows and of that of columns.
+    fn products(self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.rows / ROWS).flat_map(move |row| (0..self.columns / COLUMNS).map(move |column| (row, column)))
+    }
+}
 
 /// Which part of an index a lane chooses: its group of four, or its place in the group times a factor.
 #[derive(Debug, Clone, Copy)]
@@ -51,10 +89,10 @@ struct Fragment {
 }
 
 impl Fragment {
-    /// Returns the fragment of A or B with so many elements of a sum.
-    fn factor(element: Element, is_a: bool, depth: u32, by_rows: bool) -> Self {
+    /// Returns the fragment of A or B.
+    fn factor(element: Element, is_a: bool, shape: Shape, by_rows: bool) -> Self {
         let each = element.in_register() as u32;
-        let quarters = depth / (4 * each);
+        let quarters = shape.depth / (4 * each);
         // The elements of a register follow each other along the sum: in a row of A, in a column of B.
         let contiguous = is_a == by_rows;
         let register = |other: u32, quarter: u32| -> Vec<Piece> {
@@ -65,19 +103,23 @@ impl Fragment {
             };
             (0..if contiguous { 1 } else { each }).map(piece).collect()
         };
-        // Registers of A alternate between the upper and the lower rows, those of B come half by half.
-        let order = (0..2 * quarters).map(|k| if is_a { (k % 2, k / 2) } else { (k / quarters, k % quarters) });
+        // In each product, registers of A alternate between the upper and the lower rows.
+        let lines = if is_a { shape.rows } else { shape.columns };
+        let order = (0..lines / 8 * quarters).map(|k| match (k / (2 * quarters), k % (2 * quarters)) {
+            (product, k) if is_a => (2 * product + k % 2, k / 2),
+            _ => (k / quarters, k % quarters),
+        });
         let registers: Vec<Vec<Piece>> = order.map(|(other, quarter)| register(other, quarter)).collect();
         let lane = if contiguous { [Part::Group, Part::Place(each)] } else { [Part::Place(each), Part::Group] };
-        let count = registers.len() * if element == Element::F16 { 2 } else { 1 };
-        let leading = if contiguous { depth } else { 16 };
+        let count = if element == Element::F16 { REGISTERS_OF_HALVES } else { registers.len() };
+        let leading = if contiguous { shape.depth } else { lines };
         Self { lane, registers, bytes: [4 / each, if contiguous { 4 } else { 4 / each }], leading, count }
     }
 
     /// Returns the fragment of the addend or the result, of f16 or of 32 bits.
-    fn result(halves: bool, by_rows: bool) -> Self {
-        let piece = |half: u32, k: u32| {
-            let (row, column) = (8 * (k / 2), HALF * half + k % 2);
+    fn result(halves: bool, shape: Shape, by_rows: bool) -> Self {
+        let piece = |(rows, columns): (u32, u32), k: u32| {
+            let (row, column) = (ROWS * rows + 8 * (k / 2), COLUMNS * columns + k % 2);
             let below = if halves { 16 * (k % 2) } else { 0 };
             if by_rows {
                 Piece { line: row, element: column, below }
@@ -87,14 +129,15 @@ impl Fragment {
         };
         let each = if halves { 2 } else { 1 };
         let joins = halves && by_rows;
-        let register = |half: u32, register: u32| -> Vec<Piece> {
-            (0..if joins { 1 } else { each }).map(|at| piece(half, each * register + at)).collect()
+        let register = |product, register: u32| -> Vec<Piece> {
+            (0..if joins { 1 } else { each }).map(|at| piece(product, each * register + at)).collect()
         };
         let registers: Vec<Vec<Piece>> =
-            (0..2).flat_map(|half| (0..4 / each).map(move |k| (half, k))).map(|(half, k)| register(half, k)).collect();
+            shape.products().flat_map(|product| (0..4 / each).map(move |k| register(product, k))).collect();
         let lane = if by_rows { [Part::Group, Part::Place(2)] } else { [Part::Place(2), Part::Group] };
         let size = 4 / each;
-        Self { lane, bytes: [size, if joins { 4 } else { size }], leading: 16, count: registers.len(), registers }
+        let leading = if by_rows { shape.columns } else { shape.rows };
+        Self { lane, bytes: [size, if joins { 4 } else { size }], leading, count: registers.len(), registers }
     }
 
     /// Returns a fragment of f64: a row or column of four elements of a sum, or two columns of the result.
@@ -123,16 +166,6 @@ impl Fragment {
 fn element(f: &mut Form<'_, '_>) -> Option<Element> {
     let name = f.one_of(&["f16", "bf16", "tf32", "s8", "u8"])?;
     Element::from_name(name)
-}
-
-/// Takes the shape. Returns the elements of a sum.
-fn depth(f: &mut Form<'_, '_>) -> Result<u32, String> {
-    match f.one_of(&["m16n16k16", "m16n16k8", "m8n8k4"]) {
-        Some("m16n16k16") => Ok(16),
-        Some("m16n16k8") => Ok(8),
-        Some(_) => Ok(4),
-        None => Err("of the shapes, `.m16n16k16`, `.m16n16k8` and `.m8n8k4` are simulated".to_owned()),
-    }
 }
 
 /// The lines of a fragment in memory, as rows of addresses.
@@ -240,23 +273,25 @@ pub fn lower<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("mma") {
         return product(b, f);
     }
-    let depth = depth(f)?;
+    let shape = Shape::take(f)?;
     let which = f.one_of(&["load", "store"]).ok_or("`.load`, `.store` or `.mma` is expected")?;
     let what = f.one_of(&["a", "b", "c", "d"]).ok_or("`.a`, `.b`, `.c` or `.d` is expected")?;
-    let by_rows = !f.flag("col");
+    let by_rows = f.flag("col") == shape.transposed;
     f.flag("row");
     let space = space(f);
     let fragment = match what {
-        _ if f.flag("f64") != (depth == 4) => return Err("`.m8n8k4` is of `.f64`, and no other shape".to_owned()),
-        _ if depth == 4 => Fragment::doubles(what, by_rows),
+        _ if f.flag("f64") != shape.is_of_doubles() => {
+            return Err("`.m8n8k4` is of `.f64`, and no other shape".to_owned());
+        }
+        _ if shape.is_of_doubles() => Fragment::doubles(what, by_rows),
         "a" | "b" => {
             let element = element(f).ok_or("this type is not simulated")?;
-            Fragment::factor(element, what == "a", depth, by_rows)
+            Fragment::factor(element, (what == "a") != shape.transposed, shape, by_rows)
         }
         _ => {
             let halves = f.flag("f16");
             f.ignore(&["f32", "s32"]);
-            Fragment::result(halves, by_rows)
+            Fragment::result(halves, shape, by_rows)
         }
     };
     f.done()?;
@@ -330,9 +365,9 @@ fn store<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment:
 
 /// Lowers `wmma.mma`. The layouts of A and B in memory do not matter to fragments.
 fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let depth = depth(f)?;
+    let shape = Shape::take(f)?;
     f.ignore(&["row", "col"]);
-    if depth == 4 {
+    if shape.is_of_doubles() {
         f.ignore(&["rn", "f64"]);
         f.done()?;
         return multiply_doubles(b, f);
@@ -351,13 +386,14 @@ fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     };
     let (fraction, group) = rounding(b.globals.target, a);
     let halves = d == "f16";
-    let what = Multiply { a, b: right, depth: depth as usize, halves, saturates, fraction, group };
-    let quarters = depth as usize / (4 * a.in_register());
-    let factor = |operand, is_a| {
-        let count = Fragment::factor(a, is_a, depth, true).count;
-        elements(operand, count, "registers of a fragment")
+    let depth = shape.depth as usize;
+    let what = Multiply { a, b: right, depth, halves, saturates, fraction, group };
+    let quarters = depth / (4 * a.in_register());
+    let factor = |at: usize| {
+        let count = Fragment::factor(a, (at == 1) != shape.transposed, shape, true).count;
+        elements(f.operand(at)?, count, "registers of a fragment")
     };
-    let (left, right) = (factor(f.operand(1)?, true)?, factor(f.operand(2)?, false)?);
+    let (left, right) = if shape.transposed { (factor(2)?, factor(1)?) } else { (factor(1)?, factor(2)?) };
     let (count, ty) = match c {
         "f16" => (2, B32),
         "f32" => (4, F32),
@@ -365,10 +401,11 @@ fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     };
     let addend = elements(f.operand(3)?, 2 * count, "registers of a fragment")?;
     let targets = elements(f.operand(0)?, 2 * count, "registers of a fragment")?;
-    let left = pack(b, &left[..2 * quarters], B32)?;
     let mut results = Vec::new();
-    for (right, addend) in right[..2 * quarters].chunks(quarters).zip(addend.chunks(count)) {
-        let right = pack(b, right, B32)?;
+    for ((row, column), addend) in shape.products().zip(addend.chunks(count)) {
+        let [row, column] = [row, column].map(|number| number as usize);
+        let left = pack(b, &left[row * 2 * quarters..][..2 * quarters], B32)?;
+        let right = pack(b, &right[column * quarters..][..quarters], B32)?;
         let addend = pack(b, addend, ty)?;
         let result = Opnd::Reg(b.fresh(Class::Quad));
         b.emit(matrix::multiply, [result, left, right, addend], 1, what.to_imm(), 0);
