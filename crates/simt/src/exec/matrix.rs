@@ -28,19 +28,26 @@ const LEAST_EXPONENT_OF_HALVES: i32 = -21;
 const NAN: u32 = 0x7fff_ffff;
 const NAN_OF_HALVES: u32 = 0x7fff;
 
-/// The type of an element of A or B.
+/// The type of an element of A or B. Integers of four bits are taken by two and bits by 32, each such pack as one element
+/// whose product is the sum of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Element {
     F16,
     Bf16,
     Tf32,
+    E4m3,
+    E5m2,
     S8,
     U8,
+    S4,
+    U4,
+    B1,
 }
 
 impl Element {
-    const ALL: [Self; 5] = [Self::F16, Self::Bf16, Self::Tf32, Self::S8, Self::U8];
+    const ALL: [Self; 10] =
+        [Self::F16, Self::Bf16, Self::Tf32, Self::E4m3, Self::E5m2, Self::S8, Self::U8, Self::S4, Self::U4, Self::B1];
 
     /// Returns the type of a modifier.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -48,8 +55,13 @@ impl Element {
             "f16" => Self::F16,
             "bf16" => Self::Bf16,
             "tf32" => Self::Tf32,
+            "e4m3" => Self::E4m3,
+            "e5m2" => Self::E5m2,
             "s8" => Self::S8,
             "u8" => Self::U8,
+            "s4" => Self::S4,
+            "u4" => Self::U4,
+            "b1" => Self::B1,
             _ => return None,
         })
     }
@@ -57,37 +69,49 @@ impl Element {
     /// Returns the elements in a register.
     pub const fn in_register(self) -> usize {
         match self {
-            Self::Tf32 => 1,
+            Self::Tf32 | Self::B1 => 1,
             Self::F16 | Self::Bf16 => 2,
-            Self::S8 | Self::U8 => 4,
+            _ => 4,
+        }
+    }
+
+    /// Returns how many numbers are taken as one element.
+    pub const fn packed(self) -> usize {
+        match self {
+            Self::S4 | Self::U4 => 2,
+            Self::B1 => 32,
+            _ => 1,
         }
     }
 
     pub const fn is_integer(self) -> bool {
-        matches!(self, Self::S8 | Self::U8)
+        matches!(self, Self::S8 | Self::U8 | Self::S4 | Self::U4 | Self::B1)
     }
 
-    /// Returns the bits of a fraction and the bias of exponents.
-    const fn format(self) -> (u32, i32) {
-        match self {
-            Self::F16 => (10, 15),
-            Self::Bf16 => (7, 127),
-            // The lower bits of a register are ignored.
-            _ => (10, 127),
-        }
+    pub const fn is_of_eight_bits(self) -> bool {
+        matches!(self, Self::E4m3 | Self::E5m2)
     }
 
     /// Takes an element out of a register.
     const fn take(self, word: u32, at: usize) -> u32 {
         match self {
-            Self::F16 | Self::Bf16 => word >> (16 * at) & 0xffff,
+            // The lower bits of a register are ignored.
             Self::Tf32 => word >> 13,
-            Self::S8 | Self::U8 => word >> (8 * at) & 0xff,
+            Self::B1 => word,
+            Self::F16 | Self::Bf16 => word >> (16 * at) & 0xffff,
+            _ => word >> (8 * at) & 0xff,
         }
     }
 
-    fn integer(self, bits: u32) -> i64 {
-        if self == Self::S8 { i64::from(bits as u8 as i8) } else { i64::from(bits) }
+    /// Returns the integers of an element, besides bits.
+    fn integers(self, bits: u32) -> [i64; 2] {
+        let byte = bits as u8;
+        match self {
+            Self::S8 => [i64::from(byte as i8), 0],
+            Self::S4 => [i64::from((byte << 4) as i8 >> 4), i64::from(byte as i8 >> 4)],
+            Self::U4 => [i64::from(byte & 15), i64::from(byte >> 4)],
+            _ => [i64::from(byte), 0],
+        }
     }
 }
 
@@ -98,6 +122,8 @@ pub struct Multiply {
     pub b: Element,
     /// The elements of a sum.
     pub depth: usize,
+    /// Whether bits are combined by exclusive or, else by and.
+    pub exclusive: bool,
     /// Whether addend and result are f16, two in a register.
     pub halves: bool,
     /// Whether sums of integers are clamped instead of wrapping around.
@@ -113,6 +139,7 @@ impl Multiply {
         self.a as i64
             | (self.b as i64) << 4
             | (self.depth as i64) << 8
+            | (self.exclusive as i64) << 18
             | (self.halves as i64) << 16
             | (self.saturates as i64) << 17
             | (self.fraction as i64) << 24
@@ -124,6 +151,7 @@ impl Multiply {
             a: Element::ALL[(imm & 15) as usize],
             b: Element::ALL[(imm >> 4 & 15) as usize],
             depth: (imm >> 8 & 255) as usize,
+            exclusive: imm >> 18 & 1 == 1,
             halves: imm >> 16 & 1 == 1,
             saturates: imm >> 17 & 1 == 1,
             fraction: (imm >> 24 & 255) as u32,
@@ -289,7 +317,14 @@ pub unsafe fn multiply(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 fn multiply_integers(what: Multiply, all: &Matrices) -> [[u32; COLUMNS]; ROWS] {
     let mut result = [[0; COLUMNS]; ROWS];
     for (row, column) in (0..ROWS).flat_map(|row| (0..COLUMNS).map(move |column| (row, column))) {
-        let product = |k: usize| what.a.integer(all.a[row][k]) * what.b.integer(all.b[k][column]);
+        let product = |k: usize| {
+            let (a, b) = (all.a[row][k], all.b[k][column]);
+            if what.a == Element::B1 {
+                return i64::from(if what.exclusive { a ^ b } else { a & b }.count_ones());
+            }
+            let (a, b) = (what.a.integers(a), what.b.integers(b));
+            a[0] * b[0] + a[1] * b[1]
+        };
         let sum = (0..what.depth).map(product).sum::<i64>() + i64::from(all.c[row][column] as i32);
         let clamped = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
         result[row][column] = if what.saturates { clamped } else { sum } as u32;
@@ -306,7 +341,8 @@ enum Term {
 }
 
 impl Term {
-    /// Takes the bits of a float apart that has so many bits of a fraction, such a bias and so many bits of an exponent.
+    /// Takes the bits of a float of IEEE 754 apart that has so many bits of a fraction, such a bias and so many bits of an
+    /// exponent.
     fn new(bits: u32, fraction: u32, bias: i32, exponent_bits: u32) -> Self {
         let mantissa = i64::from(bits & ((1 << fraction) - 1));
         let exponent = (bits >> fraction & ((1 << exponent_bits) - 1)) as i32;
@@ -314,14 +350,25 @@ impl Term {
         if exponent == (1 << exponent_bits) - 1 {
             return if mantissa == 0 { Self::Infinite { is_negative } } else { Self::NotANumber };
         }
+        Self::finite(is_negative, exponent, bias, mantissa, fraction)
+    }
+
+    fn finite(is_negative: bool, exponent: i32, bias: i32, mantissa: i64, fraction: u32) -> Self {
         let magnitude = if exponent == 0 { mantissa } else { mantissa | 1 << fraction };
         let significand = if is_negative { -magnitude } else { magnitude };
         Self::Finite { significand, exponent: exponent.max(1) - bias, fraction }
     }
 
     fn of_element(element: Element, bits: u32) -> Self {
-        let (fraction, bias) = element.format();
-        Self::new(bits, fraction, bias, if element == Element::F16 { 5 } else { 8 })
+        match element {
+            Element::F16 => Self::new(bits, 10, 15, 5),
+            Element::Bf16 => Self::new(bits, 7, 127, 8),
+            Element::E5m2 => Self::new(bits, 2, 15, 5),
+            // It has no infinity, and one bit pattern per sign that is not a number.
+            Element::E4m3 if bits & 0x7f == 0x7f => Self::NotANumber,
+            Element::E4m3 => Self::finite(bits & 0x80 != 0, (bits >> 3 & 15) as i32, 7, i64::from(bits & 7), 3),
+            _ => Self::new(bits, 10, 127, 8),
+        }
     }
 
     fn times(self, other: Self) -> Self {
@@ -361,6 +408,10 @@ fn sum(terms: &[Term], fraction: u32, least_exponent: i32) -> Term {
     }
     let aligned = |term: &Term| {
         let Term::Finite { significand, exponent, fraction: own } = *term else { return 0 };
+        // Zero may have an exponent above the largest one of the others.
+        if significand == 0 {
+            return 0;
+        }
         let shift = exponent - largest + fraction as i32 - own as i32;
         // What is shifted out is lost, toward zero.
         if shift >= 0 { significand << shift } else { significand.signum() * (significand.abs() >> (-shift).min(63)) }

@@ -133,33 +133,46 @@ pub fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
 
 /// Lowers `mma`.
 pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    f.ignore(&["sync", "aligned", "row", "col"]);
-    let shape = f.one_of(&["m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32"]);
-    let saturates = f.flag("satfinite");
-    let names: Vec<&str> = f.ins.opcode.split('.').collect();
-    let &[.., d, a, right, c] = &names[..] else { return Err("the types of four matrices are expected".to_owned()) };
-    f.ignore(&["f16", "bf16", "tf32", "s8", "u8", "f32", "s32", "f64"]);
-    f.done()?;
+    // The modifiers are checked against the forms.
+    let names = || f.ins.opcode.split('.');
+    if names().any(|name| name.starts_with("sp")) {
+        return Err("sparse matrices are not simulated".to_owned());
+    }
+    let shape = names().find(|name| name.starts_with('m') && name.contains("n8k"));
+    let is_type = |name: &&str| Element::from_name(name).is_some() || matches!(*name, "f32" | "s32" | "f64");
+    let types: Vec<&str> = names().filter(is_type).collect();
+    let &[d, a, right, c] = &types[..] else { return Err("the types of four matrices are expected".to_owned()) };
+    let [saturates, exclusive] = ["satfinite", "xor"].map(|wanted| names().any(|name| name == wanted));
     if (shape, a) == (Some("m8n8k4"), "f64") {
         return multiply_doubles(b, f);
     }
-    let (Some(depth), Some(a), Some(right)) = (
-        shape.and_then(|shape| shape.strip_prefix("m16n8k")?.parse::<usize>().ok()),
-        Element::from_name(a),
-        Element::from_name(right),
-    ) else {
+    let size = shape.and_then(|shape| {
+        let (rows, depth) = shape.strip_prefix('m')?.split_once("n8k")?;
+        Some((rows.parse::<usize>().ok()?, depth.parse::<usize>().ok()?))
+    });
+    let (Some((rows, depth)), Some(a), Some(right)) = (size, Element::from_name(a), Element::from_name(right)) else {
         return Err("this shape of these types is not simulated".to_owned());
     };
+    let (depth, quarter) = (depth / a.packed(), 4 * a.in_register());
+    // A fragment has one to four registers of A, and no more than two of B.
+    if !(quarter..=2 * quarter).contains(&depth) || (rows == 8 && (depth > quarter || !a.is_integer())) {
+        return Err("this shape of these types is not simulated".to_owned());
+    }
+    if a.is_of_eight_bits() && b.globals.target.is_some_and(|target| target < 90) {
+        return Err("products of 8-bit floats are simulated for `sm_90` and later".to_owned());
+    }
     let (fraction, group) = rounding(b.globals.target, a);
-    let what = Multiply { a, b: right, depth, halves: d == "f16", saturates, fraction, group };
+    let what = Multiply { a, b: right, depth, exclusive, halves: d == "f16", saturates, fraction, group };
+    // A result of eight rows is the upper half of one of sixteen.
+    let halves = rows / 8;
     let (count, ty) = match c {
         "f16" => (2, B32),
         "f32" => (4, F32),
-        _ => (4, S32),
+        _ => (2 * halves, S32),
     };
-    let quarters = depth / (4 * a.in_register());
+    let quarters = depth / quarter;
     let registers = |at: usize, count: usize| elements(f.operand(at)?, count, "registers of a matrix");
-    let left = pack(b, registers(1, 2 * quarters)?, B32)?;
+    let left = pack(b, registers(1, halves * quarters)?, B32)?;
     let right = pack(b, registers(2, quarters)?, B32)?;
     let addend = pack(b, registers(3, count)?, ty)?;
     let result = Opnd::Reg(b.fresh(Class::Quad));

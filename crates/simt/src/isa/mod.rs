@@ -213,7 +213,10 @@ ops! {
         ".sync.aligned.m16n8k8|m16n8k16.row.col.f16.f16.f16.f16",
         ".sync.aligned.m16n8k8|m16n8k16.row.col.f32.bf16.bf16.f32",
         ".sync.aligned.m16n8k4|m16n8k8.row.col.f32.tf32.tf32.f32",
-        ".sync.aligned.m16n8k16|m16n8k32.row.col{.satfinite}.s32.s8|u8.s8|u8.s32",
+        ".sync.aligned.m16n8k16|m16n8k32.row.col.f16|f32.e4m3|e5m2.e4m3|e5m2.f16|f32",
+        ".sync.aligned.m8n8k16|m16n8k16|m16n8k32.row.col{.satfinite}.s32.s8|u8.s8|u8.s32{.satfinite}",
+        ".sync.aligned.m8n8k32|m16n8k32|m16n8k64.row.col{.satfinite}.s32.s4|u4.s4|u4.s32{.satfinite}",
+        ".sync.aligned.m8n8k128|m16n8k128|m16n8k256.row.col.s32.b1.b1.s32.and|xor.popc",
         ".sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
     ];
     "mov", "copy, pack, unpack, or address of a name", moves::mov,
@@ -341,7 +344,7 @@ ops! {
         ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16.f16.f16",
         ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16.f32.f32",
         ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16.f32.bf16.bf16.f32",
-        ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16{.satfinite}.s32.s8|u8.s8|u8.s32",
+        ".mma.sync.aligned.row|col.row|col.m16n16k16|m32n8k16|m8n32k16{.satfinite}.s32.s8|u8.s8|u8.s32{.satfinite}",
         ".mma.sync.aligned.row|col.row|col.m16n16k8.f32.tf32.tf32.f32",
         ".mma.sync.aligned.row|col.row|col.m8n8k4{.rn}.f64.f64.f64.f64",
     ];

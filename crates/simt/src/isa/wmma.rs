@@ -387,7 +387,7 @@ fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (fraction, group) = rounding(b.globals.target, a);
     let halves = d == "f16";
     let depth = shape.depth as usize;
-    let what = Multiply { a, b: right, depth, halves, saturates, fraction, group };
+    let what = Multiply { a, b: right, depth, exclusive: false, halves, saturates, fraction, group };
     let quarters = depth / (4 * a.in_register());
     let factor = |at: usize| {
         let count = Fragment::factor(a, (at == 1) != shape.transposed, shape, true).count;

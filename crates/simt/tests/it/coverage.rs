@@ -67,6 +67,11 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%d1, {%r1}], [%r2];", "tensors"),
         ("wgmma.fence.sync.aligned;", "is not simulated"),
         ("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%e0}, {%e2}, {%e3}, {%e0};", "this shape of these types"),
+        (
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f1}, %r1, 0;",
+            "sparse matrices are not simulated",
+        ),
+        ("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1}, {%r2}, {%r3}, {%r1};", "this shape of these types"),
         ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r1}, [%d1];", "one of `.x1`, `.x2` and `.x4` is expected"),
         ("stmatrix.sync.aligned.m8n8.x3.shared.b16 [%d1], {%r1};", "one of `.x1`, `.x2` and `.x4` is expected"),
         ("redux.sync.add.f32 %f1, %f2, -1;", "of f32 there are `.min` and `.max`"),
