@@ -25,15 +25,15 @@ pub struct Gpu {
     pub device: Box<dyn Device>,
     pub module: ModuleId,
     folder: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
+    alone: MutexGuard<'static, ()>,
 }
 
 /// The first GPU, or `None` with a line that says so.
 pub fn gpu() -> Option<Gpu> {
-    let (mut device, turn) = first::device()?;
+    let (mut device, alone) = first::device()?;
     let folder = tempfile::tempdir().unwrap();
     let module = load(device.as_mut(), &folder, include_str!("kernels.ptx"), &["add", "copy"]).unwrap();
-    Some(Gpu { device, module, folder, _turn: turn })
+    Some(Gpu { device, module, folder, alone })
 }
 
 /// Loads PTX text through a file, as the compiler leaves it.
@@ -54,6 +54,11 @@ pub fn load(
 }
 
 impl Gpu {
+    /// Closes the device. While the guard lives, no other test of this process has one.
+    pub fn close(self) -> MutexGuard<'static, ()> {
+        self.alone
+    }
+
     pub fn kernel(&mut self, name: &str) -> KernelId {
         self.device.kernel(self.module, name).unwrap()
     }
