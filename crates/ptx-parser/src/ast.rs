@@ -1,5 +1,7 @@
 //! Defines the syntax tree. Names are slices of the module's text.
 
+use std::borrow::Cow;
+
 /// A state space of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
@@ -268,7 +270,7 @@ pub struct Instruction<'a> {
     /// The predicate that guards it.
     pub guard: Option<Guard<'a>>,
     /// The opcode with all modifiers, for example `ld.global.nc.v4.u32`.
-    pub opcode: &'a str,
+    pub opcode: Cow<'a, str>,
     /// The operands as written, destinations first; none for a `call`.
     pub operands: Vec<Operand<'a>>,
     /// The parts of a `call`; boxed, because few instructions are calls.

@@ -1,5 +1,7 @@
 //! Parses the bodies of functions: statements, labels, scopes.
 
+use std::borrow::Cow;
+
 use super::ParseError;
 use super::ast::{Guard, Instruction, SourcePosition, Statement};
 use super::lexer::Token;
@@ -53,6 +55,14 @@ impl<'a> Parser<'a> {
     }
 
     fn instruction(&mut self, opcode: &'a str, guard: Option<Guard<'a>>) -> Result<Statement<'a>, ParseError> {
+        let mut opcode = Cow::Borrowed(opcode);
+        // Blanks may stand before a modifier: `lop3 .b32`.
+        while let Token::Word(modifier) = self.peek()?
+            && modifier.starts_with('.')
+        {
+            self.next()?;
+            opcode.to_mut().push_str(modifier);
+        }
         let line = self.lexer.line()?;
         let (operands, call) = if opcode == "call" || opcode.starts_with("call.") {
             (Vec::new(), Some(Box::new(self.call()?)))

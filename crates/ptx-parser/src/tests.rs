@@ -10,7 +10,7 @@ fn a_guarded_store_keeps_its_parts() {
     let body = statements(".entry k()\n{\n@!%p1 st.global.v2.u32 [%rd1+-8], {%r1, 7};\n}");
     let Statement::Instruction(i) = &body[0] else { panic!("{body:?}") };
     assert_eq!(i.guard, Some(Guard { register: "%p1", negated: true }));
-    assert_eq!((i.opcode, i.line), ("st.global.v2.u32", 3));
+    assert_eq!((&*i.opcode, i.line), ("st.global.v2.u32", 3));
     assert_eq!(
         i.operands,
         [
@@ -18,6 +18,18 @@ fn a_guarded_store_keeps_its_parts() {
             Operand::Vector(vec![Operand::Name("%r1"), Operand::Int(7)])
         ]
     );
+}
+
+#[test]
+fn blanks_may_stand_before_the_modifiers_of_an_opcode() {
+    let body = statements(".entry k()\n{\nlop3 .b32 %r1, %r2, %r3, %r4, 106; bar\t.sync .aligned 0; ret ;\n}");
+    let opcode = |at: usize| match &body[at] {
+        Statement::Instruction(i) => (i.opcode.to_string(), i.operands.len()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(opcode(0), ("lop3.b32".to_owned(), 5));
+    assert_eq!(opcode(1), ("bar.sync.aligned".to_owned(), 1));
+    assert_eq!(opcode(2), ("ret".to_owned(), 0));
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub type Done = Result<(), String>;
 #[derive(Debug)]
 pub struct Form<'a, 'i> {
     pub ins: &'i Instruction<'a>,
-    modifiers: Vec<&'a str>,
+    modifiers: Vec<&'i str>,
 }
 
 impl<'a, 'i> Form<'a, 'i> {

@@ -76,7 +76,7 @@ pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 }
 
 /// Returns the opcode, and the mode of its width.
-fn width<'a>(f: &Form<'a, '_>) -> (&'a str, u32) {
+fn width<'i>(f: &Form<'_, 'i>) -> (&'i str, u32) {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     (name, flag(name.ends_with('4'), BYTES))
 }

@@ -272,7 +272,7 @@ const BRANCHED_AROUND: [&str; 8] = ["ret", "exit", "trap", "brkpt", "call", "bar
 
 fn instruction<'a>(b: &mut Builder<'a, '_>, ins: &'a Instruction<'a>) -> Result<(), String> {
     b.line.ptx = ins.line;
-    b.opcode = b.parts.opcode(ins.opcode);
+    b.opcode = b.parts.opcode(&ins.opcode);
     let written_out = ins.with_elements(|name| b.width(name));
     let ins = written_out.as_ref().unwrap_or(ins);
     let name = ins.opcode.split('.').next().unwrap_or_default();

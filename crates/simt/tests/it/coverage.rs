@@ -10,11 +10,11 @@ use ptx_conformance::forms;
 
 const FORMS: &str = include_str!("../ptx/coverage.txt");
 
-fn opcodes<'a>(statements: &[Statement<'a>], into: &mut BTreeSet<&'a str>) {
+fn opcodes<'a>(statements: &'a [Statement<'a>], into: &mut BTreeSet<&'a str>) {
     for statement in statements {
         match statement {
             Statement::Instruction(instruction) => {
-                into.insert(instruction.opcode);
+                into.insert(&*instruction.opcode);
             }
             Statement::Block(inner) => opcodes(inner, into),
             _ => {}
