@@ -89,15 +89,13 @@ pub(super) fn readable(log: &str) -> String {
 }
 
 /// What compilers say about what a key of the manifest mends, and the key, in words for the user.
-const REMEDIES: [(&str, &str); 5] = [
+const REMEDIES: [(&str, &str); 6] = [
     ("requires separate compilation mode", OF_LAUNCHES),
     ("device-side kernel launch could not be processed", OF_LAUNCHES),
     ("requires --extended-lambda", "write `options = [\"--extended-lambda\"]`"),
     (": No such file or directory", "name the folder of the header in `include_paths`"),
-    (
-        "not supported on .target",
-        "an instruction that one architecture alone has needs an option such as `-arch=sm_90a`",
-    ),
+    ("Instruction 'tcgen05.", "it needs `options = [\"-arch=sm_100a\"]`"),
+    ("not supported on .target 'sm_90'", "it may need `options = [\"-arch=sm_90a\"]`"),
 ];
 const OF_LAUNCHES: &str = "a kernel that launches kernels needs `relocatable = true`";
 
@@ -235,7 +233,10 @@ ptxas info    : Compile time = 11.402 ms
             "lam.cu(2): error: __host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag";
         assert_eq!(remedy(lambda, true), Some("write `options = [\"--extended-lambda\"]`"));
         let of_sm_90a = "line 69; error   : Instruction 'wgmma.fence' not supported on .target 'sm_90'";
-        assert!(remedy(of_sm_90a, false).is_some_and(|remedy| remedy.contains("`-arch=sm_90a`")));
+        assert!(remedy(of_sm_90a, false).is_some_and(|remedy| remedy.contains("`options = [\"-arch=sm_90a\"]`")));
+        let of_sm_100a = "line 9; error   : Instruction 'tcgen05.alloc' not supported on .target 'sm_90a'";
+        assert!(remedy(of_sm_100a, false).is_some_and(|remedy| remedy.contains("`options = [\"-arch=sm_100a\"]`")));
+        assert_eq!(remedy("line 9; error   : Instruction 'cvt' not supported on .target 'sm_90a'", false), None);
         let header = "k.cu:1:10: fatal error: helper_cuda.h: No such file or directory";
         assert_eq!(remedy(header, false), Some("name the folder of the header in `include_paths`"));
         let launch = "k.cu(3): error: kernel launch from __device__ functions requires separate compilation mode";
