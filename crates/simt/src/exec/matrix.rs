@@ -28,8 +28,8 @@ const LEAST_EXPONENT_OF_HALVES: i32 = -21;
 const NAN: u32 = 0x7fff_ffff;
 const NAN_OF_HALVES: u32 = 0x7fff;
 
-/// The type of an element of A or B. Integers of four bits are taken by two and bits by 32, each such pack as one element
-/// whose product is the sum of theirs.
+/// The type of an element of A or B. Two integers of four bits, or 32 bits, are one element: its product is the sum of
+/// theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Element {
@@ -88,7 +88,8 @@ impl Element {
         matches!(self, Self::S8 | Self::U8 | Self::S4 | Self::U4 | Self::B1)
     }
 
-    pub const fn is_of_eight_bits(self) -> bool {
+    /// Returns whether it is a float of eight bits.
+    pub const fn is_fp8(self) -> bool {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
 
@@ -103,7 +104,7 @@ impl Element {
         }
     }
 
-    /// Returns the integers of an element, besides bits.
+    /// Returns both integers of four bits in an element, or that of eight bits and zero.
     fn integers(self, bits: u32) -> [i64; 2] {
         let byte = bits as u8;
         match self {
@@ -122,12 +123,12 @@ pub struct Multiply {
     pub b: Element,
     /// The elements of a sum.
     pub depth: usize,
-    /// Whether bits are combined by exclusive or, else by and.
-    pub exclusive: bool,
     /// Whether addend and result are f16, two in a register.
     pub halves: bool,
     /// Whether sums of integers are clamped instead of wrapping around.
     pub saturates: bool,
+    /// Whether bits are combined by exclusive or, else by and.
+    pub exclusive: bool,
     /// The bits of a fraction to which terms are truncated.
     pub fraction: u32,
     /// The products that are added at once.
@@ -139,9 +140,9 @@ impl Multiply {
         self.a as i64
             | (self.b as i64) << 4
             | (self.depth as i64) << 8
-            | (self.exclusive as i64) << 18
             | (self.halves as i64) << 16
             | (self.saturates as i64) << 17
+            | (self.exclusive as i64) << 18
             | (self.fraction as i64) << 24
             | (self.group as i64) << 32
     }
@@ -151,9 +152,9 @@ impl Multiply {
             a: Element::ALL[(imm & 15) as usize],
             b: Element::ALL[(imm >> 4 & 15) as usize],
             depth: (imm >> 8 & 255) as usize,
-            exclusive: imm >> 18 & 1 == 1,
             halves: imm >> 16 & 1 == 1,
             saturates: imm >> 17 & 1 == 1,
+            exclusive: imm >> 18 & 1 == 1,
             fraction: (imm >> 24 & 255) as u32,
             group: (imm >> 32 & 255) as usize,
         }
@@ -341,8 +342,7 @@ enum Term {
 }
 
 impl Term {
-    /// Takes the bits of a float of IEEE 754 apart that has so many bits of a fraction, such a bias and so many bits of an
-    /// exponent.
+    /// Takes the bits of an IEEE 754 float apart, given the bits of its fraction, its bias and the bits of its exponent.
     fn new(bits: u32, fraction: u32, bias: i32, exponent_bits: u32) -> Self {
         let mantissa = i64::from(bits & ((1 << fraction) - 1));
         let exponent = (bits >> fraction & ((1 << exponent_bits) - 1)) as i32;

@@ -158,7 +158,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !(quarter..=2 * quarter).contains(&depth) || (rows == 8 && (depth > quarter || !a.is_integer())) {
         return Err("this shape of these types is not simulated".to_owned());
     }
-    if a.is_of_eight_bits() && b.globals.target.is_some_and(|target| target < 90) {
+    if a.is_fp8() && b.globals.target.is_some_and(|target| target < 90) {
         return Err("products of 8-bit floats are simulated for `sm_90` and later".to_owned());
     }
     let (fraction, group) = rounding(b.globals.target, a);

@@ -35,16 +35,16 @@ struct Shape {
 impl Shape {
     /// Takes the shape.
     fn take(f: &mut Form<'_, '_>) -> Result<Self, String> {
-        let (rows, columns, depth, transposed) =
-            match f.one_of(&["m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4"]) {
-                Some("m16n16k16") => (16, 16, 16, false),
-                Some("m32n8k16") => (32, 8, 16, false),
-                Some("m8n32k16") => (32, 8, 16, true),
-                Some("m16n16k8") => (16, 16, 8, false),
-                Some(_) => (8, 8, 4, false),
-                None => return Err("a shape of the form `.m16n16k16` is expected".to_owned()),
-            };
-        Ok(Self { rows, columns, depth, transposed })
+        let of = |rows, columns, depth, transposed| Self { rows, columns, depth, transposed };
+        let shapes = [
+            ("m16n16k16", of(16, 16, 16, false)),
+            ("m32n8k16", of(32, 8, 16, false)),
+            ("m8n32k16", of(32, 8, 16, true)),
+            ("m16n16k8", of(16, 16, 8, false)),
+            ("m8n8k4", of(8, 8, 4, false)),
+        ];
+        let found = shapes.iter().find(|(name, _)| f.flag(name)).map(|(_, shape)| *shape);
+        found.ok_or_else(|| format!("of the shapes, {} are simulated", shapes.map(|(name, _)| name).join(", ")))
     }
 
     const fn is_of_doubles(self) -> bool {

@@ -72,6 +72,10 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
             "sparse matrices are not simulated",
         ),
         ("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1}, {%r2}, {%r3}, {%r1};", "this shape of these types"),
+        (
+            "wmma.load.a.sync.aligned.row.m8n8k32.shared.s4 {%r1}, [%r2], 32;",
+            "of the shapes, m16n16k16, m32n8k16, m8n32k16, m16n16k8, m8n8k4 are simulated",
+        ),
         ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r1}, [%d1];", "one of `.x1`, `.x2` and `.x4` is expected"),
         ("stmatrix.sync.aligned.m8n8.x3.shared.b16 [%d1], {%r1};", "one of `.x1`, `.x2` and `.x4` is expected"),
         ("redux.sync.add.f32 %f1, %f2, -1;", "of f32 there are `.min` and `.max`"),
