@@ -21,7 +21,6 @@ const LIMIT: Duration = Duration::from_mins(2);
 
 /// Why there is no nvdisasm, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum DisassemblerError {
     #[error(
         "nvdisasm is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline forbids \

@@ -46,7 +46,6 @@ pub enum Network {
 
 /// Why fetching failed. The toolkit's folder is complete or absent.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum FetchError {
     #[error(
         "there are no CUDA packages for this kind of machine ({host}); install a CUDA toolkit and set \

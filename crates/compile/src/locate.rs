@@ -87,7 +87,6 @@ impl Requirement {
 
 /// Why there is no toolkit.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum ToolkitError {
     #[error("{TOOLKIT_VARIABLE} names {}, which {reason}; name another toolkit or unset it", path.display())]
     Named { path: PathBuf, reason: String },

@@ -15,7 +15,6 @@ use crate::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
 
 /// Why a toolkit has no nvcc, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum NvccError {
     #[error("nvcc is not in {place}: install the toolkit's compiler, or set RUNNER_TOOLKIT=pinned to fetch one")]
     Incomplete { place: String },

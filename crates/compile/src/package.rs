@@ -26,7 +26,6 @@ const NEEDED_MB: u32 = 500;
 
 /// Why a package is not there. Nothing of it was written.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum PackageError {
     #[error("cannot fetch {what}: {source}")]
     Fetch { what: String, source: FetchError },

@@ -10,7 +10,6 @@ use crate::programs::Programs;
 
 /// Why there is no compute-sanitizer, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum SanitizerError {
     #[error(
         "compute-sanitizer is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline \

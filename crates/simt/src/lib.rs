@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 #![expect(clippy::inline_always, reason = "the code of a lane must be compiled into the loop of each instruction set")]
 
 mod counters;

@@ -12,7 +12,6 @@ use crate::regular::{self, LONGEST_VARIABLE};
 
 /// Why files of a revision cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum RevisionError {
     #[error("git is not in the search path, and reading a revision needs it")]
     NoGit,

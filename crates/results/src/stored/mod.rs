@@ -75,7 +75,6 @@ pub struct Stored {
 
 /// Why reports cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum ReadError {
     #[error("{place} does not exist; {hint}")]
     Missing { place: String, hint: String },
