@@ -101,6 +101,17 @@ pub trait Device: std::fmt::Debug {
     /// Copies from the device, `offset` bytes into the buffer.
     fn download(&mut self, buffer: BufferId, offset: usize, data: &mut [u8]) -> Result<(), DeviceError>;
 
+    /// Copies whole buffers from the device.
+    fn download_all(&mut self, buffers: &[BufferId]) -> Result<Vec<Vec<u8>>, DeviceError> {
+        let mut all = Vec::with_capacity(buffers.len());
+        for buffer in buffers {
+            let mut data = vec![0; self.size(*buffer)];
+            self.download(*buffer, 0, &mut data)?;
+            all.push(data);
+        }
+        Ok(all)
+    }
+
     /// Returns the bytes of a buffer that neither [`Self::upload`] nor a batch has written since [`Prepare::Undefine`]
     /// or the allocation, in order; `None` where the device does not record what launches write.
     fn unwritten(&self, _buffer: BufferId) -> Result<Option<Vec<Range<u64>>>, DeviceError> {

@@ -18,7 +18,7 @@ use super::sets::{FIRST, MIXED};
 use super::stop::{Lost, Stop};
 use super::unfounded::find_unfounded;
 use super::values::{begin_functions, keep_for_others};
-use super::variables::preparation;
+use super::variables::{look_at_variables, preparation};
 use crate::backend::{Batch, CountReport};
 use crate::model::{
     Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Event, ExpectPlan, LineCounts, Note, Outcome,
@@ -223,6 +223,8 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
         body.run();
         return Ok(String::new());
     }
+    // Launches of an earlier attempt at the group may have written some.
+    look_at_variables(bench, case)?;
     let batch = Batch {
         capture_printf: job.printed.is_some() || job.outputs.is_some(),
         ..Batch::once(preparation(bench, case, Poison::Checked), case.steps().to_vec())
@@ -235,6 +237,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
         None => bench.device.run(&batch).map(|run| CountReport { run, ..CountReport::default() }),
     };
     let report = done.inspect_err(|error| events.extend(printed_event(job, error.printed().to_owned())))?;
+    look_at_variables(bench, case)?;
     let text = report.run.printed.clone();
     case.is_partial = report.run.notes.iter().any(|note| matches!(note, Note::Sampled { .. }));
     case.instructions = count_instructions(&report);

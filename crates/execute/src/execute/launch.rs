@@ -3,9 +3,10 @@
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
+use crate::backend::{BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Struct};
 use crate::expr::{Program, Scope};
 use crate::model::{
     ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, FieldAddress, GridPlan, KernelResources, LaunchPlan, LaunchRecord,
@@ -31,17 +32,11 @@ pub struct Variable {
     /// Mangled.
     pub name: String,
     pub id: BufferId,
-    /// A copy of what it held when the module was loaded, on a device that takes times.
-    pub pristine: Option<BufferId>,
-    /// Whether launches write it; `None` before the first launches.
-    pub written: Option<bool>,
-}
-
-impl Variable {
-    /// Returns whether the variable is restored before a launch, so that its state is that of the loaded module.
-    pub fn is_restored(&self) -> bool {
-        self.written != Some(false)
-    }
+    /// Content when the module was loaded, on a device that takes times.
+    pub initial: Option<Rc<[u8]>>,
+    /// The initial content on the device, once a launch was seen to write the variable. It is then restored before
+    /// every launch.
+    pub restored_from: Option<BufferId>,
 }
 
 impl Modules {
@@ -60,19 +55,19 @@ impl Modules {
         Ok(module)
     }
 
-    /// Copies what the variables of the last loaded module hold.
+    /// Keeps what the variables of the last loaded module hold.
     fn keep_variables(&mut self, device: &mut dyn Device, module: ModuleId) -> Result<(), DeviceError> {
-        for name in device.variables(module)? {
-            let id = device.symbol(module, &name)?;
-            let mut pristine = None;
-            if device.clock().is_some() {
-                let to = device.alloc(device.size(id), 0)?;
-                pristine = Some(to);
-                device.run(&Batch::once(vec![Prepare::Copy { from: id, to }], Vec::new()))?;
-            }
-            if let Some(loaded) = self.loaded.last_mut() {
-                loaded.variables.push(Variable { name, id, pristine, written: None });
-            }
+        let names = device.variables(module)?;
+        let ids = names.iter().map(|name| device.symbol(module, name)).collect::<Result<Vec<_>, _>>()?;
+        let initial: Vec<Option<Rc<[u8]>>> = if device.clock().is_some() {
+            device.download_all(&ids)?.into_iter().map(|content| Some(content.into())).collect()
+        } else {
+            vec![None; ids.len()]
+        };
+        if let Some(loaded) = self.loaded.last_mut() {
+            let kept = names.into_iter().zip(ids).zip(initial);
+            loaded.variables =
+                kept.map(|((name, id), initial)| Variable { name, id, initial, restored_from: None }).collect();
         }
         Ok(())
     }
@@ -82,19 +77,20 @@ impl Modules {
         self.loaded.iter().find(|loaded| loaded.module == module).map_or(&[], |loaded| &loaded.variables)
     }
 
-    /// Takes in whether launches write a variable.
-    pub fn note_written(&mut self, module: ModuleId, name: &str, is_written: bool) {
-        let loaded = self.loaded.iter_mut().filter(|loaded| loaded.module == module);
-        let known = loaded.flat_map(|loaded| &mut loaded.variables).filter(|variable| variable.name == name);
-        known.for_each(|variable| variable.written = Some(is_written || variable.written == Some(true)));
+    /// Restores a variable before later launches, from a buffer that holds its initial content.
+    pub fn restore_from(&mut self, variable: BufferId, initial: BufferId) {
+        let mut variables = self.loaded.iter_mut().flat_map(|loaded| &mut loaded.variables);
+        if let Some(known) = variables.find(|known| known.id == variable) {
+            known.restored_from = Some(initial);
+        }
     }
 
     /// Unloads everything. A module that stays is freed with the device.
     pub fn unload(&mut self, device: &mut dyn Device) {
         for Loaded { module, variables, .. } in self.loaded.drain(..) {
-            for Variable { id, pristine, .. } in variables {
+            for Variable { id, restored_from, .. } in variables {
                 let _ = device.free(id);
-                pristine.map(|pristine| device.free(pristine));
+                restored_from.map(|initial| device.free(initial));
             }
             let _ = device.unload(module);
         }

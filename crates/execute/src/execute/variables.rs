@@ -1,8 +1,8 @@
 //! Variables of modules that the manifest does not name: which of them kernels write.
 //!
-//! Those that the first two launches of a case wrote are restored before every launch. Libraries bring hundreds that no
-//! kernel writes, and restoring these would take longer than a short kernel and change its times. So they are compared
-//! with what they held when the module was loaded, once the case has been timed.
+//! Those that a launch of a case wrote are restored before every later launch. Libraries bring hundreds that no kernel
+//! writes, and restoring these would take longer than a short kernel and change its times. So all are compared with what
+//! they held when the module was loaded: before and after the first launches of a case, and once it has been timed.
 
 use super::bench::Bench;
 use super::buffers::Poison;
@@ -18,10 +18,11 @@ const PIECE: usize = 1 << 20;
 /// variables of its modules that the manifest does not name and launches write.
 pub fn preparation(bench: &Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
     let mut prepare = bench.store.prepare(&case.slots(), poison);
-    let restored = |(_, variable): (ModuleId, &Variable)| {
-        variable.pristine.filter(|_| variable.is_restored()).map(|from| Prepare::Copy { from, to: variable.id })
-    };
-    prepare.extend(undeclared_variables(bench, case).into_iter().filter_map(restored));
+    let variables = undeclared_variables(bench, case).into_iter();
+    prepare.extend(
+        variables
+            .filter_map(|(_, variable)| variable.restored_from.map(|from| Prepare::Copy { from, to: variable.id })),
+    );
     prepare
 }
 
@@ -34,30 +35,34 @@ pub fn undeclared_variables<'v>(bench: &'v Bench<'_>, case: &ReadyCase<'_>) -> V
     variables.filter(|(module, variable)| !bench.store.has_variable(&slots, *module, &variable.name)).collect()
 }
 
-/// Finds the variables that launches have written since the module was loaded. True if samples were taken without
-/// restoring one of them, so that they are void.
+/// Finds variables that launches have written since their module was loaded, and restores them from now on. Returns
+/// whether there are new ones: samples that were taken without restoring them are void.
 pub fn look_at_variables(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool, Stop> {
-    let open = undeclared_variables(bench, case).into_iter().filter_map(|(module, variable)| {
-        let pristine = variable.pristine.filter(|_| variable.written != Some(true))?;
-        Some((module, variable.name.clone(), variable.id, pristine, variable.written == Some(false)))
-    });
-    let open: Vec<_> = open.collect();
-    let mut is_late = false;
-    for (module, name, id, pristine, was_left_alone) in open {
-        let is_written = differ(bench.device, id, pristine)?;
-        is_late |= is_written && was_left_alone;
-        bench.modules.note_written(module, &name, is_written);
+    let open = undeclared_variables(bench, case).into_iter().filter(|(_, variable)| variable.restored_from.is_none());
+    let (large, small): (Vec<_>, Vec<_>) = open
+        .filter_map(|(_, variable)| Some((variable.id, variable.initial.clone()?)))
+        .partition(|(_, initial)| initial.len() > PIECE);
+    let now = bench.device.download_all(&small.iter().map(|(id, _)| *id).collect::<Vec<_>>())?;
+    let mut written: Vec<_> =
+        small.into_iter().zip(now).filter(|((_, initial), now)| **initial != **now).map(|(found, _)| found).collect();
+    for (id, initial) in large {
+        if differs(bench.device, id, &initial)? {
+            written.push((id, initial));
+        }
     }
-    Ok(is_late)
+    for (id, initial) in &written {
+        let kept = bench.device.alloc(initial.len(), 0)?;
+        bench.device.upload(kept, 0, initial)?;
+        bench.modules.restore_from(*id, kept);
+    }
+    Ok(!written.is_empty())
 }
 
-fn differ(device: &mut dyn Device, a: BufferId, b: BufferId) -> Result<bool, Stop> {
-    let size = device.size(a);
-    for start in (0..size).step_by(PIECE) {
-        let mut pieces = [vec![0; PIECE.min(size - start)], vec![0; PIECE.min(size - start)]];
-        device.download(a, start, &mut pieces[0])?;
-        device.download(b, start, &mut pieces[1])?;
-        if pieces[0] != pieces[1] {
+fn differs(device: &mut dyn Device, buffer: BufferId, content: &[u8]) -> Result<bool, Stop> {
+    for (index, piece) in content.chunks(PIECE).enumerate() {
+        let mut now = vec![0; piece.len()];
+        device.download(buffer, index * PIECE, &mut now)?;
+        if now != piece {
             return Ok(true);
         }
     }
