@@ -15,7 +15,7 @@ use runner::execute::{Carried, run_group};
 use runner::model::{
     Access, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileUnit,
     Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
-    Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Value,
+    Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Sharing, Value,
 };
 
 /// Where samples are kept, and where kept ones are read instead of taking any.
@@ -132,7 +132,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
         CaseJob { buffers, ..fake_backend::case_job(case, body, measure()) }
     };
     let cases = amounts.iter().enumerate().map(case).collect();
-    GroupJob { ordinal, key: key.clone(), cases, baseline: Some(0), seed: u64::from(ordinal) }
+    GroupJob { ordinal, key: key.clone(), cases, baseline: Some(0), seed: u64::from(ordinal), sharing: Sharing::Alone }
 }
 
 /// What a journal of these groups would come to; the samples are kept under `name` where that is asked for.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use runner_model::model::{
     Access, Allocation, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileKey, CompileUnit,
     Compiled, DeviceInfo, ElementType, Environment, GridPlan, GroupJob, GroupKey, LaunchPlan, LaunchSettings, Machine,
-    MeasurePlan, Regime, ToolkitInfo, WorkAmount,
+    MeasurePlan, Regime, Sharing, ToolkitInfo, WorkAmount,
 };
 
 fn toolkit() -> ToolkitInfo {
@@ -139,5 +139,5 @@ pub fn idle_group(experiment: &str, ordinal: u32, variants: &[&str], timeout: f6
         idle_case(case, timeout)
     };
     let cases = variants.iter().enumerate().map(case).collect();
-    GroupJob { ordinal, key: GroupKey(Vec::new()), cases, baseline: Some(0), seed: 1 }
+    GroupJob { ordinal, key: GroupKey(Vec::new()), cases, baseline: Some(0), seed: 1, sharing: Sharing::Alone }
 }

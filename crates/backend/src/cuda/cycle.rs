@@ -35,6 +35,12 @@ impl Cycle {
     }
 }
 
+/// Returns how many runs time the launches of a sequence, of which a sample runs the whole so often. Their times decide
+/// nothing, so one in each place is enough.
+pub(super) fn runs_of_parts(runs: u32) -> u32 {
+    runs.min(LAUNCHES)
+}
+
 /// Returns the launches of a run with one flush.
 pub(super) fn launches(prepare: &[Operation<'_>], body: &[Operation<'_>]) -> usize {
     prepare.iter().chain(body).map(Operation::launches).sum::<usize>() + 1

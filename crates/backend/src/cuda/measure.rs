@@ -62,11 +62,14 @@ impl Clock for CudaDevice {
 /// by run.
 fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
     let body = work.bodies.first().filter(|_| batch.regime == Regime::Cold)?;
-    let counted = batch.series.launches.max(1) as usize;
+    let runs = batch.series.launches.max(1);
+    let counted = runs as usize;
+    // The launches of a sequence are timed in runs of their own.
+    let several = body.len() > 1 && !batch.series.whole_only;
+    let of_parts = if several { cycle::runs_of_parts(runs) as usize } else { 0 };
     Some(Expected {
         samples: batch.samples as usize,
-        // The launches of a sequence are timed in runs of their own.
-        runs: if body.len() > 1 && !batch.series.whole_only { 2 * counted } else { counted },
+        runs: counted + of_parts,
         counted,
         prepare: work.prepare.iter().map(Operation::records).sum::<Option<usize>>()?,
         body: body.iter().map(Operation::records).sum::<Option<usize>>()?,

@@ -161,19 +161,19 @@ impl Timer {
         work: &Work<'_>,
         place: Events,
     ) -> Result<Vec<f64>, DeviceError> {
-        let launches = batch.series.launches.max(1);
+        let runs = batch.series.launches.max(1);
         let steps = work.bodies.first().map_or(0, Vec::len);
-        let intervals = match place {
-            Events::Around => 1,
-            Events::Between => steps,
+        let (runs, intervals) = match place {
+            Events::Around => (runs, 1),
+            Events::Between => (cycle::runs_of_parts(runs), steps),
         };
         self.flush.reset_persisting()?;
         // Each interval has an event behind it, and the gate is one more operation.
         let gated = self.gate.is_ok() && work.is_warm() && operations(&batch.steps) + intervals + 1 < MOST_QUEUED;
         self.provide_events(intervals + 1)?;
-        let mut readings = vec![Vec::with_capacity(launches as usize); intervals];
+        let mut readings = vec![Vec::with_capacity(runs as usize); intervals];
         let own = cycle::launches(&work.prepare, work.bodies.first().map_or(&[][..], Vec::as_slice));
-        for run in 0..launches {
+        for run in 0..runs {
             for _ in 0..self.cycle.empty_launches(run, own) {
                 self.flush.queue_empty(stream)?;
             }

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 
-use super::processes::{join, share, wanted_processes};
-use crate::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Spread};
+use super::processes::join;
+use crate::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Sharing, Spread};
+use runner_execute::execute::{share, wanted_processes};
 
 /// Where events go.
 pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
@@ -57,16 +58,26 @@ pub(super) struct CaseTable {
     settled_one: bool,
     /// Whether this attempt ended with a case that is run again.
     repeats_one: bool,
-    /// The number of processes that share the samples of this attempt; 1 for the first, which takes all that are asked
-    /// for.
-    sharing: u32,
+    /// The number of processes that share the samples.
+    processes: u32,
+    /// Whether the first process has measured the group.
+    is_followed: bool,
 }
 
 impl CaseTable {
     pub(super) fn new(job: GroupJob) -> Self {
         let index = job.cases.iter().enumerate().map(|(i, c)| (c.case.ordinal, i)).collect();
         let entries = job.cases.iter().map(|_| Entry::default()).collect();
-        Self { job, entries, index, active: None, settled_one: false, repeats_one: false, sharing: 1 }
+        Self {
+            job,
+            entries,
+            index,
+            active: None,
+            settled_one: false,
+            repeats_one: false,
+            processes: 1,
+            is_followed: false,
+        }
     }
 
     pub(super) const fn active(&self) -> Option<ActiveStep> {
@@ -107,10 +118,17 @@ impl CaseTable {
         (!open.is_empty()).then(|| GroupJob {
             ordinal: self.job.ordinal,
             key: self.job.key.clone(),
-            cases: open.iter().map(|i| shared_case(&self.job.cases[*i], self.sharing)).collect(),
+            cases: open.iter().map(|i| self.shared_case(&self.job.cases[*i])).collect(),
             baseline: self.job.baseline.and_then(|b| open.iter().position(|i| *i == b)),
             seed: self.job.seed,
+            sharing: if self.is_followed { Sharing::Alone } else { self.job.sharing },
         })
+    }
+
+    /// Returns a case as the next process measures it. The first one finds its share itself.
+    fn shared_case(&self, job: &CaseJob) -> CaseJob {
+        let processes = if self.is_followed { self.processes } else { 1 };
+        CaseJob { measure: share(&job.measure, processes), ..job.clone() }
     }
 
     /// Returns how many processes are to measure the group: as many as its cases state, or as many as make their
@@ -120,13 +138,13 @@ impl CaseTable {
         let wanted = passed.flat_map(|(entry, job)| {
             measurements(&entry.pending).map(|measured| wanted_processes(measured, job, spread))
         });
-        wanted.max().unwrap_or(1)
+        wanted.max().unwrap_or(1).max(self.processes)
     }
 
     /// Keeps the results of this process, and opens the cases that passed for another one, of as many as are given.
     pub(super) fn begin_process(&mut self, processes: u32) {
         self.keep_results();
-        self.sharing = processes;
+        (self.processes, self.is_followed) = (processes, true);
         for entry in self.entries.iter_mut().filter(|entry| entry.state == State::Passed) {
             entry.state = State::Open;
         }
@@ -138,7 +156,7 @@ impl CaseTable {
         let first_round = Measurement::first_free_round(earlier);
         for (entry, job) in self.entries.iter_mut().zip(&self.job.cases) {
             if entry.state == State::Passed {
-                let precision = [job.measure.precision, share(&job.measure, self.sharing).precision];
+                let precision = [job.measure.precision, share(&job.measure, self.processes).precision];
                 join(&mut entry.earlier, std::mem::take(&mut entry.pending), first_round, precision);
             }
         }
@@ -146,6 +164,10 @@ impl CaseTable {
 
     /// Takes an event of a worker: reports it, keeps it until the group ends, or drops it if it is a repetition.
     pub(super) fn observe(&mut self, event: Event, emit: Emit) {
+        if let Event::SamplesShared { processes } = event {
+            self.processes = processes;
+            return;
+        }
         // The dispatcher emits these itself, once per group and not once per attempt.
         if matches!(event, Event::GroupStarted { .. } | Event::GroupFinished { .. }) {
             return;
@@ -225,11 +247,6 @@ impl CaseTable {
     }
 }
 
-/// Returns a case as one of so many processes measures it.
-fn shared_case(job: &CaseJob, processes: u32) -> CaseJob {
-    CaseJob { measure: share(&job.measure, processes), ..job.clone() }
-}
-
 /// Returns the measurements among the results of a case.
 fn measurements(results: &[Event]) -> impl Iterator<Item = &Measurement> {
     results.iter().filter_map(|event| match event {
@@ -257,7 +274,14 @@ mod tests {
 
     fn table(cases: u64) -> CaseTable {
         let cases = (0..cases).map(case_job).collect();
-        CaseTable::new(GroupJob { ordinal: 0, key: GroupKey(Vec::new()), cases, baseline: Some(1), seed: 7 })
+        CaseTable::new(GroupJob {
+            ordinal: 0,
+            key: GroupKey(Vec::new()),
+            cases,
+            baseline: Some(1),
+            seed: 7,
+            sharing: Sharing::Alone,
+        })
     }
 
     fn settled(ordinal: u64, outcome: Outcome) -> Event {
@@ -303,6 +327,25 @@ mod tests {
             table.finish(&crashed(), emit);
         });
         assert_eq!(events, [measured(0, 11.0), settled(0, Outcome::Measured), settled(1, crashed())]);
+    }
+
+    /// Of forty samples, each of five processes takes eight.
+    #[test]
+    fn as_many_processes_follow_as_the_first_one_left_samples_for() {
+        let mut table = table(1);
+        table.job.cases[0].measure.min_samples = 40;
+        table.job.sharing = Sharing::First { spread: None };
+        let first = table.next_attempt().unwrap();
+        assert_eq!((first.sharing, first.cases[0].measure.min_samples), (table.job.sharing, 40));
+        let events = reported(&mut table, |table, emit| {
+            for event in [Event::SamplesShared { processes: 5 }, measured(0, 10.0), settled(0, Outcome::Measured)] {
+                table.observe(event, emit);
+            }
+        });
+        assert_eq!((events, table.wanted_processes(None)), (Vec::new(), 5));
+        table.begin_process(5);
+        let second = table.next_attempt().unwrap();
+        assert_eq!((second.sharing, second.cases[0].measure.min_samples), (Sharing::Alone, 8));
     }
 
     #[test]

@@ -16,12 +16,14 @@ use std::time::{Duration, Instant};
 use super::case_table::{self, ActiveStep, CaseTable, Emit};
 use super::interrupt::{Interrupt, Urgency};
 use super::process::{Limits, Received, StartError, WorkerProcess, WorkerSpec};
-use super::processes::{MOST_UNASKED, is_likely_spread};
 use super::protocol::{ProtocolError, Ready, Reply, Request};
 use super::source::GroupSource;
 use super::{INTERRUPTED, RunEnd};
 use crate::machine;
-use crate::model::{Activity, Compiled, Event, GroupJob, Outcome, ReferenceTimes, Spread, Survey, SurveyRequest};
+use crate::model::{
+    Activity, Compiled, Event, GroupJob, Outcome, ReferenceTimes, Sharing, Spread, Survey, SurveyRequest,
+};
+use runner_execute::execute::{MOST_UNASKED, is_likely_spread};
 
 /// Attempts at a group in a row that settle no case, after which the group is given up.
 const FRUITLESS_ATTEMPTS: u32 = 2;
@@ -232,7 +234,8 @@ impl Pool {
         let (ordinal, key) = (job.ordinal, job.key.clone());
         let _span = tracing::info_span!("run the group", ordinal, at = %key).entered();
         emit(Event::GroupStarted { ordinal, key: key.clone(), cases: job.cases.len() as u32 });
-        let mut table = CaseTable::new(job);
+        let sharing = if self.is_spread { Sharing::First { spread: self.spread } } else { Sharing::Alone };
+        let mut table = CaseTable::new(GroupJob { sharing, ..job });
         let end = self.measure(&mut table, emit, interrupt);
         let rest = match &end {
             GroupEnd::Done => {

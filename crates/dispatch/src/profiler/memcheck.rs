@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::findings;
 use super::pass::{Emit, Passed};
 use crate::dispatch::{Interrupt, Limits, Pool, RunEnd, StartError, WorkerSpec};
-use crate::model::{BodyPlan, CaseJob, Event, GroupJob, Note, Outcome};
+use crate::model::{BodyPlan, CaseJob, Event, GroupJob, Note, Outcome, Sharing};
 
 /// Memory checks of one run: where compute-sanitizer is, and where it writes.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ fn one_by_one(group: GroupJob) -> impl Iterator<Item = GroupJob> {
     let launches = |case: &CaseJob| matches!(case.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
     cases.into_iter().filter(launches).map(move |case| {
         let case = CaseJob { checks: Vec::new(), printed: None, ..case };
-        GroupJob { ordinal, key: key.clone(), cases: vec![case], baseline: None, seed }
+        GroupJob { ordinal, key: key.clone(), cases: vec![case], baseline: None, seed, sharing: Sharing::Alone }
     })
 }
 

@@ -11,9 +11,12 @@ use super::expected::Expected;
 use super::function::called;
 use super::kernels::Kernels;
 use super::launch::Modules;
+use super::processes::{expected_processes, share};
 use super::sets::secret;
 use crate::backend::Device;
-use crate::model::{Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, Note, Phase, RefExpr};
+use crate::model::{
+    Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, MeasurePlan, Note, Phase, RefExpr, Regime, Sharing,
+};
 
 /// Seconds that a device gets to end a kernel itself.
 const GRACE: f64 = 5.0;
@@ -32,6 +35,8 @@ pub struct Bench<'a> {
     pub deferred: Vec<usize>,
     /// Whether a case that was deferred runs now.
     pub is_alone: bool,
+    /// How many processes share the samples of the group, this one included.
+    pub processes: u32,
     /// The cases that were not found wrong in their checks, by their places in the group.
     pub passed: Vec<usize>,
     clock: Stopwatch,
@@ -62,12 +67,26 @@ impl<'a> Bench<'a> {
             secret: ChaCha8Rng::seed_from_u64(secret()),
             deferred: Vec::new(),
             is_alone: false,
+            processes: 1,
             passed: Vec::new(),
             clock: Stopwatch::new(),
         };
         bench.spend(Phase::Transfer);
         bench.store.kernels = Kernels::load(bench.device).unwrap_or_default();
         bench
+    }
+
+    /// Takes in how long a run of a case takes, where further processes may measure the group.
+    pub fn expect_processes(&mut self, job: &CaseJob, nanoseconds: f64, regime: Regime, launches: u32) {
+        if let Sharing::First { spread } = self.job.sharing {
+            let expected = expected_processes(nanoseconds, regime, launches, job, spread.as_ref());
+            self.processes = self.processes.max(expected);
+        }
+    }
+
+    /// Returns what this process measures of a case: its share, where others follow.
+    pub fn measure_plan(&self, job: &CaseJob) -> MeasurePlan {
+        share(&job.measure, self.processes)
     }
 
     /// Frees the memory, unless it was lost with the context, and reports the time of each phase. Returns what the next

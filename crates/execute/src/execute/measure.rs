@@ -44,6 +44,10 @@ impl<'b, 'a> Measured<'b, 'a> {
 
     /// Reports the samples of every case, and settles it.
     pub fn report(mut self) {
+        let processes = self.cases.bench.processes;
+        if processes > 1 {
+            self.cases.bench.say(Event::SamplesShared { processes });
+        }
         for place in self.cases.places() {
             self.report_case(place);
         }
@@ -53,15 +57,16 @@ impl<'b, 'a> Measured<'b, 'a> {
         let working_set = self.cases.get(place).map_or(0, |case| working_set(self.cases.bench, case));
         let bench = &mut *self.cases.bench;
         let job = &bench.job.cases[place];
+        let precision = bench.measure_plan(job).precision;
         let mut reached: Option<f64> = None;
         let mut own: Vec<Track> = self.tracks.extract_if(.., |track| track.place == place).collect();
         let mut controls: Vec<Track> = own.extract_if(.., |track| track.role == Role::Control).collect();
         for track in own {
             let half = track.reached();
-            if track.half_width.is_none() || half > job.measure.precision {
+            if track.half_width.is_none() || half > precision {
                 reached = Some(reached.map_or(half, |worst| worst.max(half)));
             }
-            for note in track.oddities(job.measure.precision) {
+            for note in track.oddities(precision) {
                 bench.note(job, note);
             }
             let control =

@@ -37,6 +37,7 @@ mod parallel;
 mod partial;
 mod prepare;
 mod printed;
+mod processes;
 mod python;
 mod recheck;
 mod reference;
@@ -60,6 +61,7 @@ mod whole;
 
 pub use carried::Carried;
 pub use parallel::leave_a_core;
+pub use processes::{MOST_UNASKED, is_likely_spread, share, wanted_processes};
 pub use stop::Lost;
 
 use crate::backend::Device;

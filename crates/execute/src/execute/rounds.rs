@@ -20,7 +20,7 @@ use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
 use crate::backend::Series;
-use crate::model::{Activity, MeasurePlan, Regime};
+use crate::model::{Activity, MeasurePlan, Regime, Sharing};
 
 /// Measures every case of the device that asks for a regime.
 pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Halt> {
@@ -79,13 +79,17 @@ fn warm_up<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, regime: Regime) -> R
         bench.device.run(&timed_run(bench, case, plan.warmup))?;
     }
     let is_lengthened = match regime {
-        Regime::Cold => bench.device.clock().is_some_and(|clock| clock.tick().is_some()),
+        Regime::Cold => {
+            let has_tick = bench.device.clock().is_some_and(|clock| clock.tick().is_some());
+            has_tick || bench.job.sharing != Sharing::Alone
+        }
         Regime::Warm | Regime::Graph | Regime::Rotate => true,
         Regime::Host => false,
     };
     if is_lengthened {
         let batch = timed_batch(bench, case, regime, &series);
         let timing = take_sample(bench, case, &batch)?;
+        bench.expect_processes(case.job, timing.whole, regime, 1);
         lengthen(bench, case, regime, &mut series, timing.whole);
     }
     Ok(series)
@@ -122,12 +126,13 @@ fn extend_track(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize, at:
 
 fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize) -> Result<(), Halt> {
     let Track { place, role, .. } = tracks[own];
-    let (baseline, plan) = (cases.bench.job.baseline, &cases.bench.job.cases[place].measure);
+    let baseline = cases.bench.job.baseline;
+    let plan = cases.bench.measure_plan(&cases.bench.job.cases[place]);
     // The baseline and its A/A control accompany the others to the end, and end together.
     let accompanies = |track: &Track| baseline == Some(track.place);
     let alone = tracks.iter().all(|track| track.done || accompanies(track));
     let may_stop = role == Role::Variant && (alone || !accompanies(&tracks[own]));
-    if may_stop && is_enough(tracks, own, baseline, plan) {
+    if may_stop && is_enough(tracks, own, baseline, &plan) {
         tracks[own].close();
         end(tracks, place);
         return check_last(cases, &tracks[own]);

@@ -106,7 +106,7 @@ pub fn lengthen(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, ser
     let own = if regime == Regime::Graph { nodes(case.steps()) } else { operations(case.steps()) };
     let most = (MOST_STEPS / own.max(1)).max(1);
     if regime == Regime::Cold {
-        let allowed = SHARE_OF_TICK * case.job.measure.precision * nanoseconds;
+        let allowed = SHARE_OF_TICK * bench.measure_plan(case.job).precision * nanoseconds;
         let Some(clock) = bench.device.clock() else { return };
         let wanted = clock.tick().map_or(1.0, |tick| (tick / allowed).ceil()) as u32;
         let cycle = if nanoseconds < SHORT { clock.cycle() } else { 1 };

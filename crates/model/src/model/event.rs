@@ -182,6 +182,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         code: BTreeMap<String, KernelCode>,
     },
+    /// The first process that measures a group took its share of the samples, since others are to follow. For the
+    /// dispatcher alone, and not kept in the journal.
+    SamplesShared {
+        /// All processes, this one included.
+        processes: u32,
+    },
     /// Counters were asked for, and there are none: why, and what to do.
     CountersMissing {
         /// The reason, and what to do, in sentences.

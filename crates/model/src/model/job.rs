@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FieldAddress, FilePart, FillPlan,
-    Fingerprint, GroupKey, LaunchSettings, NamedField, Persist, RefExpr, Regime, ScalarValue, StepsPlan, Texture,
-    Unsanitized, Value, Vary, WholeTolerance,
+    Fingerprint, GroupKey, LaunchSettings, NamedField, Persist, RefExpr, Regime, ScalarValue, Spread, StepsPlan,
+    Texture, Unsanitized, Value, Vary, WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -27,6 +27,20 @@ pub struct GroupJob {
     pub baseline: Option<usize>,
     /// Seed of the random order in which variants are interleaved.
     pub seed: u64,
+    #[serde(default)]
+    pub sharing: Sharing,
+}
+
+/// Whether other processes measure a group after the one that gets the job.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// This process takes all samples that the job asks for.
+    #[default]
+    Alone,
+    /// This is the first process, and takes its share of the samples: as many processes follow as the cases state, or as
+    /// the difference between processes requires.
+    First { spread: Option<Spread> },
 }
 
 /// Launches of a body that certainly fit behind a gate, with the events between them. A longer body may wait for the

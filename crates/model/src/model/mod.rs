@@ -68,8 +68,8 @@ pub use event::{Activity, Event, KernelCode, MarkedLaunch, Phase};
 pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FunctionArgument, FunctionPlan,
-    GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, SymbolPlan, Tolerance,
-    WorkAmount,
+    GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, Sharing, SymbolPlan,
+    Tolerance, WorkAmount,
 };
 pub use line_counts::{CountedLine, LineCounts};
 pub use machine::{

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::experiment::{BodySpec, BufferSpec, FillSpec, Manifest, MeasureSpec};
 use crate::expr::{ExprError, Scope};
 use crate::model::{
-    BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, Value, WorkAmount,
+    BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, Sharing, Value, WorkAmount,
 };
 use crate::npy;
 use crate::project::Project;
@@ -70,7 +70,14 @@ pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup 
 pub fn bare_group(manifest: &Manifest, plan: &Plan, index: usize) -> GroupJob {
     let key = plan.group_key(index);
     let seed = seed(manifest, &key.to_string());
-    GroupJob { ordinal: plan.place(index).ordinal, seed, key, cases: Vec::new(), baseline: None }
+    GroupJob {
+        ordinal: plan.place(index).ordinal,
+        seed,
+        key,
+        cases: Vec::new(),
+        baseline: None,
+        sharing: Sharing::Alone,
+    }
 }
 
 /// Resolves one case of a plan that is made for a device, or says how the case has ended. A check that expects the result

@@ -1,7 +1,8 @@
 //! Groups of small cases. A case is named after the unit that it needs.
 
 use crate::model::{
-    BodyPlan, Case, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, GroupKey, Regime, Value,
+    BodyPlan, Case, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, GroupKey, Regime, Sharing,
+    Value,
 };
 use fake_backend::{case_job, launch_plan, one_sample};
 
@@ -22,7 +23,7 @@ pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
         case_job(case, BodyPlan::Launches(vec![launch_plan(unit(source), "k")]), one_sample(regime, 1.0))
     };
     let cases = variants.iter().enumerate().map(case).collect();
-    GroupJob { ordinal, key: key.clone(), cases, baseline: None, seed: 1 }
+    GroupJob { ordinal, key: key.clone(), cases, baseline: None, seed: 1, sharing: Sharing::Alone }
 }
 
 pub fn compiled(unit: &CompileUnit) -> Compiled {

@@ -5,7 +5,7 @@ use crate::execute::{Carried, Lost, run_group};
 use crate::model::{
     Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ElementType, Event,
     ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan, Measurement, Mismatch, Note, Outcome,
-    RefExpr, RefFunction, Regime, Tolerance, Value, Verdict, WholeTolerance,
+    RefExpr, RefFunction, Regime, Sharing, Tolerance, Value, Verdict, WholeTolerance,
 };
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
@@ -152,7 +152,7 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
 
 /// Returns a group whose first case is the baseline.
 pub fn group(cases: Vec<CaseJob>) -> GroupJob {
-    GroupJob { ordinal: 0, key: GroupKey(vec![]), cases, baseline: Some(0), seed: 7 }
+    GroupJob { ordinal: 0, key: GroupKey(vec![]), cases, baseline: Some(0), seed: 7, sharing: Sharing::Alone }
 }
 
 /// Runs one kernel as the only variant `it`, on i32.

@@ -2,7 +2,7 @@
 
 use super::measuring::{copy, rounds, samples, timed};
 use super::rig::{Said, device, group, kernel, right, run};
-use crate::model::{GroupJob, Outcome};
+use crate::model::{Event, GroupJob, Outcome, Sharing, Spread};
 
 /// Alternates between two times, so that no number of samples narrows the interval.
 fn restless(nth: u32) -> f64 {
@@ -24,6 +24,25 @@ fn a_steady_variant_stops_at_the_least_number_of_samples_and_not_before() {
         let said = run(device(vec![("it", kernel(right))]), &group(vec![job]));
         assert_eq!(samples(&said, "it"), vec![1000.0; min_samples as usize]);
         assert_eq!(said.outcome("it"), Outcome::Measured);
+    }
+}
+
+/// A microsecond with a deviation of 50 ns takes more processes than there may be, five; a microsecond that is known
+/// exactly takes one.
+#[test]
+fn the_first_of_several_processes_takes_its_share_of_the_samples() {
+    for (nanoseconds, processes, samples_taken) in [(50.0, 5, 8), (0.0, 1, 40)] {
+        let mut job = copy("it");
+        job.measure.min_samples = 40;
+        let spread = Some(Spread { nanoseconds, relative: 0.0, processes: 5 });
+        let job = GroupJob { sharing: Sharing::First { spread }, ..group(vec![job]) };
+        let said = run(device(vec![("it", kernel(right))]), &job);
+        assert_eq!(samples(&said, "it").len(), samples_taken);
+        let announced = said.events.iter().find_map(|event| match event {
+            Event::SamplesShared { processes } => Some(*processes),
+            _ => None,
+        });
+        assert_eq!(announced.unwrap_or(1), processes);
     }
 }
 
