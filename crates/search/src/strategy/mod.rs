@@ -1,4 +1,4 @@
-//! Strategies: which point to evaluate next.
+//! Strategies, which choose the next point to evaluate.
 
 mod guide;
 mod local;
