@@ -1,16 +1,16 @@
 //! The cases of one group and their state: every case ends in exactly one outcome, even if its workers crash.
 //!
 //! A group may take several attempts. A failure is final and reported at once. Results of cases that pass are kept
-//! until the group ends: the cases of a group are compared with each other, and an attempt that was cut short took its
-//! samples under other conditions than the one that replaces it. If several processes measure the group, their results
-//! are joined. This module starts nothing and waits for nothing.
+//! until the group ends: cases of a group are compared with each other, and an attempt that was cut short sampled
+//! under other conditions than its replacement. If several processes measure the group, their results are joined.
+//! This module starts nothing and never blocks.
 
 use std::collections::HashMap;
 
 use super::processes::{join, share, wanted_processes};
 use crate::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Spread};
 
-/// Where events go.
+/// Receives events.
 pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 
 /// The step that a worker is in.
@@ -18,18 +18,18 @@ pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 pub(super) struct ActiveStep {
     pub index: usize,
     pub activity: Activity,
-    /// How many seconds the step may take.
+    /// Time limit of the step in seconds.
     pub limit: f64,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
     state: State,
-    /// Measurements, counters, notes and the outcome of this attempt, in order, until the group ends.
+    /// Results and outcome of this attempt, in order, until the group ends.
     pending: Vec<Event>,
-    /// Results of the processes before this one, joined.
+    /// Joined results of the earlier processes.
     earlier: Vec<Event>,
-    /// Verdicts and printed text that were reported, so that a repeated attempt does not repeat them.
+    /// Reported verdicts and printed text, which a repeated attempt must not repeat.
     reported: Vec<Event>,
     /// Whether a worker was killed from outside while it ran the case.
     repeated: bool,
@@ -39,26 +39,25 @@ struct Entry {
 enum State {
     #[default]
     Open,
-    /// The case passed in this attempt, and its outcome is pending.
+    /// The case passed in this attempt; its outcome is pending.
     Passed,
-    /// The outcome of the case has been reported.
+    /// The case's outcome was reported.
     Settled,
 }
 
 #[derive(Debug)]
 pub(super) struct CaseTable {
     job: GroupJob,
-    /// The state of each case of the job.
+    /// State of each case of the job.
     entries: Vec<Entry>,
-    /// The index of each case in the job, by its ordinal.
+    /// Index of each case in the job, by ordinal.
     index: HashMap<u64, usize>,
     active: Option<ActiveStep>,
     /// Whether this attempt settled a case.
     settled_one: bool,
     /// Whether this attempt ended with a case that is run again.
     repeats_one: bool,
-    /// The number of processes that share the samples of this attempt; 1 for the first, which takes all that are asked
-    /// for.
+    /// Number of processes that share the samples of this attempt; 1 for the first, which takes all samples.
     sharing: u32,
 }
 
@@ -83,15 +82,14 @@ impl CaseTable {
         self.repeats_one
     }
 
-    /// Whether the case whose step is under way may be run again although its worker was killed: once.
+    /// Whether the active case may run again although its worker was killed: once.
     pub(super) fn may_repeat_active(&mut self) -> bool {
         let Some(entry) = self.active.and_then(|step| self.entries.get_mut(step.index)) else { return false };
         self.repeats_one = !std::mem::replace(&mut entry.repeated, true);
         self.repeats_one
     }
 
-    /// Drops the pending results of the last attempt and returns the cases that are still to be run; `None` if there
-    /// are none.
+    /// Drops the pending results of the last attempt. Returns the remaining cases, or `None` without any.
     pub(super) fn next_attempt(&mut self) -> Option<GroupJob> {
         self.active = None;
         self.settled_one = false;
@@ -113,8 +111,8 @@ impl CaseTable {
         })
     }
 
-    /// Returns how many processes are to measure the group: as many as its cases state, or as many as make their
-    /// difference as small as the precision.
+    /// Number of processes that should measure the group: as its cases state, or enough to reduce the differences
+    /// between processes to the precision.
     pub(super) fn wanted_processes(&self, spread: Option<&Spread>) -> u32 {
         let passed = self.entries.iter().zip(&self.job.cases).filter(|(entry, _)| entry.state == State::Passed);
         let wanted = passed.flat_map(|(entry, job)| {
@@ -123,7 +121,7 @@ impl CaseTable {
         wanted.max().unwrap_or(1)
     }
 
-    /// Keeps the results of this process, and opens the cases that passed for another one, of as many as are given.
+    /// Keeps the results of this process, and reopens the cases that passed for the next of `processes`.
     pub(super) fn begin_process(&mut self, processes: u32) {
         self.keep_results();
         self.sharing = processes;
@@ -144,9 +142,9 @@ impl CaseTable {
         }
     }
 
-    /// Takes an event of a worker: reports it, keeps it until the group ends, or drops it if it is a repetition.
+    /// Takes a worker's event: reports it, keeps it until the group ends, or drops a repetition.
     pub(super) fn observe(&mut self, event: Event, emit: Emit) {
-        // The dispatcher emits these itself, once per group and not once per attempt.
+        // The dispatcher emits these itself, per group instead of per attempt.
         if matches!(event, Event::GroupStarted { .. } | Event::GroupFinished { .. }) {
             return;
         }
@@ -184,7 +182,7 @@ impl CaseTable {
         }
     }
 
-    /// Settles the case whose step is under way; false if there is none.
+    /// Settles the active case; false if there is none.
     pub(super) fn settle_active(&mut self, outcome: Outcome, emit: Emit) -> bool {
         let Some(active) = self.active.take() else { return false };
         let event = self.settlement(active.index, outcome);
@@ -192,7 +190,7 @@ impl CaseTable {
         true
     }
 
-    /// Reports what is pending, and settles every case that no process has measured with `outcome_of_the_rest`.
+    /// Reports pending results, and settles every case that no process has measured with `outcome_of_the_rest`.
     pub(super) fn finish(&mut self, outcome_of_the_rest: &Outcome, emit: Emit) {
         self.keep_results();
         for index in 0..self.entries.len() {
@@ -225,12 +223,11 @@ impl CaseTable {
     }
 }
 
-/// Returns a case as one of so many processes measures it.
+/// The case as each of `processes` measures it.
 fn shared_case(job: &CaseJob, processes: u32) -> CaseJob {
     CaseJob { measure: share(&job.measure, processes), ..job.clone() }
 }
 
-/// Returns the measurements among the results of a case.
 fn measurements(results: &[Event]) -> impl Iterator<Item = &Measurement> {
     results.iter().filter_map(|event| match event {
         Event::CaseMeasured { measurement, .. } => Some(measurement),
@@ -279,7 +276,7 @@ mod tests {
         Outcome::Crashed { message: "boom".into() }
     }
 
-    /// Returns everything that a table reports while `worker` sends it events.
+    /// Events that a table reports while `worker` sends it events.
     fn reported(table: &mut CaseTable, worker: impl Fn(&mut CaseTable, Emit)) -> Vec<Event> {
         let mut events = Vec::new();
         worker(table, &mut |event| events.push(event));

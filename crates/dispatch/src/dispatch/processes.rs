@@ -1,31 +1,31 @@
-//! How many processes measure a group, and how their results of one case are joined.
+//! How many processes measure a group, and how their results for a case are joined.
 
 use crate::model::{CaseJob, Event, MeasurePlan, Measurement, Outcome, Regime, Spread, Unit};
 
-/// The most processes that measure a group unless its manifest asks for more. Each takes the time of a whole
-/// measurement, and the fifth reduces what is left of the difference by a tenth.
+/// Largest number of processes per group, unless the manifest asks for more. Each takes the time of a whole
+/// measurement, and the fifth reduces the remaining difference by a tenth.
 pub(super) const MOST_UNASKED: u32 = 5;
 
-/// The half-width of an interval of 95 %, in standard deviations.
+/// Half-width of a 95 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.959_963_984_540_054;
 
-/// Returns how many processes a measurement takes: as many as the manifest states or else as many as make the half-width
-/// that their difference adds as small as the precision. One where the difference is not known.
+/// Number of processes that should measure: as the manifest states, or enough to reduce the half-width from
+/// differences between processes to the precision. 1 if the differences are unknown.
 ///
-/// The known difference is that of kernels without the device runtime. Kernels that launch kernels differ by 1 to 4 % from
-/// process to process (H200, driver 580), so as many measure them as may without being asked.
+/// The known differences are of kernels without the device runtime. Kernels that launch kernels differ by 1 to 4 %
+/// between processes (H200, driver 580), so they get the largest number allowed without asking.
 pub(super) fn wanted_processes(measured: &Measurement, job: &CaseJob, spread: Option<&Spread>) -> u32 {
     if let Some(stated) = job.measure.processes {
         return stated;
     }
     let Some(spread) = spread.filter(|_| measured.unit == Unit::DeviceNanoseconds) else { return 1 };
-    // Each cold run has two events around it; in the other regimes all runs of a sample share them.
+    // Each cold run has two events around it; in the other regimes, all runs of a sample share two.
     let launches = if measured.regime == Regime::Cold { 1 } else { measured.launches };
     let mean = measured.rounds.iter().map(|round| round.whole).sum::<f64>() / measured.rounds.len() as f64;
     processes_for(mean, launches, job, spread)
 }
 
-/// Whether several processes are likely to measure a case of which a launch takes about so many nanoseconds.
+/// Whether several processes are likely to measure a case whose launch takes about `nanoseconds`.
 pub(super) fn is_likely_spread(nanoseconds: f64, job: &CaseJob, spread: Option<&Spread>) -> bool {
     let stated = job.measure.processes;
     stated.or_else(|| Some(processes_for(nanoseconds, 1, job, spread?))).is_some_and(|processes| processes > 1)
@@ -40,11 +40,11 @@ fn processes_for(nanoseconds: f64, launches: u32, job: &CaseJob, spread: &Spread
     if wanted.is_finite() { (wanted as u32).clamp(1, MOST_UNASKED) } else { 1 }
 }
 
-/// The fewest samples that have an interval of 95 %.
+/// Least number of samples with a 95 % interval.
 const FEWEST_SAMPLES: u32 = 6;
 
-/// Returns how one of so many processes measures: the mean of their medians is as precise as one median if each has a half-width
-/// that is √N times as wide, for which an Nth of the samples is enough.
+/// Plan of one of `processes`. The mean of their medians is as precise as one median if each has a half-width √N
+/// times as wide, which takes an Nth of the samples.
 pub(super) fn share(plan: &MeasurePlan, processes: u32) -> MeasurePlan {
     if processes < 2 {
         return plan.clone();
@@ -58,9 +58,9 @@ pub(super) fn share(plan: &MeasurePlan, processes: u32) -> MeasurePlan {
     }
 }
 
-/// Adds the results of one more process to those of earlier ones. Counts, energy and the error of results are those of
-/// the first. `first_round` is the round after all of the group's rounds so far; `precision` is that of the case, and
-/// that of each process after the first.
+/// Adds the results of one more process to those of earlier ones. Counts, energy and errors of results stay those of
+/// the first process. `first_round` follows the group's rounds so far. `precision` is the case's, then that of each
+/// process after the first.
 pub(super) fn join(earlier: &mut Vec<Event>, later: Vec<Event>, first_round: u32, precision: [f64; 2]) {
     if earlier.is_empty() {
         *earlier = later;
@@ -97,7 +97,7 @@ pub(super) fn join(earlier: &mut Vec<Event>, later: Vec<Event>, first_round: u32
     }
 }
 
-/// Whether both are remarks of one kind on one case: those on samples have other numbers in each process.
+/// Whether both are notes of one kind on one case. Notes on samples have different numbers in each process.
 fn is_like(one: &Event, other: &Event) -> bool {
     match (one, other) {
         (Event::CaseNote { note: one, .. }, Event::CaseNote { note: other, .. }) => {
@@ -107,8 +107,8 @@ fn is_like(one: &Event, other: &Event) -> bool {
     }
 }
 
-/// Returns the outcome of a case that `processes` have measured, of which all but the last ended as `before`. The
-/// half-width of the mean of their medians is that of independent errors.
+/// Outcome of a case that `processes` have measured; all but the last ended as `before`. The half-width of the mean
+/// of their medians assumes independent errors.
 fn join_outcomes(before: &Outcome, last: &Outcome, processes: u32, [whole, each]: [f64; 2]) -> Outcome {
     let reached = |outcome: &Outcome, precision: f64| match outcome {
         Outcome::Unstable { reached } => *reached,
@@ -145,7 +145,7 @@ mod tests {
         ]
     }
 
-    /// A case whose kernel is compiled with the device runtime, or not.
+    /// A case whose kernel is compiled with or without the device runtime.
     fn job(regime: Regime, has_device_runtime: bool) -> CaseJob {
         let mut launch = fake_backend::ready_launch("__global__ void k() {}", "k");
         launch.unit.settings.relocatable = has_device_runtime;
@@ -155,7 +155,7 @@ mod tests {
         job
     }
 
-    /// A standard deviation of 50 ns is a half-width of 98 ns: 0.98 % of 10 µs, which four processes bring to 0.49 %, and
+    /// A standard deviation of 50 ns is a half-width of 98 ns: 0.98 % of 10 µs. Four processes reduce it to 0.49 %,
     /// three to 0.57 %.
     #[test]
     fn so_many_processes_measure_as_make_their_difference_as_small_as_the_precision() {
@@ -220,8 +220,8 @@ mod tests {
         assert_eq!(*note, Note::Text("hot".into()));
     }
 
-    /// The mean of two independent medians that are known within 3 % and 4 % is known within 5 % / 2, and with a third
-    /// one of 1 %, the precision of each, within √(5² + 1²) % / 3.
+    /// If two independent medians are known within 3 % and 4 %, their mean is known within 5 % / 2. A third one of 1
+    /// %, the precision of each, makes that √(5² + 1²) % / 3.
     #[test]
     fn the_half_width_of_several_processes_is_that_of_the_mean_of_their_medians() {
         let unstable = |reached| Outcome::Unstable { reached };
@@ -244,7 +244,7 @@ mod tests {
         let four = share(&plan, 4);
         assert!((four.precision - 0.01).abs() < 1e-12 && (four.budget - 0.125).abs() < 1e-12);
         assert_eq!((four.min_samples, four.max_samples), (10, 2000));
-        // Fewer than six samples have no interval of 95 %, unless the manifest wants no more.
+        // Fewer than six samples have no 95 % interval, unless the manifest wants no more.
         plan.min_samples = 15;
         assert_eq!(share(&plan, 5).min_samples, 6);
         plan.min_samples = 1;
