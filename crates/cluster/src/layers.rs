@@ -41,7 +41,7 @@ pub fn read_layer(path: &Path) -> Result<Table, SettingsError> {
 }
 
 /// The settings through which a batch script runs other programs: shell lines, environment modules, containers and
-/// free options of the scheduler. `None` without any.
+/// free options of the scheduler. `None` if there are none.
 pub fn project_code(layer: &Table) -> Option<String> {
     let keys = ["setup", "modules", "extra", "image"];
     let has_code = |value: &&Value| value.as_array().is_none_or(|lines| !lines.is_empty());

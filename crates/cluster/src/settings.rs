@@ -69,14 +69,14 @@ pub struct Settings {
     pub requeues: u32,
     /// How long before the time limit a task is warned, e.g. `2min`.
     pub warning: Seconds,
-    /// Factor on the memory when shards of a task that ran out of it are resubmitted.
+    /// Factor by which memory grows when shards of a task that ran out of it are resubmitted.
     pub memory_factor: Option<f64>,
-    /// Factor on the time limit when shards of a task that reached it are resubmitted.
+    /// Factor by which the time limit grows when shards of a task that reached it are resubmitted.
     pub time_factor: Option<f64>,
     pub collect: CollectSettings,
 }
 
-/// Settings of the job that collects the results. The others are those of the tasks, without GPUs and nodes.
+/// Settings of the job that collects the results. What is not given is as for tasks, but without GPUs and nodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CollectSettings {

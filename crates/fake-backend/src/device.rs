@@ -1,3 +1,5 @@
+//! The fake device: it runs host functions as kernels and records what was done to it, for tests to inspect.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

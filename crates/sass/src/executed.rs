@@ -28,7 +28,7 @@ const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S
 /// How often the simulator executed a line of the PTX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineCount<'c> {
-    /// Number of executions by a warp.
+    /// Number of executions, counted per warp.
     pub warps: u64,
     /// How often lanes diverged there; `None` if the line is no branch.
     pub diverged: Option<u64>,
@@ -38,8 +38,8 @@ pub struct LineCount<'c> {
 }
 
 impl Listing {
-    /// Number of executions of each instruction by a warp; `None` where the counts do not tell. `count` returns the
-    /// counts of a line of the PTX, or `None` for lines that are no instructions.
+    /// Number of executions of each instruction, counted per warp; `None` where the counts do not tell. `count` returns
+    /// the counts of a line of the PTX, or `None` for lines that are no instructions.
     pub fn executed<'c>(&'c self, count: impl Fn(u32) -> Option<LineCount<'c>>) -> Vec<Option<u64>> {
         Derivation::new(self, &count).finish()
     }
@@ -201,7 +201,8 @@ impl<'l> Derivation<'l> {
             let last = self.last(edge.from);
             let branches_away = edge.to != edge.from + 1;
             let leads_around = branches_away && edge.to > edge.from && self.begins_loop(edge.to);
-            // The compiler adds branches to code for diverged lanes, and tests whether a loop has any rounds.
+            // The compiler itself adds branches to code for diverged lanes, and tests of whether a loop has any rounds. They are
+            // assumed not taken.
             let own = self.counted[last].is_none_or(|line| line.diverged.is_none());
             let is_branch = self.blocks.leaving[edge.from] == Leaving::Branch;
             if branches_away && self.instructions[last].is_for_diverged_lanes() || is_branch && own && leads_around {
@@ -513,8 +514,7 @@ impl<'l> Derivation<'l> {
         (counted.diverged == Some(0)).then_some(counted.rounds)
     }
 
-    /// Count of the single block with a known count from which unknown blocks lead to this one; `None` if there are
-    /// several.
+    /// Count of the only known block that leads here through unknown blocks; `None` if there are several.
     fn entered(&self, block: usize) -> Option<u64> {
         let (mut seen, mut open, mut found) = (BTreeSet::from([block]), vec![block], BTreeSet::new());
         while let Some(at) = open.pop() {

@@ -180,7 +180,7 @@ impl History {
         self.ranked().next()
     }
 
-    /// Points that did not fail with their objectives, best first.
+    /// Points that did not fail, each with its objective, best first.
     pub fn ranked(&self) -> impl Iterator<Item = (u64, f64)> {
         let evaluations = self.ranking.places().map(|place| self.evaluations[place as usize]);
         evaluations.filter_map(|evaluation| Some((evaluation.point, evaluation.outcome.value()?)))

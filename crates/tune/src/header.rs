@@ -8,7 +8,7 @@ pub const SEARCH_FILE: &str = "search.jsonl";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub experiment: String,
-    /// Hash of the manifest without what affects no evaluation.
+    /// Hash of the manifest's parts that affect evaluations.
     pub manifest: String,
     /// Hash of the files that cases read.
     #[serde(default)]

@@ -12,7 +12,7 @@ use crate::model::{CaseJob, sha256_hex};
 /// What evaluations depend on besides the device, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Hash of the manifest without what affects no evaluation.
+    /// Hash of the manifest's parts that affect evaluations.
     pub manifest: String,
     /// Hash of the files that cases read.
     pub files: String,

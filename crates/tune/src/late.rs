@@ -30,7 +30,7 @@ pub fn read_late(named: &str) -> Result<Vec<Values>, TuneError> {
     let sorted = measured.sorted();
     let median = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(f64::INFINITY);
     let names = || measured.space.parameters().iter().map(|parameter| parameter.name.clone());
-    // Failures say nothing: they may be due to what the simulator lacks.
+    // A failure proves nothing: the simulator may lack what the configuration needs.
     let is_late = |&point: &u64| measured.outcome(point).value().is_some_and(|value| value >= BOUND * median);
     let points = (0..measured.space.len()).filter(is_late);
     Ok(points.map(|point| names().zip(measured.space.values(point)).collect()).collect())

@@ -1,3 +1,5 @@
+//! Settings of a search: what the user asks for, with defaults that depend on the backend.
+
 use search::Budget;
 use search::strategy::NAMES;
 

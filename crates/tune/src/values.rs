@@ -1,3 +1,5 @@
+//! Configurations as values of the crate `search`, made from the keys of cases.
+
 use search::space::Value;
 
 use crate::model::{self, Case, CaseKey};

@@ -20,7 +20,7 @@ const PORTION: Duration = Duration::from_millis(12);
 /// Limit of the operations in a graph.
 const MOST_IN_GRAPH: usize = 384;
 
-/// Limit of the graph's launches in a portion, or of its runs without a graph.
+/// Largest number of the graph's launches in a portion, or of runs if there is no graph.
 const MOST_REPEATS: u32 = 1 << 14;
 
 /// Work that is queued repeatedly.
@@ -30,7 +30,7 @@ struct Portion<'a, 'b> {
     graph: Option<(Graph, u32)>,
     /// Launches of the graph, or runs, per portion.
     repeats: u32,
-    /// Index of the next body, without a graph.
+    /// Index of the next body, if there is no graph.
     next: usize,
 }
 

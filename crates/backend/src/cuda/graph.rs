@@ -14,7 +14,7 @@ use super::handles::{Context, Stream};
 use super::operation::Operation;
 use crate::{DeviceError, Step};
 
-/// Limit of graphs kept: more than a group has variants.
+/// Number of graphs to keep: more than a group has variants.
 const KEPT: usize = 128;
 
 /// A graph that can be launched.

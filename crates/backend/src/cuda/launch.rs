@@ -9,7 +9,7 @@ use crate::model::LaunchSettings;
 
 use sys::CUlaunchAttributeID as Id;
 
-/// Limit of the attributes of a launch.
+/// Largest number of attributes of a launch.
 const MOST: usize = 5;
 
 /// Whether a launch has attributes that `cuLaunchKernel` lacks. The carveout is set on the function instead.

@@ -110,7 +110,7 @@ pub(super) struct Buffer {
     guards: (usize, usize),
     /// Memory without guards, and all memory if the device cannot map it.
     _plain: Option<DeviceMemory>,
-    /// Memory with guards. A module's variable has neither.
+    /// Memory with guards. A module's variable owns no memory.
     _mapping: Option<Mapping>,
     /// Module whose variable it is.
     pub module: Option<ModuleId>,
@@ -181,9 +181,11 @@ pub(super) fn set(
     }
     match width {
         1 => fill(stream, address, value as u8, bytes),
-        // SAFETY: as for `fill`; buffers begin at multiples of 512 bytes.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued, which
+        // every public call of the device waits for.
         2 => check("cuMemsetD16Async", unsafe { sys::cuMemsetD16Async(address, value as u16, count, stream.raw()) }),
-        // SAFETY: as for `fill`; buffers begin at multiples of 512 bytes.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued, which
+        // every public call of the device waits for.
         _ => check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(address, value, count, stream.raw()) }),
     }
 }

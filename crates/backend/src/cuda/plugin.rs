@@ -19,7 +19,7 @@ use super::kernel::Arguments;
 use crate::model::Note;
 use crate::{DeviceError, ModuleId};
 
-/// Limit of consecutive calls that leave another stream busy, at which the case ends.
+/// Number of consecutive calls that leave another stream busy after which the case ends.
 const MOST_LEFT: u32 = 3;
 
 /// `int NAME(cudaStream_t stream, void *const *args, void *state)`.

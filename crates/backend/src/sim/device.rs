@@ -1,3 +1,6 @@
+//! The [`Device`] of this backend, which gives ids to modules, kernels and buffers of the simulated machine. Launches and
+//! counts are in [`super::launch`].
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;

@@ -335,7 +335,7 @@ impl Part<'_> {
     }
 }
 
-/// Factor on a resource that ran out `times` times.
+/// Factor by which a resource grows after it ran out `times` times.
 fn grown(factor: Option<f64>, times: u32) -> f64 {
     factor.unwrap_or(1.0).powi(i32::try_from(times).unwrap_or(i32::MAX))
 }

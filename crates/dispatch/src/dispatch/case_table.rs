@@ -89,7 +89,7 @@ impl CaseTable {
         self.repeats_one
     }
 
-    /// Drops the pending results of the last attempt. Returns the remaining cases, or `None` without any.
+    /// Drops the pending results of the last attempt. Returns the remaining cases; `None` if none is left.
     pub(super) fn next_attempt(&mut self) -> Option<GroupJob> {
         self.active = None;
         self.settled_one = false;

@@ -34,7 +34,7 @@ const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs
 
 /// GPU memory of an open context in bytes: 520 MiB on an H100.
 const CONTEXT_BYTES: u64 = 600 << 20;
-/// Contexts of idle workers may take this fraction, `1/16`, of a GPU's memory.
+/// Divisor of a GPU's memory: contexts of idle workers may take a 16th.
 const RESTING_SHARE: u64 = 16;
 
 /// The workers of one device: the one that runs groups, replaced when it dies, and idle ones.

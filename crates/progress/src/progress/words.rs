@@ -1,3 +1,5 @@
+//! Text of cases and their outcomes, shared by the displays.
+
 use crate::format::bytes;
 use crate::model::{Case, Event, Outcome, case_name};
 

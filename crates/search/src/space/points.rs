@@ -4,7 +4,7 @@ use super::error::SpaceError;
 use super::parameter::Parameter;
 use super::value::Value;
 
-/// Index of each parameter's value.
+/// A point: for each parameter the index of its value.
 pub type Point = Box<[u16]>;
 
 /// Parameters and their valid combinations, which are numbered from 0.

@@ -86,7 +86,7 @@ pub struct Annealing {
     has_begun: bool,
 }
 
-/// Factor by which a point accepted with probability 1/e is worse, at the beginning.
+/// At the beginning, a point that is worse by this factor is accepted with probability 1/e.
 const HEAT: f64 = 1.5;
 /// Number of evaluations after which the temperature is halved.
 const COOLING: f64 = 15.0;

@@ -28,9 +28,9 @@ const STEPS: usize = 10;
 pub(super) enum Goal {
     /// The expected improvement.
     Improvement,
-    /// The least likely value: the mean minus this many deviations.
+    /// The lower confidence bound: the mean minus this many deviations.
     Bound(f64),
-    /// The same, near one of the best points.
+    /// The lower confidence bound, near one of the best points.
     Near(f64),
 }
 
