@@ -1,4 +1,4 @@
-//! Arguments of kernels and host functions.
+//! Arguments of kernels and host functions. They name buffers by id, since only the device knows addresses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Work for a device: batches of launches and copies.
+//! Work for a device: batches of launches and copies. A batch is data, so that every backend runs the same one.
 
 use super::argument::LaunchArg;
 use super::views::Views;

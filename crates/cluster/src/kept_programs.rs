@@ -1,5 +1,6 @@
 //! Copies of the programs that tasks run, next to the jobs. A task must run the program that submitted it, even after
-//! an upgrade. Jobs with the same program share one copy, which is removed a day after the last of them.
+//! an upgrade. Jobs with the same program share one copy. It is removed when no job names it, a day after it was last
+//! kept.
 
 use std::collections::HashSet;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Whether a node is fit to measure on.
+//! Whether a node is fit to measure on. The check creates no context, so it leaves the GPU unused.
 
 use crate::backend::cuda::Health;
 use crate::format::bytes;

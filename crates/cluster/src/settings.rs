@@ -1,4 +1,4 @@
-//! Settings of a job that depend on the cluster.
+//! Settings of a job that depend on the cluster. [`layers`](super::layers) reads and checks them.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;

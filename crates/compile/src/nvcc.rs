@@ -1,6 +1,7 @@
 //! Finds the nvcc of a toolkit: in its folder, or fetched in the same build.
 //!
-//! nvcc compiles sources with host code, which NVRTC refuses. Both have one build, so the key of a unit covers both.
+//! nvcc compiles sources with host code, which NVRTC refuses. NVRTC and nvcc have the same build, so the key of a
+//! unit covers both.
 
 use std::env;
 

@@ -1,4 +1,5 @@
-//! Runs nvcc, clang and the assembler, confined by [`sandbox`].
+//! Runs nvcc, clang and the assembler, confined by [`sandbox`]. They start further processes, which must end with
+//! them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,5 @@
-//! A compiler on disk: NVRTC, its builtins library and the CUDA headers.
+//! A compiler on disk: NVRTC, its builtins library and the CUDA headers. Each request to the compiler's child process
+//! contains one.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Linear equations between counts, some of which are unknown.
+//! Linear equations between counts, some of which are unknown. [`executed`](super::executed) describes the flow
+//! through basic blocks by such equations.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The control-flow graph of machine code: basic blocks and the edges between them.
+//! The control-flow graph of machine code: basic blocks and the edges between them. Where lanes diverge or
+//! reconverge, a block is not left as often as it is executed, so each block has a rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

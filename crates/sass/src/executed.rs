@@ -201,8 +201,8 @@ impl<'l> Derivation<'l> {
             let last = self.last(edge.from);
             let branches_away = edge.to != edge.from + 1;
             let leads_around = branches_away && edge.to > edge.from && self.begins_loop(edge.to);
-            // The compiler itself adds branches to code for diverged lanes, and tests of whether a loop has any rounds. They are
-            // assumed not taken.
+            // The compiler itself adds branches to code for diverged lanes, and tests of whether a loop has any rounds.
+            // They are assumed not taken.
             let own = self.counted[last].is_none_or(|line| line.diverged.is_none());
             let is_branch = self.blocks.leaving[edge.from] == Leaving::Branch;
             if branches_away && self.instructions[last].is_for_diverged_lanes() || is_branch && own && leads_around {

@@ -1,4 +1,4 @@
-//! Targets of the branches in PTX.
+//! Targets of the branches in PTX. With these, the two edges of a machine branch can be told apart.
 
 use crate::begins_function;
 

@@ -1,4 +1,4 @@
-//! Evaluations of a search so far, and the points in evaluation.
+//! Evaluations of a search so far, and the points in evaluation. A strategy learns only from these.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! Measured spaces made by formulas, each with one kind of difficulty. They keep strategies from being tuned to the
-//! few published spaces.
+//! Measured spaces made by formulas, each with one kind of difficulty. With them, strategies are compared on more
+//! than the published spaces.
 
 use std::collections::HashMap;
 

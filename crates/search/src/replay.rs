@@ -1,4 +1,4 @@
-//! Searches in a space whose points are all measured already.
+//! Searches in a space whose points are all measured already, so that strategies are compared without a device.
 
 use std::collections::HashMap;
 

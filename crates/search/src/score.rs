@@ -6,8 +6,8 @@
 use crate::history::History;
 use crate::replay::Measured;
 
-/// Share of the way from the median to the optimum. The time that random search takes to cover it is the budget of every
-/// strategy.
+/// Share of the way from the median to the optimum. The time that random search takes to cover it is the budget of
+/// every strategy.
 const SHARE: f64 = 0.95;
 /// Number of times, evenly spread over the budget, over which the score is averaged.
 const TIMES: usize = 50;

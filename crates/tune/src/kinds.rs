@@ -1,5 +1,5 @@
-//! Groups failure reasons that differ only in numbers and names. A search can have thousands of failures but few
-//! kinds.
+//! Groups failure reasons that differ only in numbers and names, so that a page lists a few kinds instead of every
+//! failure.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! What a search can minimise, and how results yield its values.
+//! What a search can minimise. An objective's value is read from events during the search, and from records
+//! afterwards.
 
 use crate::model::{BackendKind, CaseJob, CaseRecord, Event, Outcome, ResultError};
 use crate::stats::median;

@@ -1,4 +1,4 @@
-//! What a search works on and with. It is passed as one value, because proposing, compiling and logging all need it.
+//! What a search works on and with. It is one value, because proposing, compiling and recording all need it.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,5 @@
-//! CUDA arrays: the texels of a buffer in the layout that the hardware fetches.
+//! CUDA arrays: the texels of a buffer in the layout that the hardware fetches. [`crate::views`] decides which
+//! textures and surfaces need one.
 
 use std::ptr;
 

@@ -1,4 +1,5 @@
-//! The state of a GPU before it is used.
+//! The state of a GPU before it is used. It is read without a context, so a node can be checked before a task touches
+//! its GPU.
 
 use cudarc::driver::sys;
 

@@ -1,4 +1,5 @@
-//! Attributes of a launch, for `cuLaunchKernelEx`.
+//! Attributes of a launch, for `cuLaunchKernelEx`. Launches without attributes use the plain call, which every driver
+//! has.
 
 use std::ffi::c_int;
 

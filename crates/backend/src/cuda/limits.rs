@@ -46,8 +46,8 @@ impl ContextLimits {
         Self { limits, carve_out: carve_out(), priority: priority(stream) }
     }
 
-    /// Restores what host functions changed, and refuses one that repeatedly left work in other streams. Does nothing if
-    /// there are no host functions.
+    /// Restores what host functions changed, and refuses one that repeatedly left work in other streams. Does nothing
+    /// if there are no host functions.
     pub fn settle_after<'f>(
         &self,
         functions: impl Iterator<Item = &'f HostFunction>,

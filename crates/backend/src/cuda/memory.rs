@@ -181,11 +181,11 @@ pub(super) fn set(
     }
     match width {
         1 => fill(stream, address, value as u8, bytes),
-        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued, which
-        // every public call of the device waits for.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued,
+        // which every public call of the device waits for.
         2 => check("cuMemsetD16Async", unsafe { sys::cuMemsetD16Async(address, value as u16, count, stream.raw()) }),
-        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued, which
-        // every public call of the device waits for.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued,
+        // which every public call of the device waits for.
         _ => check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(address, value, count, stream.raw()) }),
     }
 }

@@ -1,4 +1,4 @@
-//! Resolved batches, ready to be run or timed.
+//! Resolved batches, ready to be run. Untimed, timed and metered runs share them.
 
 use cudarc::driver::sys;
 

@@ -1,5 +1,5 @@
-//! The [`Device`] of this backend, which gives ids to modules, kernels and buffers of the simulated machine. Launches and
-//! counts are in [`super::launch`].
+//! The [`Device`] of this backend, which gives ids to modules, kernels and buffers of the simulated machine. Launches
+//! and their counts are in [`super::launch`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;

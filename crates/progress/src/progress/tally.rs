@@ -1,4 +1,4 @@
-//! Counts what is done and what is left.
+//! Counts what is done and what is left. All displays share it.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

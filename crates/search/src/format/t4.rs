@@ -11,7 +11,7 @@ use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;
 
-/// Version of the format that [`write`] writes.
+/// Version of the format in written files.
 const VERSION: &str = "1.0.0";
 
 /// All results of a search.

@@ -1,4 +1,4 @@
-//! Translation of an expression to PTX.
+//! Translation of an expression to PTX. It refuses what would not give the host's value.
 
 use std::fmt::Write as _;
 
