@@ -17,7 +17,6 @@ pub trait Backend: std::fmt::Debug {
     /// Lists every device of the kind, in the driver's order.
     fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError>;
 
-    /// Opens a device for use by this process.
     fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError>;
 }
 
@@ -26,10 +25,8 @@ pub trait Device: std::fmt::Debug {
     /// Properties of the device when it was opened.
     fn info(&self) -> &DeviceInfo;
 
-    /// UUID of the device, if it has one.
     fn uuid(&self) -> Option<String>;
 
-    /// Version of the driver, if there is one.
     fn driver(&self) -> Option<DriverVersion>;
 
     /// Takes times; `None` without a clock.
@@ -60,7 +57,6 @@ pub trait Device: std::fmt::Debug {
     /// Limits the pending launches from kernels, of this and later modules; `None` restores the device's default.
     fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError>;
 
-    /// Finds a kernel by its mangled name.
     fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError>;
 
     /// Registers, shared and local memory, as the device reports them.

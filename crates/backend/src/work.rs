@@ -33,9 +33,7 @@ pub struct TimedBatch {
     pub steps: Vec<Step>,
     /// State of the caches before each sample.
     pub regime: Regime,
-    /// Composition of a sample.
     pub series: Series,
-    /// Number of samples.
     pub samples: u32,
 }
 
@@ -134,7 +132,6 @@ impl Step {
 pub struct Loop {
     /// The iterations that differ, at least one. The first follows the last.
     pub iterations: Vec<Iteration>,
-    /// Limit of the iterations.
     pub at_most: u32,
 }
 

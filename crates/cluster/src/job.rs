@@ -231,7 +231,6 @@ impl Job {
         experiment.and_then(|e| e.seconds.get(work.shard.index as usize - 1)).copied().unwrap_or(0.0)
     }
 
-    /// Cases of a shard.
     pub fn cases(&self, work: Work) -> u64 {
         let experiment = self.experiments.get(work.experiment);
         experiment.and_then(|e| e.cases.get(work.shard.index as usize - 1)).copied().unwrap_or(0)

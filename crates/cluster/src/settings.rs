@@ -47,7 +47,6 @@ pub struct Settings {
     pub driver: Option<String>,
     /// Memory of a task, e.g. `32G`.
     pub memory: Option<String>,
-    /// CPU cores of a task.
     pub cpus: Option<NonZeroU32>,
     /// Time limit of a task, e.g. `2h`. The default is derived from the estimate.
     pub time: Option<Seconds>,

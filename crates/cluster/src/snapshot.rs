@@ -21,9 +21,9 @@ use crate::atomic::{self, WriteError};
 use crate::model::{hex, sha256_hex};
 use crate::regular;
 
-/// List of the files, in the folder of a snapshot.
+/// File with the list, in the folder of a snapshot.
 const LIST: &str = "files.json";
-/// Tree of the files, in the folder of a snapshot.
+/// Root of the tree, in the folder of a snapshot.
 const TREE: &str = "files";
 const SNAPSHOTS: &str = "snapshots";
 /// Folder of a job with each content once.

@@ -240,7 +240,6 @@ fn last_words(log: &[Attempt]) -> String {
     log.iter().rev().find_map(|attempt| words(&attempt.event)).unwrap_or_default()
 }
 
-/// Last node that the task ran on.
 fn last_node(log: &[Attempt]) -> &str {
     log.iter()
         .rev()

@@ -49,7 +49,6 @@ pub struct Array {
     pub id: Option<String>,
     /// Task that element 0 runs.
     pub first: usize,
-    /// Number of elements.
     pub count: usize,
     /// When it was sent, in seconds since 1970.
     pub sent: u64,

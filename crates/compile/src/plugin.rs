@@ -92,7 +92,6 @@ impl Nvcc {
     }
 }
 
-/// One library to build.
 pub(super) struct PluginBuild<'a> {
     pub unit: &'a CompileUnit,
     pub plugin: &'a Plugin,

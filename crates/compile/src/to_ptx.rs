@@ -109,7 +109,6 @@ impl Installed {
     }
 }
 
-/// One unit to compile.
 pub(super) struct KernelBuild<'a> {
     pub unit: &'a CompileUnit,
     pub options: &'a UnitOptions,

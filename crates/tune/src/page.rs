@@ -241,7 +241,7 @@ fn best(problem: &Problem<'_>, searched: &Searched) -> String {
     text
 }
 
-/// Table of the Pareto front, by the first objective.
+/// Table of the Pareto front, sorted by the first objective.
 fn front(problem: &Problem<'_>, searched: &Searched) -> String {
     let heads: Vec<String> = problem
         .objectives()

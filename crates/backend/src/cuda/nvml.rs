@@ -42,12 +42,10 @@ enum NvmlError {
     NotSupported,
     #[error("this user may not ask NVML")]
     NoPermission,
-    /// Another error of NVML.
     #[error("{0}")]
     Other(String),
 }
 
-/// The initialised library.
 struct Nvml(NvmlLib);
 
 impl fmt::Debug for Nvml {

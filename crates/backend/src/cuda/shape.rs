@@ -10,7 +10,6 @@ pub(super) struct Shape {
     pub settings: LaunchSettings,
     /// Blocks per cluster along each axis; `None` for the size that the kernel was compiled for.
     pub cluster: Option<[u32; 3]>,
-    /// Memory to keep in the L2.
     pub window: Option<Window>,
 }
 

@@ -113,7 +113,7 @@ pub trait Queue: std::fmt::Debug {
     /// Where this process runs.
     fn place(&self) -> Placement;
 
-    /// Starts the task of this process again, not on node `excluded`. The scheduler then ends this process.
+    /// Restarts the task of this process on a node other than `excluded`. The scheduler then ends this process.
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError>;
 }
 

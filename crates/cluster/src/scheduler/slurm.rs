@@ -251,7 +251,6 @@ fn is_silence(error: &str) -> bool {
         .any(|words| error.contains(words))
 }
 
-/// Whether Slurm keeps no accounts.
 fn has_no_accounts(error: &QueueError) -> bool {
     match error {
         QueueError::Missing { .. } => true,

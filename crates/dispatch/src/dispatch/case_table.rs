@@ -10,7 +10,6 @@ use std::collections::HashMap;
 use super::processes::{join, share, wanted_processes};
 use crate::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Spread};
 
-/// Receives events.
 pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 
 /// The step that a worker is in.
@@ -53,9 +52,7 @@ pub(super) struct CaseTable {
     /// Index of each case in the job, by ordinal.
     index: HashMap<u64, usize>,
     active: Option<ActiveStep>,
-    /// Whether this attempt settled a case.
     settled_one: bool,
-    /// Whether this attempt ended with a case that is run again.
     repeats_one: bool,
     /// Number of processes that share the samples of this attempt; 1 for the first, which takes all samples.
     sharing: u32,
@@ -223,7 +220,7 @@ impl CaseTable {
     }
 }
 
-/// The case as each of `processes` measures it.
+/// The case with one process's share of the samples.
 fn shared_case(job: &CaseJob, processes: u32) -> CaseJob {
     CaseJob { measure: share(&job.measure, processes), ..job.clone() }
 }

@@ -49,7 +49,6 @@ pub struct Work<'a> {
 
 #[derive(Debug)]
 pub struct Ran {
-    /// How the run ended.
     pub end: RunEnd,
     /// Groups that were given to the worker.
     pub groups: Vec<GroupJob>,

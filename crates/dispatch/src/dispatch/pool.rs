@@ -92,7 +92,6 @@ enum Fault {
     Malformed(String),
     /// The worker cannot continue, with its message.
     Refused(String),
-    /// The worker's process exited.
     Exited,
 }
 
@@ -109,7 +108,6 @@ pub enum SurveyError {
     Failed(String),
 }
 
-/// How a group ended.
 #[derive(Debug)]
 enum GroupEnd {
     Done,
@@ -449,7 +447,6 @@ fn most_resting(ready: &Ready) -> usize {
     usize::try_from(ready.device.memory_bytes.0 / RESTING_SHARE / CONTEXT_BYTES).unwrap_or(usize::MAX)
 }
 
-/// Runs one attempt at a group.
 fn attempt(
     worker: &mut WorkerProcess,
     limits: Limits,

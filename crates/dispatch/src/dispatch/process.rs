@@ -88,7 +88,6 @@ impl Default for Limits {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The operating system did not start the process.
     #[error("cannot start the worker `{program}`: {source}", program = program.display())]
     Spawn { program: PathBuf, source: io::Error },
     /// The worker's message, e.g. that there is no driver or no such device.
@@ -104,7 +103,6 @@ pub enum StartError {
         /// End of its standard error; may be empty.
         stderr: String,
     },
-    /// The worker exited before it reported a device.
     #[error("the worker {how} before its device was open{stderr}")]
     Died {
         /// Exit status or signal, in words.
@@ -112,7 +110,6 @@ pub enum StartError {
         /// End of its standard error; may be empty.
         stderr: String,
     },
-    /// A restarted worker opened another device.
     #[error("the restarted worker found a different device: expected `{before}`, found `{now}`")]
     OtherDevice { before: String, now: String },
     #[error("interrupted")]
@@ -134,7 +131,6 @@ pub(super) enum Received {
     Malformed(String),
     /// The worker closed its replies: it exited or is about to.
     Closed,
-    /// The deadline passed.
     TimedOut,
     /// The user asks to stop, more urgently than before.
     Interrupted(Urgency),

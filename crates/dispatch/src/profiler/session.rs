@@ -166,7 +166,6 @@ impl ProfilerSession {
         Ok(table)
     }
 
-    /// Prints a page of a report.
     fn print(&self, report: &Path, page: &[&str]) -> Result<String, ProfilerError> {
         let mut command = Command::new(&self.program);
         command.args(without_config_file(Path::new("."))).arg("--import").arg(report).args(PRINTING).args(page);

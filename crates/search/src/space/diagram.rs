@@ -1,6 +1,6 @@
 //! The valid points of a space as a decision diagram: an acyclic graph with one level per parameter.
 //!
-//! Each node counts the valid points below it. These are thereby numbered: one walk from the root finds the point of
+//! Each node counts the valid points below it. That numbers the points: one walk from the root finds the point of
 //! a number or the number of a point, and a uniform draw needs no rejection.
 
 use std::collections::HashMap;
