@@ -22,7 +22,6 @@ pub struct Read {
     /// Name in the condition.
     pub name: String,
     pub buffer: BufferId,
-    /// Type of the element.
     pub element: ElementType,
 }
 

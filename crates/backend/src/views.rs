@@ -76,7 +76,6 @@ impl Uses {
 }
 
 impl Views {
-    /// Adds the arguments of a launch or call.
     pub fn add(&mut self, arguments: &[LaunchArg]) {
         for argument in arguments {
             match argument {

@@ -10,7 +10,6 @@ use super::fetch::{self, Network};
 use super::pinned::{self, Pinned};
 use super::toolkit::{Toolkit, ToolkitSource};
 
-/// The headers of one library.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LibraryHeaders {
     /// Name of the library, e.g. `cuRAND`.

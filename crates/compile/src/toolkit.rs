@@ -43,7 +43,6 @@ impl Toolkit {
         }
     }
 
-    /// Path of a header, if the toolkit has it.
     pub fn header(&self, name: &str) -> Option<PathBuf> {
         self.include_dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
     }

@@ -65,7 +65,6 @@ impl Drop for PooledMemory<'_> {
     }
 }
 
-/// An argument that is the address of fresh memory.
 struct FreshArgument {
     step: usize,
     argument: usize,

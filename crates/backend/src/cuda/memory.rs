@@ -76,7 +76,6 @@ impl PinnedMemory {
         self.host
     }
 
-    /// Device address of mapped memory.
     pub fn device_address(&self) -> Result<sys::CUdeviceptr, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: the memory was allocated by `cuMemHostAlloc`, and `address` outlives the call.

@@ -135,7 +135,6 @@ impl Operation<'_> {
         }
     }
 
-    /// Host function that the operation calls, if any.
     pub fn function(&self) -> Option<&HostFunction> {
         match self {
             Self::Call { function, .. } => Some(function),

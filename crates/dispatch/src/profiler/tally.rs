@@ -90,7 +90,6 @@ fn by_process(announced: &[Announced]) -> BTreeMap<u32, Vec<&Announced>> {
     processes
 }
 
-/// A launch with the code of its kernel, if known.
 fn with_code<'a>(row: &'a Row, code: &'a BTreeMap<String, KernelCode>) -> Option<CountedLaunch<'a>> {
     let (kernel, code) = code.get_key_value(&row.launch.kernel)?;
     Some(CountedLaunch { kernel, code, instructions: &row.instructions })
