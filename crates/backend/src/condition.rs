@@ -1,4 +1,5 @@
-//! Conditions on device memory that end a loop. The host reads them after every iteration; in a graph the device does.
+//! Conditions on device memory that end a loop. The host evaluates them after every iteration; in a graph, the device
+//! does.
 
 use super::{BufferId, DeviceError};
 use crate::expr::{Program, Scope};
@@ -8,31 +9,25 @@ use half::{bf16, f16};
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The expression as a program.
     pub program: Program,
-    /// The values of its names that are no buffers.
+    /// Values of the names that are no buffers.
     pub scope: Scope,
-    /// The names in the expression that are buffers.
+    /// Names that are buffers.
     pub reads: Vec<Read>,
 }
 
 /// The first element of a buffer, under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// The name in the condition.
+    /// Name in the condition.
     pub name: String,
-    /// The buffer that is read.
     pub buffer: BufferId,
-    /// The type of the element that is read.
     pub element: ElementType,
 }
 
 impl Condition {
-    /// Whether it holds where its buffers begin with these bytes, little-endian in 64 bits.
-    ///
-    /// # Errors
-    ///
-    /// An expression without a value: a float that is not finite, a division by zero.
+    /// Whether the condition holds for the first elements, given as little-endian bits. Fails if the expression has
+    /// no value: on a non-finite float or a division by zero.
     pub fn holds(&self, values: &[u64]) -> Result<bool, DeviceError> {
         let mut scope = self.scope.clone();
         for (read, bits) in self.reads.iter().zip(values) {
@@ -44,8 +39,7 @@ impl Condition {
         })
     }
 
-    /// Returns the error of a loop that made all of its iterations, after the last of which the buffers begin with
-    /// these bytes.
+    /// Error of a loop that made all of its iterations. `values` are the first elements after the last one.
     pub fn never_held(&self, at_most: u32, values: &[u64]) -> DeviceError {
         let shown = |(read, bits): (&Read, &u64)| format!("`{}` is {}", read.name, value(read.element, *bits));
         let shown: Vec<String> = self.reads.iter().zip(values).map(shown).collect();
@@ -55,7 +49,7 @@ impl Condition {
     }
 }
 
-/// Returns the number that an element holds.
+/// Decodes an element.
 fn value(element: ElementType, bits: u64) -> Value {
     let signed = |width: u32| ((bits << (64 - width)) as i64) >> (64 - width);
     match element {

@@ -1,17 +1,17 @@
-//! How much memory of the host the simulated device, or the result of a reference function, may use. The system ends a
-//! process that touches more than there is, so a case that needs more is refused.
+//! Limit of the host memory for the simulated device or the result of a reference function. The system ends a process
+//! that touches more memory than there is, so a case that needs more is refused first.
 
 use std::fs;
 
 use crate::format::bytes;
 
-/// The share of the available memory that they may have; inputs, expected values and shadow state need the rest.
+/// Fraction of the available memory that may be used; inputs, expected values and shadow state need the rest.
 const SHARE: (u64, u64) = (3, 4);
 
 /// Bytes that always fit. Asking the system takes longer than filling them.
 const SMALL: u64 = 1 << 20;
 
-/// Refuses this many bytes if they are more than the limit.
+/// Refuses a number of bytes above the limit.
 pub fn check(needed: u64) -> Result<(), String> {
     if needed < SMALL {
         return Ok(());
@@ -24,20 +24,20 @@ pub fn check(needed: u64) -> Result<(), String> {
     }
 }
 
-/// Returns the bytes that they may have, by what is available now to this process; `None` if the system does not say.
+/// Bytes that this process may use now; `None` if the system does not say.
 pub fn limit() -> Option<u64> {
     let machine = available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let group = group_left().unwrap_or(u64::MAX);
     Some(machine.min(group) / SHARE.1 * SHARE.0)
 }
 
-/// Returns what the machine has, from the text of `/proc/meminfo`.
+/// The machine's available memory, from the text of `/proc/meminfo`.
 fn available(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns what the process's control group has left.
+/// Remaining memory of the process's control group.
 fn group_left() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;

@@ -1,20 +1,20 @@
-//! The variables of a module that its kernels can write, by name.
+//! Names of the variables that a module's kernels can write.
 //!
-//! Machine code lists them in its symbol table, as data of the sections of global memory; PTX declares them. Constant
-//! memory cannot be written by a kernel and is not listed.
+//! Machine code lists them in its symbol table, as data of the sections of global memory; PTX declares them. Kernels
+//! cannot write constant memory, so it is not listed.
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
 use crate::model::CodeKind;
 
-/// Sections of global memory, without and with first values.
+/// Sections of global memory, without and with initial values.
 const SECTIONS: [&str; 2] = [".nv.global", ".nv.global.init"];
 
-/// How the names of string constants begin, which no source can write.
+/// First character of the names of string constants, which no source can use.
 const STRING: char = '$';
 
-/// Returns the mangled names of the writable variables of compiled code; none for a plug-in.
+/// Mangled names of the writable variables of compiled code; none for a plug-in.
 pub(super) fn names(code: &[u8], kind: CodeKind) -> Vec<String> {
     let mut names = match kind {
         CodeKind::Cubin => of_cubin(code),
@@ -35,8 +35,7 @@ fn of_cubin(code: &[u8]) -> Vec<String> {
     symbols.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect()
 }
 
-/// Returns the names declared outside of functions. Such a declaration begins a line: `.visible .global .align 4 .b8
-/// name[16];`.
+/// Names declared outside functions. Such a declaration begins a line: `.visible .global .align 4 .b8 name[16];`.
 fn of_ptx(text: &str) -> Vec<String> {
     let declared = text.lines().filter_map(|line| {
         let mut words = line.trim_end().split_ascii_whitespace().peekable();

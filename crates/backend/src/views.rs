@@ -1,8 +1,8 @@
-//! How a body uses the buffers that it has as textures and surfaces, which decides what a GPU makes these of.
+//! How a body uses the buffers of its textures and surfaces, which decides how a GPU represents them.
 //!
-//! A texture of the kind `linear`, or a plane whose rows are aligned, is the buffer's own memory. All else is a CUDA
-//! array, which has a content of its own: that of the buffer is copied into it before the body and, where the body has
-//! a surface of it, back after it. This is right where a body reads the buffer only, or uses it through one array only.
+//! A texture of the kind `linear`, or a plane with aligned rows, is the buffer's own memory. Everything else is a
+//! CUDA array with contents of its own. The buffer is copied into it before the body and, if the body has a surface
+//! of it, back afterwards. That is right if the body only reads the buffer, or uses it only through one array.
 //! Otherwise the buffer is mixed: each launch with an array of it then copies for itself, as any program has to.
 
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use super::BufferId;
 use super::argument::LaunchArg;
 use crate::model::{Texture, TextureKind};
 
-/// The bytes that the rows of a plane are aligned to (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
+/// Alignment of a plane's rows in bytes (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
 const PITCH: u64 = 32;
 
-/// The uses of each buffer by a body or a part of one.
+/// Uses of each buffer by a body or a part of one.
 #[derive(Debug, Default)]
 pub(crate) struct Views(BTreeMap<BufferId, Uses>);
 
@@ -25,16 +25,16 @@ struct Uses {
     by_address: bool,
 }
 
-/// An array beside a buffer.
+/// An array with the texels of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArrayView {
-    /// The buffer and the arrangement of its texels, without a sampler.
+    /// Buffer and arrangement of the texels, without a sampler.
     pub texels: Texture<BufferId>,
     /// Whether the body has surfaces of the buffer.
     pub has_surfaces: bool,
 }
 
-/// An array, and whether it is a surface: then its content is copied back.
+/// An array, and whether it is a surface, so that it is copied back.
 pub(crate) type UsedArray = (ArrayView, bool);
 
 impl Uses {
@@ -54,7 +54,7 @@ impl Uses {
         (!is_memory).then_some(ArrayView { texels, has_surfaces })
     }
 
-    /// Returns the arrays that textures and surfaces of this buffer are of.
+    /// Arrays that these textures and surfaces of the buffer use.
     fn arrays_of(&self, textures: &[Texture<BufferId>]) -> Vec<UsedArray> {
         let mut arrays: Vec<UsedArray> = Vec::new();
         for texture in textures {
@@ -76,7 +76,6 @@ impl Uses {
 }
 
 impl Views {
-    /// Adds the arguments of a launch or call.
     pub fn add(&mut self, arguments: &[LaunchArg]) {
         for argument in arguments {
             match argument {
@@ -93,34 +92,34 @@ impl Views {
         }
     }
 
-    /// Returns the uses of the arguments of one launch or call.
+    /// Uses by the arguments of one launch or call.
     pub fn of_arguments(arguments: &[LaunchArg]) -> Self {
         let mut views = Self::default();
         views.add(arguments);
         views
     }
 
-    /// Notes that the memory of a buffer is used by its address.
+    /// Records that a buffer is used by its address.
     pub fn note_address(&mut self, buffer: BufferId) {
         self.0.entry(buffer).or_default().by_address = true;
     }
 
-    /// Returns the buffers that are textures or surfaces.
+    /// Buffers that are textures or surfaces.
     pub fn buffers(&self) -> Vec<BufferId> {
         self.0.iter().filter(|(_, uses)| !uses.textures.is_empty()).map(|(buffer, _)| *buffer).collect()
     }
 
-    /// Returns the array that a texture or surface is of; `None` for one that is the buffer's own memory.
+    /// Array of a texture or surface; `None` if it uses the buffer's own memory.
     pub fn array(&self, texture: &Texture<BufferId>) -> Option<ArrayView> {
         self.0.get(&texture.buffer)?.array(texture)
     }
 
-    /// Returns the arrays that are copied once, before the body and after it.
+    /// Arrays that are copied once, before and after the body.
     pub fn steady(&self) -> Vec<UsedArray> {
         self.0.values().filter(|uses| !uses.is_mixed()).flat_map(|uses| uses.arrays_of(&uses.textures)).collect()
     }
 
-    /// Returns the arrays of mixed buffers among the arguments of a launch, which are copied around it.
+    /// Arrays of mixed buffers among the arguments of a launch, which are copied around it.
     pub fn mixed(&self, arguments: &[LaunchArg]) -> Vec<UsedArray> {
         let own = Self::of_arguments(arguments).0;
         let mixed = own.iter().filter_map(|(buffer, own)| {
@@ -130,8 +129,8 @@ impl Views {
         mixed.flatten().collect()
     }
 
-    /// Whether a launch of these uses has a surface of a buffer that it may write in another way as well, so that the
-    /// copy of one would undo the other.
+    /// Whether a launch has a surface of a buffer that it may also write in another way, so that one copy would undo
+    /// the other.
     pub fn conflicts(&self) -> bool {
         self.0.values().any(|uses| {
             let mut surfaces = uses.textures.iter().filter(|texture| texture.sampler.is_none());
@@ -167,7 +166,7 @@ mod tests {
         Step::Launch(Launch::new(KernelId(1), one, one, args.to_vec()))
     }
 
-    /// Kind, whether it is copied back, and whether that happens once: of each array of a body.
+    /// For each array of a body: its kind, whether it is copied back, and whether that happens once.
     fn copies(steps: &[Step]) -> Vec<(&'static str, bool, bool)> {
         let views = views(steps);
         let named = |((array, is_stored), once): (UsedArray, bool)| (array.texels.kind.name(), is_stored, once);
@@ -185,7 +184,7 @@ mod tests {
         let several =
             [launch(&[view(TwoD, 7, TEXTURE), view(Linear, 7, TEXTURE)]), launch(&[view(ThreeD, 7, TEXTURE)])];
         assert_eq!(copies(&several), [("2d", false, true), ("3d", false, true)]);
-        // With a surface of it, an aligned plane is the same array, and no memory.
+        // With a surface of the buffer, an aligned plane is that surface's array, not memory.
         let both = [launch(&[view(TwoD, 8, None)]), launch(&[view(TwoD, 8, TEXTURE)])];
         assert_eq!(copies(&both), [("2d", true, true)]);
     }

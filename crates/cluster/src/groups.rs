@@ -1,8 +1,9 @@
-//! The groups of each shard of an experiment. They are planned once, by the first submission: a task reads those of its
-//! shards, and neither plans the rest nor depends on how another version of this program would divide it.
+//! Files that list the groups of each shard of an experiment. The first submission plans them once. A task then reads
+//! only its own shards' groups: it need not plan the rest, and another version of the program cannot divide the work
+//! differently.
 //!
-//! The file has numbers of 32 bits, little-endian: for each shard the number of groups before it, then the number of all
-//! groups, and then for each group its place in the plan and a point of it.
+//! Format, in little-endian `u32`: for each shard the number of groups before it, the total number of groups, and
+//! then for each group its ordinal in the plan and a point in it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -13,17 +14,16 @@ use crate::atomic;
 use crate::model::{GroupPlace, Shard};
 use crate::regular;
 
-/// The most groups that a plan has, as the most cases.
+/// Upper limit of the groups of a plan, the same as for its cases.
 const MOST_GROUPS: u32 = 1_000_000;
 
-/// The size of a number in the file, bytes.
+/// Bytes per number.
 const NUMBER: u64 = 4;
 
 fn path(dir: &Path, experiment: &Experiment) -> PathBuf {
     dir.join("groups").join(&experiment.name)
 }
 
-/// Writes the groups of each shard of an experiment of the job in `dir`.
 pub fn write_groups(dir: &Path, experiment: &Experiment, shards: &[Vec<GroupPlace>]) -> Result<(), JobError> {
     let mut before = 0_u32;
     let mut numbers: Vec<u32> = Vec::with_capacity(shards.len() + 1);
@@ -37,7 +37,6 @@ pub fn write_groups(dir: &Path, experiment: &Experiment, shards: &[Vec<GroupPlac
     Ok(atomic::write(&path(dir, experiment), &bytes)?)
 }
 
-/// Reads the groups of one shard.
 pub fn read_groups(dir: &Path, experiment: &Experiment, shard: Shard) -> Result<Vec<GroupPlace>, JobError> {
     let path = path(dir, experiment);
     let unreadable = |source| JobError::Read { path: path.clone(), source };
@@ -55,7 +54,7 @@ pub fn read_groups(dir: &Path, experiment: &Experiment, shard: Shard) -> Result<
     Ok(found.chunks_exact(2).map(|pair| GroupPlace { ordinal: pair[0], point: pair[1] }).collect())
 }
 
-/// Reads numbers of a file, from the one with the index `first`.
+/// Reads `count` numbers, beginning with number `first`.
 fn numbers(file: &mut File, first: u64, count: u64) -> io::Result<Vec<u32>> {
     file.seek(SeekFrom::Start(first * NUMBER))?;
     let mut bytes = vec![0; (count * NUMBER) as usize];

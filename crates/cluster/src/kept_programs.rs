@@ -1,5 +1,6 @@
-//! The programs that tasks run, kept beside the jobs as they were when these were submitted. Jobs that run the same
-//! program share one copy of it, which is removed some time after the last of them.
+//! Copies of the programs that tasks run, next to the jobs. A task must run the program that submitted it, even after
+//! an upgrade. Jobs with the same program share one copy. It is removed when no job names it, a day after it was last
+//! kept.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -10,22 +11,24 @@ use std::time::{Duration, SystemTime};
 use super::job::{JobError, subfolders};
 use super::snapshot::{Snapshot, SnapshotError, hash_of, keep_copy};
 
-/// The folder beside the jobs with the programs that they run.
 const PROGRAMS: &str = ".programs";
 
-/// A program that no job names stays so long after it was kept last: its job may not be written yet.
+/// How long a copy that no job names is kept. Its job may not be written yet.
 const UNNAMED: Duration = Duration::from_hours(24);
 
-/// Keeps a program beside the jobs in `folder`, so that tasks run it after it was replaced. Returns its path and its hash.
+/// Keeps a copy of a program in `folder`, so that its replacement does not affect tasks. Returns the copy's path and
+/// hash.
 pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, String)> {
     let place_of = |hash: &str| folder.join(PROGRAMS).join(hash).join("runner");
     let hash = hash_of(program)?;
     let place = place_of(&hash);
     let parent = place.parent().unwrap_or(folder);
     fs::create_dir_all(parent)?;
-    // One that is kept already counts as new. Another user's does not, and is not removed by this one either.
+    // A kept copy counts as new again. One of another user cannot be touched, but this user does not remove it
+    // either.
     let _ = File::open(parent).and_then(|parent| parent.set_modified(SystemTime::now()));
-    // Programs are replaced by a rename. If another one is written over this one, tasks notice that.
+    // A hard link suffices: programs are replaced by a rename. Tasks check the hash, so they notice an overwritten
+    // file.
     if !place.exists() && fs::hard_link(program, &place).is_err() && !place.exists() {
         let copied = keep_copy(program, 0o555, place_of)?;
         return Ok((place_of(&copied), copied));
@@ -33,8 +36,8 @@ pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, Strin
     Ok((place, hash))
 }
 
-/// Removes the programs beside the jobs in `folder` that no snapshot of a job names. Those that cannot be removed stay, and
-/// all of them if a snapshot cannot be read.
+/// Removes the copies that no job's snapshot names. Keeps those that cannot be removed, and all of them if a snapshot
+/// cannot be read.
 pub fn remove_unused_programs(folder: &Path) {
     let Ok(used) = used_programs(folder) else { return };
     for place in subfolders(&folder.join(PROGRAMS)) {
@@ -46,7 +49,7 @@ pub fn remove_unused_programs(folder: &Path) {
     }
 }
 
-/// Returns the hashes of the programs that the snapshots of all jobs name.
+/// Hashes of the programs that all jobs' snapshots name.
 fn used_programs(folder: &Path) -> Result<HashSet<String>, JobError> {
     let mut used = HashSet::new();
     for job in subfolders(folder) {
@@ -57,7 +60,7 @@ fn used_programs(folder: &Path) -> Result<HashSet<String>, JobError> {
     Ok(used)
 }
 
-/// Fails if the program of this process is not the one with this hash.
+/// Fails unless this process runs the program with this hash.
 pub fn check_program(hash: &str) -> Result<(), SnapshotError> {
     let program = std::env::current_exe().unwrap_or_default();
     match hash_of(&program) {
@@ -96,7 +99,7 @@ mod tests {
         fs::write(&list, text).unwrap();
         remove_unused_programs(jobs.path());
         assert_eq!([named.exists(), unnamed.exists(), young.exists()], [true, false, true]);
-        // The job is gone, and another one keeps the program again before it is written.
+        // The job is gone. Another one keeps the program again before it is written.
         fs::remove_dir_all(job).unwrap();
         keep("a", Duration::ZERO);
         remove_unused_programs(jobs.path());

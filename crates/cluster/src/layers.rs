@@ -1,7 +1,7 @@
-//! Reads the settings of a job from three layers: the command line, the project's `cluster.toml`, and the user's.
+//! Settings of a job, merged from the command line, the project's `cluster.toml` and the user's.
 //!
-//! Values become options of the scheduler, each on a line of its own. They may hold only characters that such a line
-//! keeps as they are, so that no value ends its option.
+//! Each value becomes an option of the scheduler on a line of its own. Values are limited to characters that are
+//! literal in such a line, so no value can end its option.
 
 use std::path::Path;
 
@@ -10,27 +10,25 @@ use toml::{Table, Value};
 use super::settings::{Settings, size};
 use crate::regular;
 
-/// The name of the file, in the project and in the user's configuration folder.
+/// Name of the file, in the project and in the user's configuration folder.
 pub const SETTINGS_FILE: &str = "cluster.toml";
 
-/// The characters that values may have besides letters and digits.
+/// Characters allowed in values besides letters and digits.
 const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
 
-/// The largest factor by which a retry gets more memory or time.
+/// Upper limit of `memory_factor` and `time_factor`.
 const LARGEST_FACTOR: f64 = 16.0;
 
-/// The settings that only schedulers whose commands this program runs can have: it must know how tasks ended.
+/// Settings that need the end states of tasks, so only schedulers that this program calls can have them.
 const OF_QUEUES: [&str; 4] = ["queue", "memory_factor", "time_factor", "collect"];
 
-/// The settings that apply unless a layer sets others.
 const DEFAULTS: &str = "min_task_time = '10min'\nrequeues = 3\nwarning = '2min'";
 
-/// Why the settings of a job are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(String);
 
-/// Reads the settings of a file; a file that does not exist makes none.
+/// Reads a settings file; empty if the file does not exist.
 pub fn read_layer(path: &Path) -> Result<Table, SettingsError> {
     let text = match regular::read_text(path) {
         Ok(text) => text,
@@ -42,8 +40,8 @@ pub fn read_layer(path: &Path) -> Result<Table, SettingsError> {
     toml::from_str(&text).map_err(faulty)
 }
 
-/// Returns what a batch script of these settings runs besides this program: lines of shell, environment modules,
-/// containers and options of the scheduler, which can name programs.
+/// The settings through which a batch script runs other programs: shell lines, environment modules, containers and
+/// free options of the scheduler. `None` if there are none.
 pub fn project_code(layer: &Table) -> Option<String> {
     let keys = ["setup", "modules", "extra", "image"];
     let has_code = |value: &&Value| value.as_array().is_none_or(|lines| !lines.is_empty());
@@ -54,7 +52,7 @@ pub fn project_code(layer: &Table) -> Option<String> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// Merges layers, of which the first goes before the others, and checks every value; all faults at once.
+/// Merges layers, the first of which takes precedence, and reports all invalid values together.
 pub fn resolve(layers: impl IntoIterator<Item = Table>) -> Result<Settings, SettingsError> {
     let mut merged = Table::new();
     for layer in layers {

@@ -1,8 +1,8 @@
-//! Runs on a cluster: a folder that describes a job, batch scripts, and what became of their tasks.
+//! Jobs on a cluster: the folder that describes a job, its batch scripts, and the state of its tasks.
 //!
-//! The scheduler distributes the work. A job is a folder with its shards, packed into tasks; each task is an element of
-//! a job array and runs `runner task`. Results are in the journals of the shards, and what a task did is in its log.
-//! What the scheduler says only explains why a shard has no result. Nothing here runs a case.
+//! The scheduler distributes the work. A job's shards are packed into tasks; each task is an element of a job array
+//! and runs `runner task`. Results are in the shards' journals, and each task has a log. The scheduler's answer only
+//! explains why a shard has no result. Nothing here runs a case.
 
 mod groups;
 mod job;

@@ -1,5 +1,5 @@
-//! The log of a task: what each of its attempts did, as lines of JSON. Where the scheduler keeps no accounts, it is the
-//! only explanation.
+//! The log of a task: one line of JSON per event of its attempts. Where the scheduler keeps no accounts, it is the
+//! only explanation of a missing result.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -13,66 +13,50 @@ use crate::atomic;
 use crate::model::calendar_time;
 use crate::regular;
 
-/// Why a task stopped that the scheduler has warned of its time limit.
+/// Reason of a task that stopped because the scheduler warned of its time limit.
 pub const TIME_WAS_NEAR: &str = "its time limit was near";
 
-/// What an attempt did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TaskEvent {
-    /// The task began.
     Started {
         /// The scheduler's name of the task.
         id: String,
-        /// The node that it runs on.
         node: String,
-        /// How often the scheduler had started it before.
+        /// Number of earlier starts by the scheduler.
         restart: u32,
     },
     /// The node is not as expected; no case ran.
-    Refused {
-        /// The node that the task was on.
-        node: String,
-        /// The reason in words.
-        why: String,
-    },
-    /// Something ended it before its shards were done.
-    Stopped {
-        /// The reason in words.
-        why: String,
-    },
-    /// The scheduler was asked to start it again.
+    Refused { node: String, why: String },
+    /// The task ended before its shards were done.
+    Stopped { why: String },
+    /// The task asked the scheduler to start it again.
     Requeued {
-        /// The node that it should not run on again.
+        /// Node to avoid at the next start.
         excluded: Option<String>,
     },
-    /// Every shard of it has all of its results.
+    /// All shards have all their results.
     Finished,
 }
 
-/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The time at which it happened: RFC 3339, UTC.
+    /// RFC 3339, UTC.
     pub at: String,
-    /// What happened.
     #[serde(flatten)]
     pub event: TaskEvent,
 }
 
-/// The log that one task writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLog {
     path: PathBuf,
 }
 
 impl TaskLog {
-    /// Returns the log of a task of a submission of the job in `dir`.
     pub fn new(dir: &Path, submission: u32, task: usize) -> Self {
         Self { path: tasks_folder(dir).join(format!("{submission}-{task}.jsonl")) }
     }
 
-    /// Appends a line.
     pub fn write(&self, event: TaskEvent) -> io::Result<()> {
         let at = humantime::format_rfc3339_millis(calendar_time(SystemTime::now())).to_string();
         let line = serde_json::to_string(&Attempt { at, event })? + "\n";
@@ -84,7 +68,7 @@ impl TaskLog {
         file.sync_all()
     }
 
-    /// Reads every whole line of the log. A task that never began has none.
+    /// Reads the complete lines of the log; none if the task never began.
     pub fn read(&self) -> Vec<Attempt> {
         let text = regular::read_text(&self.path).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

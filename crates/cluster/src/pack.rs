@@ -1,9 +1,9 @@
-//! Packs shards into tasks of enough work: thousands of tiny jobs upset a scheduler.
+//! Packing of shards into tasks with enough work: thousands of tiny jobs overload a scheduler.
 
 use super::{Job, Work};
 
-/// Puts shards into tasks, in order, each task until it has `least` seconds of work. What is left at the end joins the
-/// last task, so that none has less, unless there is only one.
+/// Fills tasks in order until each has `least` seconds of work. The rest joins the last task, so only a single task
+/// can be shorter.
 pub fn pack(job: &Job, work: impl IntoIterator<Item = Work>, least: f64) -> Vec<Vec<Work>> {
     let mut tasks: Vec<Vec<Work>> = Vec::new();
     let (mut open, mut seconds) = (Vec::new(), 0.0);

@@ -1,14 +1,14 @@
-//! Whether a node is fit to measure on.
+//! Whether a node is fit to measure on. The check creates no context, so it leaves the GPU unused.
 
 use crate::backend::cuda::Health;
 use crate::format::bytes;
 use crate::model::ThrottleReason;
 
-/// The share of a GPU's memory that must be free.
+/// Fraction of a GPU's memory that must be free.
 const LEAST_FREE: f64 = 0.9;
 
-/// Returns what is wrong with a GPU that was expected to have this name and, if it is given, a driver whose version
-/// begins so. What NVML does not know is not wrong.
+/// What disqualifies a GPU. `name` is the expected model and `driver` the expected beginning of the driver's version.
+/// Values that NVML does not report are no faults.
 pub fn faults(health: &Health, name: &str, driver: Option<&str>) -> Vec<String> {
     let mut faults = Vec::new();
     if health.name != name {

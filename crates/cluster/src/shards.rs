@@ -1,8 +1,8 @@
-//! Manages the attempts at a shard, each of which has a folder with a journal.
+//! Attempts at a shard, each with a folder and a journal of its own.
 //!
-//! An attempt never writes to the journal of another. A task that the scheduler has started again may still run on a
-//! node that it lost sight of, and file locks do not work on every shared file system. An attempt begins with a copy of
-//! the journal before it and resumes that; merging keeps one result of each group.
+//! An attempt never writes to another's journal. A task that the scheduler started again may still run on a node that
+//! it lost, and file locks do not work on every shared file system. An attempt resumes a copy of the previous
+//! journal; merging keeps one result per group.
 
 use std::fs;
 use std::io;
@@ -13,38 +13,36 @@ use crate::atomic::{self, WriteError};
 use crate::journal::{self, JOURNAL_FILE};
 use crate::regular;
 
-/// Marks an attempt whose results no longer apply; its content is the number of submissions before that was found out,
-/// followed by [`RERUN`] if the shard is to be run again from its beginning.
+/// File that marks an attempt whose results no longer apply. It holds the number of submissions at that time,
+/// followed by [`RERUN`] if the shard must start from the beginning.
 const OUTDATED: &str = "outdated";
 const RERUN: &str = " rerun";
 
-/// Why the results of an attempt no longer apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outdated {
-    /// How many submissions there were then.
+    /// Number of submissions at that time.
     pub submissions: u32,
-    /// Whether the user wants them to be found again, though nothing has changed.
+    /// Whether the user asked for a rerun, though nothing has changed.
     pub is_rerun: bool,
 }
 
-/// Whether an attempt in the folder of a shard ended with every case run, and its results still apply.
+/// Whether some attempt at the shard ran every case and its results still apply.
 pub fn is_done(folder: &Path) -> bool {
     finished_journal(folder).is_some()
 }
 
-/// Returns the journal of the last attempt that ended with every case run, and whose results still apply.
+/// Journal of the last attempt that ran every case and whose results still apply.
 pub fn finished_journal(folder: &Path) -> Option<PathBuf> {
     let applies = attempts(folder).into_iter().rev().filter(|attempt| !attempt.join(OUTDATED).exists());
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| journal::is_complete(journal))
 }
 
-/// Notes that the results in a journal no longer apply.
 pub fn mark_outdated(journal: &Path, mark: Outdated) -> Result<(), WriteError> {
     let text = mark.submissions.to_string() + if mark.is_rerun { RERUN } else { "" };
     atomic::write(&journal.with_file_name(OUTDATED), text.as_bytes())
 }
 
-/// Returns why the last results of a shard do not apply any more, if so.
+/// Why the last results of a shard no longer apply, if so.
 pub fn outdated(folder: &Path) -> Option<Outdated> {
     read_mark(&attempts(folder).pop()?)
 }
@@ -56,7 +54,7 @@ fn read_mark(attempt: &Path) -> Option<Outdated> {
     Some(Outdated { submissions, is_rerun: number.is_some() })
 }
 
-/// Creates the folder of a new attempt, with a copy of the last journal unless the shard is to be run again.
+/// Creates the folder of a new attempt, with a copy of the last journal unless the user asked for a rerun.
 pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let earlier = attempts(folder);
@@ -77,12 +75,12 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     Ok(attempt)
 }
 
-/// Whether there is a file, not a link to one: what a link leads to is no journal of this shard.
+/// Whether a file exists that is no link. A link does not lead to a journal of this shard.
 fn is_itself_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
-/// Returns the folders of the attempts, in order; no links to folders.
+/// Folders of the attempts, in order, without links.
 fn attempts(folder: &Path) -> Vec<PathBuf> {
     let mut found = subfolders(folder);
     found.sort();
@@ -120,7 +118,7 @@ mod tests {
         fs::write(&second, "two\n").unwrap();
         let third = next_attempt(dir.path()).unwrap().join(JOURNAL_FILE);
         assert_eq!(fs::read_to_string(third).unwrap(), "two\n");
-        // A change of the code lets what has not changed be taken over.
+        // After a change of the code, unchanged results are kept.
         let change = Outdated { submissions: 3, is_rerun: false };
         mark_outdated(&second, change).unwrap();
         assert_eq!(read_mark(second.parent().unwrap()), Some(change));

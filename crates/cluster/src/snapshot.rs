@@ -1,10 +1,10 @@
-//! The files that the cases of a submission need, as they were when it was made. Its tasks run from these copies, so that
-//! no edit between the submission and their start reaches them.
+//! Copies of the files that a submission's cases need. Its tasks run from these copies, so no edit between submission
+//! and start reaches them.
 //!
-//! The folder of a job has each content once, under its hash, whichever submissions have it. A snapshot is a list of
-//! files with the hashes of their contents, and a tree of links to these, in which every file is below the snapshot's
-//! folder as it is below the root of the file system: paths relative to the working directory stay the same. The hash of
-//! the list names the snapshot, and is in the script of its tasks, which check the list and every file.
+//! A job's folder has each content once, under its hash, for all submissions. A snapshot is a list of files with
+//! their hashes and a tree of links to the contents. The tree mirrors the file system from its root, so relative
+//! paths stay the same. The hash of the list names the snapshot. The tasks' script has this hash, and they check the
+//! list and every file against it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -21,49 +21,38 @@ use crate::atomic::{self, WriteError};
 use crate::model::{hex, sha256_hex};
 use crate::regular;
 
-/// The list of files in the folder of a snapshot.
+/// File with the list, in the folder of a snapshot.
 const LIST: &str = "files.json";
-/// The tree of files in the folder of a snapshot.
+/// Root of the tree, in the folder of a snapshot.
 const TREE: &str = "files";
-/// The folder of a job with its snapshots.
 const SNAPSHOTS: &str = "snapshots";
-/// The folder of a job with each content once.
+/// Folder of a job with each content once.
 const CONTENTS: &str = "contents";
 /// Digits of the hash in the name of a snapshot's folder. The whole hash is checked.
 const DIGITS: usize = 16;
 
-/// The files of a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The SHA-256 of the program that runs the tasks.
+    /// SHA-256 of the program that runs the tasks.
     pub program: String,
-    /// The commit of the checkout that was submitted, if it is one.
+    /// Commit of the submitted checkout, if it is one.
     pub revision: Option<String>,
-    /// The SHA-256 of each file's content, by its absolute path.
+    /// SHA-256 of each file's content, by absolute path.
     pub files: BTreeMap<PathBuf, String>,
 }
 
-/// Why a snapshot cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A file that the cases need cannot be copied.
     #[error("cannot copy {} for the tasks: {source}", path.display())]
-    Copy {
-        /// The path of the file.
-        path: PathBuf,
-        /// The reason that the system gives.
-        source: io::Error,
-    },
-    /// A file is not as it was submitted.
+    Copy { path: PathBuf, source: io::Error },
     #[error("{} is not as it was submitted: submit again", .0.display())]
     Changed(PathBuf),
-    /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] JobError),
 }
 
 impl SnapshotError {
-    /// Whether a file is not there, or not visible yet.
+    /// Whether a file is missing, perhaps only until a shared file system shows it.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::File(error) if error.is_absent())
     }
@@ -75,7 +64,7 @@ impl From<WriteError> for SnapshotError {
     }
 }
 
-/// Returns an absolute path without `.` and `..`, as files are named in a snapshot.
+/// An absolute path without `.` and `..`, as snapshots name files.
 pub fn plain_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
@@ -88,7 +77,7 @@ pub fn plain_path(path: &Path) -> PathBuf {
 }
 
 impl Snapshot {
-    /// Copies files into the folder of a job. A file that is there already is not copied again.
+    /// Copies files into the folder of a job, except for contents that it already has.
     pub fn copy(
         dir: &Path,
         files: impl IntoIterator<Item = PathBuf>,
@@ -107,7 +96,7 @@ impl Snapshot {
         Ok(Self { program, revision, files: contents })
     }
 
-    /// Writes the list and the tree below the folder of a job, and returns the identity.
+    /// Writes the list and the tree below the folder of a job; returns the snapshot's identity.
     pub fn write(&self, dir: &Path) -> Result<String, SnapshotError> {
         let text = self.text()?;
         let id = sha256_hex(text.as_bytes());
@@ -121,7 +110,7 @@ impl Snapshot {
             match fs::hard_link(&content, &place) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(_) => {
-                    // The file system has no hard links.
+                    // Copy where the file system has no hard links.
                     fs::copy(&content, &place)
                         .map_err(|source| SnapshotError::Copy { path: path.clone(), source })
                         .map(drop)?;
@@ -129,23 +118,23 @@ impl Snapshot {
                 Ok(()) => {}
             }
         }
-        // The list is the last file: a snapshot that has one is whole.
+        // Written last: a snapshot with a list is complete.
         atomic::write(&folder.join(LIST), text.as_bytes())?;
         Ok(id)
     }
 
-    /// Returns the identity of the files alone, whichever program runs them.
+    /// Identity of the files, independent of the program that runs them.
     pub fn of_files(&self) -> String {
         let lines = self.files.iter().map(|(path, hash)| format!("{hash} {}\n", path.display()));
         sha256_hex(lines.collect::<String>().as_bytes())
     }
 
-    /// Reads the list of a snapshot without a look at its files.
+    /// Reads the list of a snapshot without checking its files.
     pub fn read(dir: &Path, id: &str) -> Result<Self, JobError> {
         read_json(&Self::folder(dir, id).join(LIST))
     }
 
-    /// Reads a snapshot and checks every file of it.
+    /// Reads a snapshot and checks every file.
     pub fn checked(dir: &Path, id: &str) -> Result<Self, SnapshotError> {
         let folder = Self::folder(dir, id);
         let list = folder.join(LIST);
@@ -165,19 +154,19 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Returns the folder of the snapshot that corresponds to the root of the file system.
+    /// Folder that stands for the root of the file system.
     pub fn root(dir: &Path, id: &str) -> PathBuf {
         Self::folder(dir, id).join(TREE)
     }
 
-    /// Returns the folder of the snapshot that corresponds to `directory`. It is created, since it may have no file.
+    /// Folder that stands for `directory`. It is created, since it may have no file.
     pub fn directory(dir: &Path, id: &str, directory: &Path) -> Result<PathBuf, WriteError> {
         let place = below(&Self::root(dir, id), directory);
         atomic::create_folder(&place)?;
         Ok(place)
     }
 
-    /// Returns the beginnings of the identities of a job's snapshots, by which they are read.
+    /// Names of a job's snapshots: the beginnings of their identities.
     pub(super) fn ids(dir: &Path) -> Vec<String> {
         let names = subfolders(&dir.join(SNAPSHOTS)).into_iter().filter(|folder| folder.join(LIST).exists());
         names.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
@@ -194,13 +183,13 @@ impl Snapshot {
     }
 }
 
-/// Returns the place of an absolute path below a folder.
+/// Place of an absolute path below a folder.
 fn below(root: &Path, path: &Path) -> PathBuf {
     let parts = path.components().filter(|part| matches!(part, Component::Normal(_)));
     root.join(parts.collect::<PathBuf>())
 }
 
-/// Copies a file to the place that `place_of` names for its hash, unless it is there, and returns the hash.
+/// Copies a file to `place_of(hash)`, unless that exists, and returns the hash.
 pub(super) fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathBuf) -> io::Result<String> {
     let hash = hash_of(file)?;
     if place_of(&hash).exists() {
@@ -208,7 +197,7 @@ pub(super) fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathB
     }
     let parent = place_of(&hash).parent().unwrap_or(Path::new(".")).to_owned();
     let mut copy = tempfile::Builder::new().prefix(atomic::UNFINISHED).tempfile_in(parent)?;
-    // The file may have changed meanwhile, so the hash is that of what is written.
+    // The file may change meanwhile, so hash what is written.
     let mut written = Hashing { inner: copy.as_file_mut(), digest: Sha256::new() };
     io::copy(&mut regular::open(file)?, &mut written)?;
     let hash = hex(&written.digest.finalize());
@@ -228,7 +217,7 @@ pub(super) fn hash_of(file: &Path) -> io::Result<String> {
     Ok(hex(&hashed.digest.finalize()))
 }
 
-/// A writer of bytes that are hashed.
+/// Writer that hashes what passes through it.
 struct Hashing<W> {
     inner: W,
     digest: Sha256,

@@ -1,4 +1,5 @@
-//! What became of every shard: by its journals first, and where these do not say, by the scheduler and the tasks' logs.
+//! State of every shard of a job. The journals decide; the scheduler and the tasks' logs explain only what the
+//! journals leave open.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,57 +11,51 @@ use super::shards::{Outdated, finished_journal, outdated};
 use super::view::{Known, Sighting};
 use super::{Job, Submission, Work};
 
-/// A task that is in no answer of the scheduler is lost this long after it was seen last, seconds.
+/// Seconds after which a task that is in no answer of the scheduler counts as lost.
 const LOST_AFTER: u64 = 600;
 
-/// Where a shard is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum State {
-    /// Every case was run; it has results, right or wrong.
+    /// Every case ran, with a right or wrong result.
     Done,
-    /// The shard's task runs.
     Running,
-    /// The shard's task waits.
     Queued,
-    /// The shard's task ended without all results.
+    /// The task ended without all results.
     Failed,
-    /// The scheduler does not know the shard's task.
+    /// The scheduler does not know the task.
     Lost,
-    /// The shard's results no longer apply: a source, an option or an input has changed.
+    /// A source, an option or an input has changed since the results.
     Outdated,
-    /// The shard is in no task that the scheduler accepted.
+    /// No task that the scheduler accepted has the shard.
     #[strum(serialize = "not submitted")]
     Unsubmitted,
 }
 
 impl State {
-    /// Whether the shard has no result and none is on its way.
+    /// Whether the shard has no result and no task will bring one.
     pub const fn is_missing(self) -> bool {
         matches!(self, Self::Failed | Self::Lost | Self::Outdated | Self::Unsubmitted)
     }
 }
 
-/// A shard and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardStatus {
-    /// The shard that this is about.
     pub work: Work,
-    /// Where it is.
     pub state: State,
     /// The scheduler's name of the shard's last task.
     pub task: Option<String>,
-    /// Why, in words; may be empty.
+    /// Reason in words; may be empty.
     pub why: String,
-    /// The resource of which the failed task had too little.
+    /// Resource that the failed task ran out of.
     pub cause: Option<Cause>,
-    /// The number of the submission with its last task, and the task's own number.
+    /// Numbers of the last task's submission and of the task in it.
     pub place: Option<(u32, usize)>,
-    /// The journal of the results, if it is done.
+    /// Journal of the results, if the shard is done.
     pub journal: Option<PathBuf>,
 }
 
-/// Returns the state of every shard of the job in `dir`.
+/// State of every shard of the job in `dir`.
 pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) -> Vec<ShardStatus> {
     // Later submissions replace earlier ones.
     let mut tasks: BTreeMap<Work, (&Submission, usize)> = BTreeMap::new();
@@ -108,14 +103,14 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
     job.work().map(status_of).collect()
 }
 
-/// Returns the state of the job that collects the results of a submission, and why; `None` if there is none.
+/// State of the job that collects the results of a submission, and the reason; `None` without such a job.
 pub fn collecting(job: &Job, submission: &Submission, known: &Known) -> Option<(State, String)> {
     let queue = job.settings.scheduler.queue()?;
     Some(explain((queue, known), submission, submission.collect.as_deref()?, &[]))
 }
 
-/// Returns the tasks that wait although their shards are done, with the scheduler's reason. A job that collects the
-/// results waits for them, too: Slurm holds the tasks that a new controller has started twice, for example.
+/// Tasks that still wait although their shards are done, with the scheduler's reason. A collecting job waits for
+/// them, too. One cause: Slurm holds tasks that a new controller has started twice.
 pub fn waiting_in_vain<'a>(
     job: &Job,
     last: &Submission,
@@ -136,7 +131,7 @@ pub fn waiting_in_vain<'a>(
     tasks
 }
 
-/// Returns the state of a task that is in no array: the collecting job may send it later.
+/// State of a task in no array. The collecting job may send it later.
 fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission) -> (State, String) {
     if let Some(why) = &submission.refused {
         return (State::Unsubmitted, why.clone());
@@ -150,8 +145,8 @@ fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission)
     }
 }
 
-/// Returns the state of a task whose shards have no results. Only reports of the task and of the scheduler count:
-/// the state does not change while the scheduler gives no answer.
+/// State of a task whose shards have no results. It changes only on reports of the task or the scheduler, not by the
+/// scheduler's silence.
 fn explain(
     (queue, known): (&dyn Queue, &Known),
     submission: &Submission,
@@ -163,7 +158,7 @@ fn explain(
     let sighting = known.sighting(id);
     let outcome = sighting.map(|Sighting { seen, .. }| queue.outcome(&seen.state));
     let seen_at = sighting.map_or(0, |sighting| sighting.at);
-    // A task that writes has not ended, unless the scheduler has said so since, or it was about to end then.
+    // A task that writes has not ended, unless the scheduler has reported its end since or it was about to end.
     let own = log.last().filter(|line| {
         let is_newer = seconds(&line.at) > seen_at;
         let begins = matches!(line.event, TaskEvent::Started { .. } | TaskEvent::Requeued { .. });
@@ -201,7 +196,8 @@ fn explain(
     if submission.cancelled.as_deref().is_some_and(|time| stopped || seconds(time) >= at) {
         return (State::Failed, "cancelled".to_owned());
     }
-    // A user may not see the tasks of others, so that only the answer to the user who submitted can lack a task.
+    // Users may not see each other's tasks. A task can thus be missing only from the answer to the user who submitted
+    // it.
     let Some(view) = known.view_of(submission.user).filter(|view| view.answered > at) else { return (state, why) };
     if view.has_others(id) {
         let gone = "the scheduler no longer lists it, so it was cancelled or has ended";
@@ -213,13 +209,13 @@ fn explain(
     }
 }
 
-/// Returns a time in seconds since 1970.
+/// Seconds since 1970 of an RFC 3339 time.
 fn seconds(time: &str) -> u64 {
     let since = humantime::parse_rfc3339(time).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Explains the state of a shard by its log, for a scheduler that is not asked.
+/// State of a shard by its task's log, for a scheduler that this program does not ask.
 fn explain_by_log(submission: &Submission, log: &[Attempt]) -> (State, String) {
     let is_open_at = |at: u64| {
         log.last().is_none_or(|line| matches!(line.event, TaskEvent::Started { .. }) && at >= seconds(&line.at))
@@ -234,7 +230,7 @@ fn explain_by_log(submission: &Submission, log: &[Attempt]) -> (State, String) {
     }
 }
 
-/// Returns what the task wrote last about its trouble.
+/// Reason of the task's last refusal or stop.
 fn last_words(log: &[Attempt]) -> String {
     let words = |event: &TaskEvent| match event {
         TaskEvent::Refused { node, why } => Some(format!("{node}: {why}")),
@@ -244,7 +240,6 @@ fn last_words(log: &[Attempt]) -> String {
     log.iter().rev().find_map(|attempt| words(&attempt.event)).unwrap_or_default()
 }
 
-/// Returns the node that the task ran on last.
 fn last_node(log: &[Attempt]) -> &str {
     log.iter()
         .rev()
@@ -266,12 +261,12 @@ mod tests {
     use crate::SchedulerKind;
 
     const SUBMITTED: &str = "2026-01-01T00:00:00Z";
-    /// The moment in seconds since 1970.
+    /// [`SUBMITTED`] in seconds since 1970.
     const THEN: u64 = 1_767_225_600;
     const USER: u32 = 7;
 
-    /// A view in which element 0 of array 7 was seen some seconds after the submission, if there is a state, and whose
-    /// last answer is of a later time.
+    /// A view that saw element 0 of array 7 in a state some seconds after the submission, if given, and whose last
+    /// answer came after `answered` seconds.
     fn view(user: u32, seen: Option<(u64, &str)>, answered: u64) -> View {
         let sighting = |(at, state): (u64, &str)| {
             let seen = Seen { state: state.to_owned(), reason: "Priority".to_owned(), nodes: "n1".to_owned() };
@@ -335,7 +330,7 @@ mod tests {
 
     #[test]
     fn no_answer_changes_nothing() {
-        // The clock of this machine is later than all of these times.
+        // This machine's clock is later than all of these times.
         assert_eq!(state(Some((0, "RUNNING")), 0), State::Running);
         assert_eq!(explained(&[], &[]).0, State::Queued);
     }
@@ -344,7 +339,7 @@ mod tests {
     fn only_the_view_of_the_user_who_submitted_can_lack_a_task() {
         let (other, blind) = (view(8, None, 10_000), View { tasks: BTreeMap::new(), ..view(USER, None, 0) });
         assert_eq!(explained(&[blind.clone(), other], &[]).0, State::Queued);
-        // What another user has seen counts.
+        // Another user's sighting counts.
         let other = view(8, Some((20, "TIMEOUT")), 20);
         assert_eq!(explained(&[blind, other], &[]).0, State::Failed);
     }
@@ -357,7 +352,7 @@ mod tests {
         assert_eq!(one(Some((0, "PENDING")), 0, &began), (State::Running, "on n2".to_owned()));
         assert_eq!(one(None, 1200, &began).0, State::Running);
         assert_eq!(one(None, 1201, &began), (State::Lost, "ran on n2 when it was seen last".to_owned()));
-        // The scheduler says more than an end that the task has written itself.
+        // The scheduler's state takes precedence over an end that the task has logged.
         let stopped = [began[0].clone(), line("10:05", TaskEvent::Stopped { why: "warned".to_owned() })];
         assert_eq!(one(Some((604, "CANCELLED")), 604, &stopped).0, State::Failed);
         let again = [&stopped[..], &[line("10:06", TaskEvent::Requeued { excluded: None })]].concat();

@@ -1,4 +1,5 @@
-//! One `runner submit` of a job: its tasks, and the arrays of the scheduler that run them.
+//! One `runner submit` of a job: its tasks, and the scheduler's arrays that run them. A job has one file per
+//! submission, since failed shards can be submitted again.
 
 use std::path::{Path, PathBuf};
 
@@ -7,91 +8,86 @@ use serde::{Deserialize, Serialize};
 use super::Job;
 use super::job::{JobError, Work, read_json, write_json};
 
-/// One `runner submit`: tasks, and the arrays that the scheduler accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// The number of the submission; the first is 1.
+    /// Number of the submission, counted from 1.
     pub number: u32,
-    /// The number of the user who submitted it.
+    /// Id of the user who submitted it.
     pub user: Option<u32>,
-    /// The time of the submission: RFC 3339, UTC.
+    /// RFC 3339, UTC.
     pub submitted: String,
-    /// The identity of the files that its tasks run.
+    /// Identity of the files that the tasks run.
     pub snapshot: String,
-    /// The shards that each task runs.
+    /// Shards of each task.
     pub tasks: Vec<Vec<Work>>,
-    /// What each task gets more than the settings say; empty if none gets more.
+    /// Resources of each task beyond the settings; empty if none gets more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<Retry>,
-    /// The job arrays in the order of their tasks. The tasks after the last one are not sent.
+    /// Job arrays in the order of their tasks. Tasks after the last array are not sent.
     pub arrays: Vec<Array>,
-    /// Why the scheduler did not accept the tasks after the last array.
+    /// Why the scheduler refused the tasks after the last array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// The scheduler's id of the job that collects the results.
     pub collect: Option<String>,
-    /// The time at which its tasks were cancelled: RFC 3339, UTC.
+    /// When the tasks were cancelled: RFC 3339, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<String>,
 }
 
-/// How often the tasks of a shard have ended before for want of something.
+/// How often earlier tasks of a shard ran out of a resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Retry {
-    /// Tasks that ran out of memory.
     pub memory: u32,
     /// Tasks that reached their time limit.
     pub time: u32,
 }
 
-/// A job array of the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Array {
-    /// The id that the scheduler gave it; `None` until it has said so.
+    /// The scheduler's id; `None` until it has answered.
     pub id: Option<String>,
-    /// The task that element 0 of the array runs.
+    /// Task that element 0 runs.
     pub first: usize,
-    /// How many elements it has.
     pub count: usize,
-    /// When it was sent, seconds since 1970.
+    /// When it was sent, in seconds since 1970.
     pub sent: u64,
 }
 
 impl Array {
-    /// Whether a task is an element of the array.
     pub fn has(&self, task: usize) -> bool {
         (self.first..self.first.saturating_add(self.count)).contains(&task)
     }
 }
 
 impl Submission {
-    /// Returns the array that has a task; `None` if the task was not sent.
+    /// The array with a task; `None` if the task was not sent.
     pub fn array_of(&self, task: usize) -> Option<&Array> {
         self.arrays.iter().find(|array| array.has(task))
     }
 
-    /// Returns the scheduler's name of a task, such as `1234_7`; `None` if it has none.
+    /// The scheduler's name of a task, e.g. `1234_7`; `None` if it has none.
     pub fn id_of(&self, task: usize) -> Option<String> {
         let array = self.array_of(task)?;
         Some(format!("{}_{}", array.id.as_ref()?, task - array.first))
     }
 
-    /// Returns how many of the tasks were sent.
+    /// Number of tasks that were sent.
     pub fn sent(&self) -> usize {
         self.arrays.last().map_or(0, |array| array.first.saturating_add(array.count)).min(self.tasks.len())
     }
 
-    /// Returns what a task gets more than the settings say.
+    /// Resources of a task beyond the settings.
     pub fn retry(&self, task: usize) -> Retry {
         self.retries.get(task).copied().unwrap_or_default()
     }
 
-    /// Returns the ids of the scheduler: of the arrays, and of the collecting job.
+    /// The scheduler's ids of the arrays and of the collecting job.
     pub fn ids(&self) -> impl Iterator<Item = String> + '_ {
         self.arrays.iter().filter_map(|array| array.id.clone()).chain(self.collect.clone())
     }
 
-    /// Reads every submission of a job, which is in `dir`, in order.
+    /// Reads every submission of the job in `dir`, in order.
     pub fn all(dir: &Path, job: &Job) -> Result<Vec<Self>, JobError> {
         (1..)
             .take_while(|number| Self::path(dir, *number).exists())
@@ -99,7 +95,7 @@ impl Submission {
             .collect()
     }
 
-    /// Reads the submission with this number. Its tasks have shards of the job, and its arrays names of a scheduler.
+    /// Reads a submission. Fails unless its shards belong to the job and its ids are ones that a scheduler gives.
     pub fn read(dir: &Path, job: &Job, number: u32) -> Result<Self, JobError> {
         let path = Self::path(dir, number);
         let submission: Self = read_json(&path)?;
@@ -116,12 +112,10 @@ impl Submission {
         why.map_or(Ok(submission), |why| Err(JobError::Invalid { path, why }))
     }
 
-    /// Writes it, or replaces it.
     pub fn write(&self, dir: &Path) -> Result<(), JobError> {
         write_json(&Self::path(dir, self.number), self)
     }
 
-    /// Returns the file of a submission.
     pub fn path(dir: &Path, number: u32) -> PathBuf {
         dir.join(format!("submission-{number}.json"))
     }

@@ -1,5 +1,5 @@
-//! What the scheduler said about the tasks of a job. Each user who asks has a file of his own in the folder of the job,
-//! since a scheduler may show each user other tasks.
+//! What the scheduler has said about the tasks of a job. Each user who asks has a file in the job's folder, since a
+//! scheduler may show each user other tasks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,46 +12,43 @@ use super::JobError;
 use super::job::{read_json, write_json};
 use super::scheduler::{Answer, Seen};
 
-/// The scheduler is asked at most this often, seconds.
+/// Least seconds between two questions to the scheduler.
 const INTERVAL: u64 = 60;
 
-/// Returns the number of the user who runs this process.
+/// Id of the user who runs this process.
 pub fn user() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Everything that the scheduler said about a job, to this user and to others.
+/// What the scheduler said about a job, to this user and to others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
     own: View,
     others: Vec<View>,
 }
 
-/// The last answer of the scheduler to one user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// The number of the user.
+    /// Id of the user.
     pub user: u32,
-    /// When the scheduler last answered, seconds since 1970.
+    /// When the scheduler last answered, in seconds since 1970.
     pub asked: u64,
-    /// When its answer last had every task that it knows, seconds since 1970.
+    /// When an answer was last complete, in seconds since 1970.
     pub answered: u64,
-    /// What was seen of each task, by the scheduler's names. A task that it has forgotten stays as it was seen last.
+    /// Last sighting of each task, by the scheduler's names. Tasks that the scheduler has forgotten stay.
     pub tasks: BTreeMap<String, Sighting>,
 }
 
-/// A task as it was seen last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
-    /// The time in seconds since 1970.
+    /// Seconds since 1970.
     pub at: u64,
-    /// What the scheduler said.
     #[serde(flatten)]
     pub seen: Seen,
 }
 
 impl Known {
-    /// Returns what the scheduler said last about the job in `dir`. A file that cannot be read says nothing.
+    /// Reads the files of all users in `dir`. Unreadable ones are skipped.
     pub fn read(dir: &Path) -> Self {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
         let is_view = |path: &PathBuf| {
@@ -62,7 +59,7 @@ impl Known {
         Self::new(user(), views)
     }
 
-    /// Returns the views of a user and of others.
+    /// Separates the view of a user from the others.
     pub fn new(user: u32, views: impl IntoIterator<Item = View>) -> Self {
         let (own, others): (Vec<View>, _) = views.into_iter().partition(|view| view.user == user);
         Self { own: own.into_iter().next().unwrap_or(View { user, ..View::default() }), others }
@@ -73,12 +70,11 @@ impl Known {
         now().saturating_sub(self.own.asked) >= INTERVAL
     }
 
-    /// Returns how long ago the scheduler answered the user who submitted, seconds; `None` if it never did.
+    /// Seconds since the scheduler last answered the user who submitted; `None` if it never did.
     pub fn age(&self, submitted_by: Option<u32>) -> Option<u64> {
         self.view_of(submitted_by).filter(|view| view.answered > 0).map(|view| now().saturating_sub(view.answered))
     }
 
-    /// Adds an answer.
     pub fn add(&mut self, answer: Answer) {
         let at = now();
         self.own.asked = at;
@@ -88,23 +84,23 @@ impl Known {
         self.own.tasks.extend(answer.tasks.into_iter().map(|(id, seen)| (id, Sighting { at, seen })));
     }
 
-    /// Lets the scheduler be asked again at the next look.
+    /// Makes the next look ask the scheduler, however recent the last answer is.
     pub fn expire(&mut self) {
         self.own.asked = 0;
     }
 
-    /// Keeps this user's view in `dir`.
+    /// Writes this user's view to `dir`.
     pub fn write(&self, dir: &Path) -> Result<(), JobError> {
         write_json(&dir.join(format!("scheduler-{}.json", self.own.user)), &self.own)
     }
 
-    /// Returns the last sighting of a task by any user.
+    /// Last sighting of a task by any user.
     pub(super) fn sighting(&self, id: &str) -> Option<&Sighting> {
         self.views().filter_map(|view| view.tasks.get(id)).max_by_key(|sighting| sighting.at)
     }
 
-    /// Returns the view of this user, which has all of the user's tasks that the scheduler knows. A submission of an
-    /// older version names no user.
+    /// The view of a user, who sees all of their own tasks that the scheduler knows. A submission by an older version
+    /// names no user; any view then counts.
     pub(super) fn view_of(&self, user: Option<u32>) -> Option<&View> {
         self.views().filter(|view| user.is_none_or(|user| view.user == user)).max_by_key(|view| view.answered)
     }
@@ -115,7 +111,7 @@ impl Known {
 }
 
 impl View {
-    /// Whether the last whole answer has other tasks of the same array.
+    /// Whether the last complete answer has other tasks of the same array.
     pub(super) fn has_others(&self, id: &str) -> bool {
         let Some((array, _)) = id.split_once('_') else { return false };
         let is_other = |(other, sighting): (&String, &Sighting)| {
@@ -125,7 +121,6 @@ impl View {
     }
 }
 
-/// Returns the time in seconds since 1970.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,5 +1,5 @@
-//! Assembles PTX into machine code for reading, as a driver would before it runs it: with the ptxas of this machine, or with
-//! that of the fetched nvcc.
+//! Assembles PTX into machine code for display, as a driver would before running it. Uses the machine's ptxas or the
+//! one of the fetched nvcc.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,6 @@ use super::program::{self, Bounds};
 use crate::model::{CodeKind, CompileFailure, CompileUnit, Compiled, sha256_hex};
 use crate::programs::Programs;
 
-/// The time that assembling one file may take.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// Why there is no ptxas, and what to do.
@@ -32,7 +31,6 @@ pub enum AssemblerError {
     NoPackage,
 }
 
-/// The program ptxas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assembler {
     path: PathBuf,
@@ -40,8 +38,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Returns the program. If this machine has none, the pinned nvcc is fetched into the cache, which has one; `say`
-    /// receives lines of progress meanwhile.
+    /// Finds ptxas; if the machine has none, fetches the pinned nvcc, which includes it. `say` receives progress
+    /// meanwhile.
     pub fn ensure(
         programs: &Programs,
         cache: &Cache,
@@ -55,12 +53,11 @@ impl Assembler {
         Ok(Self { path, cache: cache.clone() })
     }
 
-    /// Returns the path of the executable.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the machine code of a unit that was compiled to PTX, with line tables.
+    /// Machine code of a unit that was compiled to PTX, with line tables.
     pub fn assemble(
         &self,
         unit: &CompileUnit,

@@ -1,7 +1,6 @@
-//! Compiles many units at once, each from the cache or in its own child process.
+//! Compiles many units at once, each from the cache or in a child process of its own.
 //!
-//! A unit that fails, crashes its compiler or runs past its limit affects no other unit. Nothing is fetched here and no
-//! device is used.
+//! A unit that fails, crashes its compiler or exceeds its limit affects no other unit. No device is used here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -34,22 +33,20 @@ use crate::model::{
 use crate::project::Project;
 use crate::regular;
 
-/// What compiling one unit gives.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
-/// The longest that it may be, so that deadlines do not overflow.
+/// Upper limit of the time limit, so that deadlines do not overflow.
 const LONGEST_LIMIT: Duration = Duration::from_hours(24 * 365);
 
-/// The time limit of a unit, unless the environment gives another.
+/// Default time limit of a unit.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// How long to wait between two looks at whether another unit's code of the same file is made.
+/// How often to check whether another unit's code of the same file is ready.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Most attempts at a unit whose files change while it is compiled.
+/// Limit of attempts at a unit whose files change during compilation.
 const ATTEMPTS: u32 = 3;
 
-/// Why there are no options.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     #[error(transparent)]
@@ -58,33 +55,31 @@ pub enum OptionsError {
     Limit(String),
 }
 
-/// How to compile.
 #[derive(Debug, Clone)]
 pub struct CompileOptions {
-    /// The largest number of children that run at a time.
+    /// Limit of concurrent child processes.
     pub jobs: usize,
-    /// The time that compiling one unit may take.
+    /// Time limit of a unit.
     pub limit: Duration,
-    /// The cache of compiled units.
     pub cache: Cache,
-    /// The executable that implements `__compile`.
+    /// Executable that implements `__compile`.
     pub compiler: PathBuf,
-    /// Where sources and what they include may be.
+    /// Folders in which sources and their includes may be.
     pub project: Project,
-    /// The compilers besides NVRTC.
+    /// Compilers besides NVRTC.
     pub installed: Installed,
-    /// nvcc for the sources that NVRTC refuses because of code of the host, and headers of libraries; `None` refuses
-    /// these sources.
+    /// nvcc for sources that NVRTC refuses because of host code, and headers of libraries. `None` refuses these
+    /// sources.
     pub on_demand: Option<OnDemand>,
     /// Set this to stop early. Units not compiled yet fail as interrupted.
     pub stop: Arc<AtomicBool>,
-    /// Set, together with `stop`, when the machine lacks something that every unit needs: why.
+    /// Reason that `stop` was set, if the machine lacks something that every unit needs.
     pub fault: Arc<OnceLock<String>>,
 }
 
 impl CompileOptions {
-    /// Makes the options: one child per core, two minutes per unit or what the environment says, this executable as the
-    /// compiler. Fails if the cache is not writable.
+    /// Default options: one child per core, two minutes per unit unless the environment sets a limit, and this
+    /// executable as the compiler. Fails if the cache is not writable.
     pub fn new(cache: Cache) -> Result<Self, OptionsError> {
         cache.prepare()?;
         let limit = env::var_os(LIMIT_VARIABLE).map_or(Ok(LIMIT), |text| parse_limit(&text.to_string_lossy()))?;
@@ -92,7 +87,7 @@ impl CompileOptions {
             jobs: thread::available_parallelism().map_or(1, usize::from),
             limit,
             cache,
-            // If the system does not give the path, the search path is used.
+            // The fallback is looked up on the search path.
             compiler: env::current_exe().unwrap_or_else(|_| PathBuf::from("runner")),
             project: Project::everywhere(),
             installed: Installed::default(),
@@ -103,8 +98,8 @@ impl CompileOptions {
     }
 }
 
-/// Compiles every distinct unit once, starting them in this order. When a unit is done, `on_done` is called on this
-/// thread with the seconds it took.
+/// Compiles every distinct unit once, in this order. Calls `on_done` on this thread for each finished unit with its
+/// seconds.
 pub fn compile_all(
     units: &[CompileUnit],
     target: Target,
@@ -144,7 +139,7 @@ fn parse_limit(text: &str) -> Result<Duration, OptionsError> {
     limit.ok_or_else(|| OptionsError::Limit(text.to_owned()))
 }
 
-/// What all units of a batch have in common.
+/// What all units of a batch share.
 struct Batch<'a> {
     target: Target,
     toolkit: &'a Toolkit,
@@ -153,7 +148,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Compiles every source of a unit as a unit of its own; they are linked where they are loaded.
+    /// Compiles every source of a unit as a unit of its own. They are linked on loading.
     fn compile_parts(&self, unit: &CompileUnit) -> UnitResult {
         let own = CompileUnit { linked: Vec::new(), ..unit.clone() };
         let other = |source: &PathBuf| {
@@ -174,7 +169,7 @@ impl Batch<'_> {
             source: hash(|made| &made.source),
             log: joined(|made| &made.log).trim().to_owned(),
             parts: parts.collect(),
-            // What is linked with a kernel is part of it.
+            // A digest would not cover what is linked with the kernel.
             digests: BTreeMap::new(),
             operations: BTreeMap::new(),
             cached: all().all(|made| made.cached),
@@ -206,8 +201,8 @@ impl Batch<'_> {
             let span = tracing::info_span!("compile", source = %unit.source.display(), kernels = ?unit.kernels);
             let made = span.in_scope(|| self.compile_or_share(unit, &identity));
             drop(span);
-            // The compiler reads the included files after they were hashed. If one was saved in between, the code must
-            // not be stored under the old hash.
+            // The compiler reads the included files after they were hashed. Code of a file saved in between must not
+            // be stored under the old hash.
             let now = fresh.insert(Scanner::confined_to(self.options.project.clone()));
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
@@ -218,7 +213,7 @@ impl Batch<'_> {
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
     }
 
-    /// Returns the failure of a unit for a reason that affects all units, and stops the compiling of further ones.
+    /// Stops the batch for a reason that affects all units; returns the failure of this unit.
     fn unusable(&self, why: &dyn Display) -> CompileFailure {
         // The first reason counts.
         let _ = self.options.fault.set(why.to_string());
@@ -226,8 +221,8 @@ impl Batch<'_> {
         failure(why, "")
     }
 
-    /// Adds this unit's hashes, which an entry of the cache may lack, and the library that code for a GPU is later
-    /// linked with: the cache does not store the toolkit's path.
+    /// Adds this unit's hashes, which a cache entry may lack, and the library that GPU code is linked with later. The
+    /// cache does not store paths of the toolkit.
     fn finished(&self, unit: &CompileUnit, identity: &Identity, compiled: Compiled) -> UnitResult {
         let device_runtime = match self.target {
             Target::Gpu(_) if unit.settings.relocatable => {
@@ -257,12 +252,12 @@ impl Batch<'_> {
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
-    /// Compiles a unit, or takes its kernels from the code that was made for other kernels of its file. If that is being
-    /// made, in this process or in another, it is waited for.
+    /// Compiles a unit, or takes its kernels from code made for other kernels of the file. Waits if this or another
+    /// process is compiling the file.
     fn compile_or_share(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let Some(address) = &identity.file_address else { return self.compile(unit, identity) };
         let lock = self.options.cache.lock_file(address).map_err(|e| self.unusable(&e))?;
-        // Without locks in this file system, the file may be compiled twice.
+        // Without file locks, the file may be compiled twice.
         while let Err(TryLockError::WouldBlock) = lock.try_lock() {
             if self.options.stop.load(Ordering::Relaxed) {
                 return Err(failure(&NoReply::Interrupted, ""));
@@ -277,8 +272,8 @@ impl Batch<'_> {
         self.compile(unit, identity)
     }
 
-    /// Describes the code of a unit, and stores what it has of other kernels of the file. `note` is put before what the
-    /// compiler said.
+    /// Describes the code of a unit, and stores what it has of the file's other kernels. `note` precedes the
+    /// compiler's messages.
     fn describe_and_share(
         &self,
         unit: &CompileUnit,
@@ -303,14 +298,14 @@ impl Batch<'_> {
         Ok((code, compiled))
     }
 
-    /// Returns whether no file of a unit was saved since it was identified as one for NVRTC.
+    /// Whether no file of a unit changed since it was identified as one for NVRTC.
     fn is_unchanged(&self, unit: &CompileUnit, identity: &Identity) -> bool {
         let unit = CompileUnit { compiler: KernelCompiler::Nvrtc, ..unit.clone() };
         let scanner = Scanner::confined_to(self.options.project.clone());
         self.identify(&unit, &scanner).is_ok_and(|now| now.key == identity.key)
     }
 
-    /// Compiles a unit with a compiler that is a program.
+    /// Compiles a unit with nvcc or clang.
     fn compile_with(
         &self,
         installed: &Installed,
@@ -325,7 +320,7 @@ impl Batch<'_> {
         self.describe_and_share(unit, identity, build.run(installed, &expressions(unit))?, note)
     }
 
-    /// Compiles a source that NVRTC refuses with nvcc, if the reason may be its code of the host.
+    /// Compiles a source that NVRTC refused with nvcc, if host code may be the reason.
     fn compile_refused(
         &self,
         unit: &CompileUnit,
@@ -339,7 +334,7 @@ impl Batch<'_> {
             log: refusal.log.clone(),
         })?;
         let installed = Installed { nvcc: Some(nvcc.clone()), ..Installed::default() };
-        // What NVRTC allows in device code by itself.
+        // NVRTC allows this in device code by default.
         let options = [identity.options.stable.clone(), vec!["--expt-relaxed-constexpr".to_owned()]].concat();
         let identity =
             &Identity { options: UnitOptions { stable: options, ..identity.options.clone() }, ..identity.clone() };
@@ -348,8 +343,8 @@ impl Batch<'_> {
         self.compile_with(&installed, &unit, identity, &note)
     }
 
-    /// Returns the code and its description, without a path yet. A source that is refused, and that includes headers of
-    /// a library, is compiled again with these.
+    /// Code and its description, without a path yet. A refused source that includes headers of a library is compiled
+    /// again with these.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let compiled = match self.compile_once(unit, identity) {
             Err(refusal) if self.lacks_headers(identity) => match self.headers(identity) {
@@ -364,7 +359,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Returns whether a unit that is refused may be compiled with headers of libraries.
+    /// Whether a refused unit may compile with headers of libraries.
     fn lacks_headers(&self, identity: &Identity) -> bool {
         !identity.libraries.is_empty() && identity.headers.is_empty() && self.options.on_demand.is_some()
     }
@@ -427,8 +422,8 @@ impl Batch<'_> {
         Ok((code, compiled))
     }
 
-    /// Returns what a compiler may read, besides its own installation: the files that were hashed, so that no other can
-    /// change the code. Without a limit to a project, everything.
+    /// Files that a compiler may read besides its own installation: exactly the hashed ones, so that no other can
+    /// affect the code. Everything, if no project limits it.
     fn readable(&self, identity: &Identity) -> Vec<PathBuf> {
         if self.options.project.is_limited() {
             [&identity.files[..], &identity.headers].concat()
@@ -456,8 +451,8 @@ impl Batch<'_> {
     }
 }
 
-/// Returns the options for a compiler that is a program. Folders from which the source includes nothing are left out:
-/// the compiler would also search them for what its own headers include, which no hash of the unit covers.
+/// Options for nvcc or clang. Folders from which the source includes nothing are left out: the compiler's own headers
+/// would also be searched there, and no hash of the unit covers that.
 fn options_of_program(identity: &Identity) -> UnitOptions {
     let mut options = identity.options.clone();
     if identity.whole && !identity.includes_files {
@@ -467,12 +462,12 @@ fn options_of_program(identity: &Identity) -> UnitOptions {
     options
 }
 
-/// Returns the names that are wanted from a unit.
+/// Names to look up in the code of a unit.
 fn expressions(unit: &CompileUnit) -> Vec<String> {
     unit.kernels.iter().cloned().chain(unit.symbols.iter().map(|symbol| address_of(symbol))).collect()
 }
 
-/// Returns the name of a variable with the `&` that NVRTC requires.
+/// A variable's name with the `&` that NVRTC requires.
 fn address_of(symbol: &str) -> String {
     format!("&{symbol}")
 }
@@ -531,7 +526,6 @@ fn describe(
     }
 }
 
-/// Adds to the summary of a failure.
 fn extended(CompileFailure { summary, log }: CompileFailure, more: &str) -> CompileFailure {
     CompileFailure { summary: format!("{summary}; {more}"), log }
 }

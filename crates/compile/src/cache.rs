@@ -1,8 +1,8 @@
-//! Keeps the user's cache on disk: fetched toolkits, and compiled units by the hash of their inputs.
+//! The user's cache on disk: fetched toolkits, and compiled units by the hash of their inputs.
 //!
-//! Several processes may share it. Code is stored under the hash of its bytes, and a file under the unit's address
-//! describes it; both are written in full and then renamed. An entry whose code does not match its hash counts as
-//! absent and is compiled again. Entries are never removed here: the user may delete the folder.
+//! Several processes may share it. Code is stored under its hash, and a file under the unit's address describes it.
+//! Both are written in full and then renamed. An entry whose code does not match its hash counts as absent. Entries
+//! are never removed here: the user may delete the folder.
 
 use std::fs;
 use std::io;
@@ -17,21 +17,19 @@ use crate::atomic;
 use crate::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
 use crate::model::{CodeKind, Compiled, sha256_hex};
 
-/// The layout of entries. Increase it when old entries would be misread.
+/// Format of entries. Increase it when old entries would be misread.
 const FORMAT: u32 = 2;
-/// The layout of listings, and how their instructions are joined with lines.
+/// Format of listings, including how their instructions are joined with lines.
 const LISTING_FORMAT: u32 = 3;
 
-/// Prefixes of files that are being written: code from a compiler, with its lock, and entries before their rename.
+/// Prefixes of unfinished files: a compiler's output with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
 
-/// The digits of a SHA-256.
 const HASH_DIGITS: usize = 64;
 
-/// A scratch file that is older than this belongs to no running process.
+/// Age after which a scratch file belongs to no running process.
 const STALE_AGE: Duration = Duration::from_hours(24);
 
-/// Why there is no usable cache.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     #[error("the user's cache folder is unknown ({0}); set {CACHE_VARIABLE} to a folder")]
@@ -56,29 +54,28 @@ impl From<atomic::WriteError> for CacheError {
     }
 }
 
-/// A folder that is used as cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// A compiled unit, as it is described on disk.
+/// Description of a compiled unit on disk.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     format: u32,
-    /// The SHA-256 of the code, which is also the name of the code's file.
+    /// SHA-256 of the code, which is also the name of its file.
     code: String,
     compiled: Compiled,
 }
 
 impl Cache {
-    /// Returns the folder that `RUNNER_CACHE` names, or `runner` in the user's cache folder.
+    /// The folder in `RUNNER_CACHE`, or `runner` in the user's cache folder.
     pub fn locate() -> Result<Self, CacheError> {
         Self::at(cache_folder().map_err(CacheError::NoHome)?).safe()
     }
 
-    /// Returns the cache, if no other user can write to it: the compiler and compiled code in it are executed. Requests
-    /// to workers name files in it as text.
+    /// Refuses a cache that other users can write to, since compilers and code in it are executed. Also refuses paths
+    /// that are not UTF-8, because requests to workers contain them as text.
     fn safe(self) -> Result<Self, CacheError> {
         if self.root.to_str().is_none() {
             return Err(CacheError::NotUtf8 { path: self.root });
@@ -86,7 +83,7 @@ impl Cache {
         let Ok(metadata) = fs::metadata(&self.root) else { return Ok(self) };
         let user = rustix::process::geteuid().as_raw();
         let why = match () {
-            // A superuser's cache is often a volume of another one.
+            // A superuser's cache is often another user's volume.
             () if metadata.uid() != user && user != 0 => "it belongs to another user",
             () if metadata.is_dir() && metadata.mode() & 0o022 != 0 => "other users can write to it",
             () => return Ok(self),
@@ -94,17 +91,16 @@ impl Cache {
         Err(CacheError::Unsafe { path: self.root, why })
     }
 
-    /// Returns a cache in this folder, which need not exist yet.
+    /// A cache in this folder, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Returns the folder, which may not exist yet.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Creates the folder of compiled units and fails early if it is not writable.
+    /// Creates the folder of compiled units; fails if it is not writable, before time is spent on compiling.
     pub fn prepare(&self) -> Result<(), CacheError> {
         self.create();
         self.scratch()?;
@@ -112,28 +108,25 @@ impl Cache {
         Ok(())
     }
 
-    /// Creates the folder, with access for the user alone. A failure shows when the folder is used.
+    /// Creates the folder for this user only. Errors surface when the folder is used.
     pub fn create(&self) {
         let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
     }
 
-    /// Returns the folder of a fetched toolkit.
     pub fn toolkit_dir(&self, pinned: &Pinned) -> PathBuf {
         self.root.join("toolkit").join(format!("cuda-{}", pinned.build))
     }
 
-    /// Returns the folder of a fetched program.
     pub fn program_dir(&self, name: &str, pinned: &Pinned) -> PathBuf {
         self.root.join("toolkit").join(format!("{}-{}", name.trim_start_matches("compute-"), pinned.build))
     }
 
-    /// Returns the folder of a library's fetched headers.
     pub fn headers_dir(&self, pinned: &Pinned, library: &str) -> PathBuf {
         let library = library.trim_start_matches("the ").to_lowercase();
         self.root.join("toolkit").join(format!("{library}-headers-{}", pinned.build))
     }
 
-    /// Returns the folder of the package whose archive has this SHA-256.
+    /// Folder of the package whose archive has this SHA-256.
     pub fn package_dir(&self, sha256: &str) -> PathBuf {
         self.root.join(PACKAGES).join(sha256)
     }
@@ -142,7 +135,7 @@ impl Cache {
         self.root.join("code").join(format!("v{FORMAT}"))
     }
 
-    /// Returns the unit stored under `address`; `None` if it is absent or its code does not match its hash.
+    /// The unit stored under `address`; `None` if it is absent or its code does not match its hash.
     pub(super) fn load(&self, address: &str) -> Option<Compiled> {
         let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
         let entry: Entry = serde_json::from_slice(&text).ok()?;
@@ -151,7 +144,7 @@ impl Cache {
         sound.then_some(Compiled { code, cached: true, ..entry.compiled })
     }
 
-    /// Stores a unit's code and returns its description with the path of the code.
+    /// Stores a unit's code; returns its description with the path of the code.
     pub(super) fn store(&self, address: &str, code: &[u8], compiled: Compiled) -> Result<Compiled, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
@@ -169,14 +162,14 @@ impl Cache {
         self.root.join("listings").join(format!("v{LISTING_FORMAT}")).join(address)
     }
 
-    /// Returns the listing stored under `address`; `None` if it is absent or does not match its hash.
+    /// The listing stored under `address`; `None` if it is absent or does not match its hash.
     pub(super) fn load_listing(&self, address: &str) -> Option<Vec<u8>> {
         let mut listing = fs::read(self.listing_file(address)).ok().filter(|listing| listing.len() >= HASH_DIGITS)?;
         let text = listing.split_off(HASH_DIGITS);
         (sha256_hex(&text).as_bytes() == listing).then_some(text)
     }
 
-    /// Stores a listing behind its hash.
+    /// Stores a listing preceded by its hash.
     pub(super) fn store_listing(&self, address: &str, text: &[u8]) -> Result<(), CacheError> {
         self.create();
         let listing = [sha256_hex(text).as_bytes(), text].concat();
@@ -192,13 +185,13 @@ impl Cache {
         self.code_dir().join(format!("{name}.{extension}"))
     }
 
-    /// Returns a file to be locked while a file of CUDA C++ is compiled, whose code several units share.
+    /// File to lock while a CUDA C++ file is compiled whose code several units share.
     pub(super) fn lock_file(&self, address: &str) -> Result<fs::File, CacheError> {
         let path = self.code_dir().join(format!("{}{address}", SCRATCH_PREFIXES[0]));
         fs::create_dir_all(self.code_dir()).and_then(|()| fs::File::create(&path)).map_err(failed(&path))
     }
 
-    /// Returns a scratch file for a compiler's output. It is removed when the handle is dropped.
+    /// Scratch file for a compiler's output, removed when the handle is dropped.
     pub(super) fn scratch(&self) -> Result<tempfile::NamedTempFile, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir)
@@ -207,7 +200,7 @@ impl Cache {
     }
 }
 
-/// Removes scratch files of processes that were killed: those not written to for a day.
+/// Removes scratch files of killed processes: those not written to for a day.
 fn remove_stale(dir: &Path) {
     let old = |entry: &fs::DirEntry| {
         let written = entry.metadata().and_then(|meta| meta.modified()).ok();
@@ -221,7 +214,6 @@ fn remove_stale(dir: &Path) {
     }
 }
 
-/// Returns the error for a path, for `map_err`.
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
     let path = path.to_owned();
     move |source| CacheError::NotWritable { path, source }

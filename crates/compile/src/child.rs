@@ -1,8 +1,8 @@
-//! Runs the compiler in a child process: one request in, one reply out.
+//! The compiler's child process: one request in, one reply out.
 //!
-//! NVRTC may crash on a source, exhaust the memory or never end. It runs in a child of this executable, which the
-//! parent kills at the time limit, so that only one unit is lost. Output of the child's libraries goes to its standard
-//! error; only the reply goes to the pipe.
+//! NVRTC may crash on a source, exhaust the memory or never end. The child is this executable, and the parent kills
+//! it at the time limit, so that only one unit is lost. The child's libraries print to standard error; only the reply
+//! goes to the pipe.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,47 +26,44 @@ use crate::cache_folder::CACHE_VARIABLE;
 use crate::model::CodeKind;
 use crate::sandbox;
 
-/// The environment variable that holds the time limit of a unit, such as `10min`.
+/// Environment variable with the time limit of a unit, e.g. `10min`.
 pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";
 
-/// The hidden command that starts the child.
+/// Hidden command that starts the child.
 pub const COMMAND: &str = "__compile";
 
-/// How often a waiting parent checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How much of a crashed child's standard error is kept, in bytes.
+/// Bytes of a crashed child's standard error that are kept.
 const STDERR_TAIL: usize = 4096;
 
-/// One unit to compile.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     pub toolkit: Toolkit,
     pub target: Target,
-    /// The architecture named in the manifest's options.
+    /// Architecture that the manifest's options name.
     pub architecture: Option<String>,
-    /// The source's name in the log and the line table.
+    /// Name of the source in the log and the line table.
     pub name: String,
     pub source: String,
-    /// The C++ names of kernels, and of variables with `&` before them.
+    /// C++ names of kernels, and of variables with `&` before them.
     pub expressions: Vec<String>,
     pub options: Vec<String>,
-    /// The file to write the code to.
+    /// File for the code.
     pub output: PathBuf,
-    /// Where the project's files are.
+    /// Paths that the compiler may read.
     pub readable: Vec<PathBuf>,
 }
 
-/// What the child replies.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     /// The code is in the request's `output`.
     Compiled {
         kind: CodeKind,
-        /// The mangled name of each expression.
+        /// Mangled name of each expression.
         lowered: BTreeMap<String, String>,
-        /// The operations of each function's machine code by its mangled name, also where the code is PTX.
+        /// Operations of each function's machine code by mangled name, even where `kind` is PTX.
         operations: BTreeMap<String, String>,
         log: String,
     },
@@ -78,7 +75,6 @@ pub(super) enum Reply {
     Unwritable { reason: String },
 }
 
-/// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoReply {
     #[error("cannot start the compiler {}: {source}", program.display())]
@@ -95,7 +91,7 @@ pub(super) enum NoReply {
 }
 
 impl NoReply {
-    /// Returns what the child printed before it crashed.
+    /// What the child printed before it crashed.
     pub fn stderr(&self) -> &str {
         match self {
             Self::Crashed { stderr, .. } => stderr,
@@ -104,7 +100,7 @@ impl NoReply {
     }
 }
 
-/// Returns the child process: reads one request from standard input, compiles, replies on standard output.
+/// Runs the child: reads one request from standard input, compiles, replies on standard output.
 pub fn serve() -> io::Result<()> {
     let mut pipe = take_stdout()?;
     end_with_parent();
@@ -125,14 +121,14 @@ fn take_stdout() -> io::Result<File> {
     Ok(File::from(pipe))
 }
 
-/// Ends this process if its parent is killed, and lets the system kill it before its parent if memory runs out. If the
-/// system refuses either, compiling still works.
+/// Makes this process end with its parent, and before it if memory runs out. If the system refuses, compiling works
+/// regardless.
 fn end_with_parent() {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     end_first();
 }
 
-/// Lets the system end this process before others if memory runs out. If it refuses, the process works all the same.
+/// Makes this process the first to end if memory runs out. If the system refuses, it works regardless.
 pub fn end_first() {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
@@ -205,14 +201,14 @@ pub(super) fn ask(program: &Path, request: &Request, limit: Duration, stop: &Ato
         end(&mut child);
         return Ok(reply);
     }
-    // The pipe was closed without a reply, so the child has ended or is about to.
+    // The pipe closed without a reply, so the child has ended or is about to.
     let status = child.wait().map_err(not_started)?;
     let stderr = stderr.recv().unwrap_or_default();
     let stderr = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(STDERR_TAIL)..]).trim().to_owned();
     Err(NoReply::Crashed { status, stderr })
 }
 
-/// Returns the content of the pipe; `None` at the deadline or if `stop` is set.
+/// Content of the pipe; `None` at the deadline or once `stop` is set.
 pub(super) fn wait(pipe: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> Option<Vec<u8>> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -225,13 +221,13 @@ pub(super) fn wait(pipe: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBoo
     }
 }
 
-/// Reads a pipe to its end on a thread, so that the child never blocks on a full pipe.
+/// Reads a pipe to its end in a thread, so that the child never blocks on a full pipe.
 pub(super) fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // After an error the bytes received so far are used.
+            // After an error, the bytes so far are used.
             let _ = pipe.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);
@@ -239,13 +235,12 @@ pub(super) fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec
     receiver
 }
 
-/// Writes a pipe and closes it, on a thread: a child that reads nothing runs into its time limit. If it ended before it
-/// read everything, the missing reply shows it.
+/// Writes to a pipe and closes it, in a thread: a child that never reads must still run into its time limit. If the
+/// child ended early, the missing reply shows it.
 fn write_all(pipe: Option<impl Write + Send + 'static>, bytes: Vec<u8>) {
     thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&bytes)));
 }
 
-/// Ends a child that has replied or must stop.
 fn end(child: &mut Child) {
     // Killing fails if the child has already ended.
     let _ = child.kill();

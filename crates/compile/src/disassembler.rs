@@ -1,5 +1,5 @@
-//! Reads the machine code of kernels with nvdisasm: that of this machine, or the fetched one. What comes of it is kept in
-//! the cache, kernel by kernel, because nvdisasm takes half a second for the smallest file.
+//! Lists the machine code of kernels with nvdisasm, the machine's or a fetched one. Listings are cached per kernel,
+//! because nvdisasm takes half a second for the smallest file.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,8 @@ use super::program::{self, Bounds};
 use crate::model::{CompileFailure, sha256_hex};
 use crate::programs::Programs;
 
-/// The time that printing one file may take.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Why there is no nvdisasm, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DisassemblerError {
     #[error(
@@ -31,7 +29,6 @@ pub enum DisassemblerError {
     Fetch(#[from] FetchError),
 }
 
-/// The program nvdisasm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disassembler {
     path: PathBuf,
@@ -39,8 +36,7 @@ pub struct Disassembler {
 }
 
 impl Disassembler {
-    /// Returns the program. If this machine has none, the pinned one is fetched into the cache; `say` receives lines of
-    /// progress meanwhile.
+    /// Finds nvdisasm; if the machine has none, fetches the pinned one. `say` receives progress meanwhile.
     pub fn ensure(
         programs: &Programs,
         cache: &Cache,
@@ -54,13 +50,11 @@ impl Disassembler {
         Ok(Self { path, cache: cache.clone() })
     }
 
-    /// Returns the path of the executable.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the machine code of these kernels of a cubin, by their mangled names, with that of the functions that they
-    /// call and the lines it comes from.
+    /// Listings of kernels in a cubin, by mangled name, with the functions that they call and the source lines.
     pub fn list(&self, cubin: &Path, kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
         let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
         let address = self.address(&bytes, kernels);
@@ -70,13 +64,13 @@ impl Disassembler {
         }
         let listings = self.join((cubin, &bytes), kernels)?;
         if let Ok(json) = serde_json::to_vec(&listings) {
-            // The next call prints it again if it cannot be kept.
+            // If it cannot be kept, the next call prints it again.
             let _ = self.cache.store_listing(&address, &json);
         }
         Ok(listings)
     }
 
-    /// Returns the address in the cache of the machine code of kernels. It changes with the file of the program.
+    /// Cache address of the kernels' machine code. It changes with the program's file.
     fn address(&self, cubin: &[u8], kernels: &[&str]) -> String {
         let mut kernels = kernels.to_vec();
         kernels.sort_unstable();
@@ -84,7 +78,7 @@ impl Disassembler {
         sha256_hex(parts.map(String::as_str).join(" ").as_bytes())
     }
 
-    /// Joins what the program prints of kernels with the words of the cubin and its line tables.
+    /// Joins the program's output with the cubin's words and line tables.
     fn join(&self, (path, bytes): (&Path, &[u8]), kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
         let damaged = |error: SassError| failed(error.to_string());
         let cubin = Cubin::parse(bytes).map_err(damaged)?;
@@ -97,7 +91,7 @@ impl Disassembler {
         Listing::join(&cubin, &text, &Tables::read(&cubin).map_err(damaged)?).map_err(damaged)
     }
 
-    /// Returns what the program prints of functions, by the indices of their symbols, and of those that they call.
+    /// Prints functions, by the indices of their symbols, and those that they call.
     fn print(&self, cubin: &Path, symbols: &[String]) -> Result<Vec<u8>, CompileFailure> {
         let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
         let place = folder.path().join("code.json");
@@ -137,7 +131,7 @@ mod tests {
         let parsed = Cubin::parse(CUBIN).unwrap();
         let [kernel] = parsed.functions() else { panic!("{:?}", parsed.functions()) };
         let then = SystemTime::now() - Duration::from_hours(1);
-        // It prints only if it is asked for the kernel's symbol.
+        // Prints only if asked for the kernel's symbol.
         let install = |opcode: &str, written: SystemTime| {
             let instructions = vec![format!("{{\"opcode\": \"{opcode}\"}}"); kernel.words.len()].join(",");
             let function = format!("\"function-name\": \"{}\", \"start\": 0", kernel.name);

@@ -1,8 +1,8 @@
-//! What a cubin's ELF contains about its kernels: registers, stack frame, launch bounds.
+//! What a cubin's ELF says about its kernels: registers, stack frame, launch bounds.
 //!
 //! NVIDIA does not document the attributes. These were found in the output of NVRTC 12.9 and 13.0 and agree with the
-//! assembler's log. Attributes that a cubin lacks stay unknown. Static shared memory is not read here, since on some
-//! architectures the size of the section includes what the system reserves.
+//! assembler's log. Missing attributes stay unknown. Static shared memory is not read here: on some architectures,
+//! the section's size includes what the system reserves.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,23 +17,22 @@ use crate::model::{sha256_hex, with_lists, write_list, write_operations};
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
 const FRAME_SIZE: u8 = 0x11;
-/// The attribute of a kernel that holds the largest block dimensions: three numbers.
+/// Attribute of a kernel with the largest block dimensions: three numbers.
 const MAX_THREADS: u8 = 0x05;
 
-/// Format of an attribute whose value has its own length. The other formats have two bytes.
+/// Format of an attribute whose value states its length. The other formats have two bytes.
 const SIZED: u8 = 0x04;
 
-/// What the ELF contains about one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Attributes {
     pub registers: Option<u32>,
-    /// The bytes of stack that each thread has.
+    /// Bytes of stack per thread.
     pub frame: Option<u32>,
-    /// The largest number of threads per block that `__launch_bounds__` allows.
+    /// Largest number of threads per block that `__launch_bounds__` allows.
     pub max_threads: Option<u32>,
 }
 
-/// Returns the attributes of each kernel by its mangled name; empty if the code is no cubin.
+/// Attributes of each kernel by mangled name; empty if the code is no cubin.
 pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     let mut found: BTreeMap<String, Attributes> = BTreeMap::new();
     let Ok(file) = ElfFile64::<Endianness>::parse(cubin) else { return found };
@@ -60,9 +59,8 @@ pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     found
 }
 
-/// Returns a hash of the machine code of each kernel, with its constants: mangled name → hash. Tables of lines are in
-/// sections of their own. A kernel that refers to others, by a call or a variable, has all of the file's code and
-/// variables in its hash.
+/// Hash of each kernel's machine code and constants, by mangled name. Line tables are in sections of their own. The
+/// hash of a kernel that refers to functions or variables covers all of the file's code and variables.
 pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
     const OWN: [&str; 4] = [".text.", ".nv.constant0.", ".nv.constant2.", ".nv.shared."];
     const SHARED: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".rodata"];
@@ -79,7 +77,7 @@ pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
         };
         let mut text = Vec::new();
         for (name, data, size) in sections.iter().filter(|(name, ..)| is_part(name)) {
-            // Another name makes no other code.
+            // A mere renaming leaves the hash unchanged.
             let name = name.strip_suffix(kernel).unwrap_or(name);
             text.extend_from_slice(format!("{name} {size} {}\n", data.len()).as_bytes());
             text.extend_from_slice(data);
@@ -90,11 +88,11 @@ pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
     kernels.map(|kernel| (kernel.to_owned(), digest(kernel))).collect()
 }
 
-/// The most functions of a file whose instructions are listed, and the most instructions of one.
+/// Limits of the functions per file whose instructions are listed, and of the instructions per function.
 const MOST_LISTED: [usize; 2] = [64, 1000];
 
-/// Returns how many instructions of each operation each function has, by its mangled name, as texts, with lists of those that
-/// are not too long; empty if the code is no machine code whose operations are known.
+/// Number of instructions per operation for each function, by mangled name, as text; with lists of instructions,
+/// unless too long. Empty if the code has no known operations.
 pub(super) fn operations(cubin: &[u8]) -> BTreeMap<String, String> {
     let Ok(cubin) = Cubin::parse(cubin) else { return BTreeMap::new() };
     let [functions, instructions] = MOST_LISTED;
@@ -112,7 +110,7 @@ pub(super) fn operations(cubin: &[u8]) -> BTreeMap<String, String> {
     counts.map(text).collect()
 }
 
-/// Returns the name of a file and the line: the innermost of inlined calls that is not in a folder of headers.
+/// File name and line of the innermost inlined call outside folders of headers.
 fn author_place<'t>(tables: &'t Tables, places: &[&Place]) -> Option<(&'t str, u32)> {
     let is_header = |path: &Path| path.components().any(|part| part.as_os_str() == "include");
     let path = |place: &Place| tables.source.files().get(place.file).map(|path| Path::new(path.as_str()));
@@ -120,8 +118,7 @@ fn author_place<'t>(tables: &'t Tables, places: &[&Place]) -> Option<(&'t str, u
     Some((path(place)?.file_name()?.to_str()?, place.line))
 }
 
-/// Returns the records of a section: a byte of format, a byte of attribute, then either a length and that many bytes,
-/// or two bytes.
+/// Records of a section: a byte of format, a byte of attribute, then either a length and as many bytes, or two bytes.
 fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -133,7 +130,6 @@ fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// Returns the little-endian word at position `at`.
 fn word(value: &[u8], at: usize) -> Option<u32> {
     value.get(4 * at..4 * at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
@@ -156,7 +152,7 @@ extern \"C\" __global__ void __launch_bounds__(256) framed(float *p, int n) {
 extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
 ";
 
-    /// Returns the cubin of both kernels, and what the compiler said.
+    /// The cubin of both kernels, and the compiler's log.
     fn compile(text: &str, options: &[&str], architecture: &str) -> (Vec<u8>, String) {
         let cache = Cache::locate().unwrap();
         let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
@@ -184,7 +180,7 @@ extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
             let changed = of(&KERNELS.replace("= 1;", "= 2;"), &["-lineinfo"]);
             assert_eq!(changed["framed"], plain["framed"], "{architecture}");
             assert_ne!(changed["small"], plain["small"], "{architecture}");
-            // One constant of a function that is called.
+            // One constant of a called function.
             let calls = |value: u32| {
                 let function = format!("__noinline__ __device__ int added(int x) {{ return x * {value}; }}\n");
                 of(&(function + &KERNELS.replace("= 1;", "= added(threadIdx.x);")), &[])
@@ -205,7 +201,7 @@ extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
                 assert_eq!(elf.registers, figures.registers, "{kernel} for {architecture}");
                 assert_eq!(elf.frame, figures.stack, "{kernel} for {architecture}");
             }
-            // Forty floats that are indexed at run time.
+            // Forty floats, indexed at run time.
             assert_eq!(found["framed"].frame, Some(160), "{architecture}");
             assert_eq!(found["framed"].max_threads, Some(256), "{architecture}");
             assert_eq!(found["small"].max_threads, None, "{architecture}");

@@ -1,5 +1,5 @@
-//! Fetches the pinned compiler and headers, or a program of the toolkit, into the user's cache. pip downloads them and checks
-//! every file against its hash. The folder gets its final name only when it is complete.
+//! Fetches the pinned compiler and headers, or a program of the toolkit, into the user's cache. pip downloads them
+//! and checks every file's hash. The folder gets its final name only when complete.
 //!
 //! The user's configuration decides which package index pip uses. Nothing here runs with `--offline`.
 
@@ -16,35 +16,33 @@ use super::toolkit::TOOLKIT_VARIABLE;
 use crate::cache_folder::CACHE_VARIABLE;
 use crate::programs::{PYTHON_VARIABLE, python, search_path};
 
-/// The program that checks memory.
 pub(super) const SANITIZER: &str = "compute-sanitizer";
 
 /// Parts of the packages that compiling does not need, as prefixes of the path below `nvidia/*/`.
 const UNUSED: [&str; 7] =
     ["lib/libnvrtc.alt", "lib/libnvrtc-builtins.alt", "lib/libcudart", "lib/libculibos", "lib/cmake", "bin", "nvvm"];
 
-/// The folders of a package that have programs.
+/// Folders of programs in a package.
 const PROGRAMS: [&str; 2] = ["bin", "nvvm/bin"];
 
-/// The program that prints machine code.
+/// The disassembler.
 pub(super) const NVDISASM: &str = "nvdisasm";
 
-/// The program that assembles PTX, which comes with nvcc.
+/// The assembler, which comes with nvcc.
 pub(super) const PTXAS: &str = "ptxas";
 
-/// The program nvcc.
 pub(super) const NVCC: &str = "nvcc";
 
 /// Whether a missing toolkit may be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// The compiler is fetched by pip, in its pinned version.
+    /// pip may fetch the pinned version.
     Allowed,
-    /// The option `--offline` forbids fetching.
+    /// `--offline` forbids fetching.
     Forbidden,
 }
 
-/// Why fetching failed. The toolkit's folder is complete or absent.
+/// Why fetching failed. A failure never leaves an incomplete folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     #[error(
@@ -88,18 +86,18 @@ pub enum FetchError {
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
 
-/// What a set of packages is unpacked for.
+/// What a set of packages is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Compile,
-    /// The program with this name is run.
+    /// Running the program of this name.
     Run(&'static str),
-    /// Headers of a library with this name are included.
+    /// Including headers of the library of this name.
     Include(&'static str),
 }
 
 impl Purpose {
-    /// Returns how the set is called in messages.
+    /// Name of the set in messages.
     fn describe(self, set: &Pinned) -> String {
         match self {
             Self::Compile => format!("NVRTC {} and its headers", set.build),
@@ -108,7 +106,7 @@ impl Purpose {
         }
     }
 
-    /// Returns what is wrong with a folder of unpacked packages.
+    /// Fails if a folder of unpacked packages lacks something.
     fn inspect(self, root: &Path) -> Result<(), String> {
         match self {
             Self::Compile => layout::inspect(root).map(drop),
@@ -118,14 +116,13 @@ impl Purpose {
     }
 }
 
-/// Fetches a compiler unless it is present. Waits for another process that is fetching it. `say` receives lines of
-/// progress.
+/// Fetches a compiler unless it is present. Waits for another process that is fetching it. `say` receives progress.
 pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     fetch_for(Purpose::Compile, set, (cache, &cache.toolkit_dir(set)), say)
 }
 
-/// Returns the path of a program, or of one that comes with it. It is fetched if the cache does not have it; the error is
-/// `offline` where that is forbidden.
+/// Path of a program, or of one that comes with it. Fetches it if the cache lacks it, or fails with `offline` where
+/// that is forbidden.
 pub(super) fn ensure_program<E: From<FetchError>>(
     (program, name): (&'static str, &str),
     set: &'static Pinned,
@@ -144,7 +141,7 @@ pub(super) fn ensure_program<E: From<FetchError>>(
     find_program(&place, name).map_err(|reason| FetchError::Incomplete { place, reason }.into())
 }
 
-/// Fetches the headers of a library like a compiler.
+/// Fetches the headers of a library as [`fetch`] does a compiler.
 pub(super) fn fetch_headers(
     library: &'static str,
     set: &'static Pinned,
@@ -160,7 +157,7 @@ fn fetch_for(
     (cache, place): (&Cache, &Path),
     say: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, FetchError> {
-    // pip runs in another folder, so the path must be absolute.
+    // pip runs in another folder.
     let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
     let parent = place.parent().unwrap_or(&place).to_owned();
     let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -196,8 +193,8 @@ fn fetch_for(
     Ok(place)
 }
 
-/// Removes what processes killed while fetching this set left behind. The caller has the lock, so none of them is
-/// running. What cannot be removed only takes space.
+/// Removes what killed processes left behind when fetching this set. The caller has the lock, so none is running.
+/// What cannot be removed only takes space.
 pub(super) fn remove_stale(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -206,7 +203,7 @@ pub(super) fn remove_stale(parent: &Path, prefix: &str) {
     }
 }
 
-/// Returns the lock of the process that is fetching. The system releases it when the process ends.
+/// Locks the fetching of a set. The system releases the lock when the process ends.
 pub(super) fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
     let file = File::create(path).map_err(|source| io("create", path, source))?;
     if file.try_lock().is_err() {
@@ -243,14 +240,14 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     if status.success() {
         Ok(())
     } else {
-        // Of some packages only a part is kept, but all of it is unpacked.
+        // All of a package is unpacked before a part is removed.
         let needed_mb = 3 * set.installed_mb.max(set.download_mb) + set.download_mb;
         Err(classify(&stderr, &python, staging, needed_mb))
     }
 }
 
-/// Makes the command of an interpreter's pip, in isolated mode and run in `dir`. Otherwise Python would load `pip.py`,
-/// and modules that pip imports, from the working directory, which may be an untrusted checkout.
+/// A pip command in isolated mode that runs in `dir`. Otherwise Python would load `pip.py`, and modules that pip
+/// imports, from the working directory, which may be an untrusted checkout.
 pub fn pip(python: &str, dir: &Path) -> Command {
     // A relative path refers to the current folder, not to `dir`.
     let named = if python.contains('/') { std::path::absolute(python).ok() } else { None };
@@ -262,13 +259,13 @@ pub fn pip(python: &str, dir: &Path) -> Command {
 fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Path) -> Command {
     let mut command = pip_with_hashes(python, "install", requirements, scratch);
     command.args(["--no-compile", "--no-warn-conflicts"]).arg("--target").arg(unpacked);
-    // The user's configuration may set an option that conflicts with --target.
+    // The user's configuration may set an option that conflicts with `--target`.
     command.env("PIP_USER", "0");
     command
 }
 
-/// Makes the command of a pip that gets the wheels of `requirements`, each of which has a hash. It builds nothing, so
-/// it runs no code of them.
+/// A pip command that gets the wheels of `requirements`, which have hashes. It builds nothing, so none of their code
+/// runs.
 pub(super) fn pip_with_hashes(python: &str, action: &str, requirements: &Path, scratch: &Path) -> Command {
     let mut command = pip(python, scratch);
     command
@@ -291,7 +288,7 @@ pub(super) fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
     let stderr = std::thread::spawn(move || {
         let mut text = String::new();
         if let Some(mut stderr) = stderr {
-            // Bytes that are not UTF-8 end the text early. The text before them still names the cause.
+            // Invalid UTF-8 ends the text early; the part before it still names the cause.
             let _ = stderr.read_to_string(&mut text);
         }
         text
@@ -299,14 +296,13 @@ pub(super) fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
     for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok) {
         let line = line.trim();
         if let Some(file) = line.strip_prefix("Downloading ").or_else(|| line.strip_prefix("Using cached ")) {
-            // pip prints the file name, or with a mirror the whole address.
+            // pip prints the file name, or the whole address of a mirror.
             say(&format!("  {}", file.rsplit('/').next().unwrap_or(file)));
         }
     }
     stderr.join().unwrap_or_default()
 }
 
-/// Returns the error that pip's standard error describes.
 pub(super) fn classify(stderr: &str, python: &str, staging: &Path, needed_mb: u32) -> FetchError {
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let tail = || {
@@ -342,7 +338,7 @@ pub(super) fn classify(stderr: &str, python: &str, staging: &Path, needed_mb: u3
     }
 }
 
-/// Makes every program executable, since not every version's package says that it is.
+/// Makes every program executable, since some versions' packages do not.
 fn make_executable(unpacked: &Path) -> Result<(), FetchError> {
     for programs in PROGRAMS.iter().flat_map(|folder| packages(unpacked).map(move |package| package.join(folder))) {
         for program in fs::read_dir(programs).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -374,12 +370,12 @@ fn remove_unused(unpacked: &Path, unused: &[&str]) -> Result<(), FetchError> {
     Ok(())
 }
 
-/// Renames the complete folder. The caller has the lock, so an existing folder is an incomplete one.
+/// Renames the complete folder. The caller has the lock, so an existing folder is incomplete.
 pub(super) fn publish(unpacked: &Path, place: &Path) -> Result<(), FetchError> {
     if place.exists() {
         remove(place)?;
     }
-    // A crash of the machine after the rename must not leave an incomplete folder with the final name.
+    // After a crash of the machine, the final name must not belong to an incomplete folder.
     if let Ok(dir) = File::open(unpacked) {
         let _ = rustix::fs::syncfs(&dir);
     }
@@ -402,20 +398,17 @@ pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> F
     FetchError::Io { action, path: path.to_owned(), source }
 }
 
-/// Finds a program in a folder of unpacked packages.
 pub(super) fn find_program(root: &Path, name: &str) -> Result<PathBuf, String> {
     let found = packages(root).map(|package| package.join("bin").join(name)).find(|path| path.is_file());
     found.ok_or_else(|| format!("has no {name}"))
 }
 
-/// Returns the folders of headers in a folder of unpacked packages.
 pub(super) fn header_folders(root: &Path) -> Result<Vec<PathBuf>, String> {
     let folders: Vec<PathBuf> =
         packages(root).map(|package| package.join("include")).filter(|dir| dir.is_dir()).collect();
     if folders.is_empty() { Err("has no headers".to_owned()) } else { Ok(folders) }
 }
 
-/// Returns the folders of the packages that were unpacked into a folder.
 fn packages(root: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(root.join("nvidia")).into_iter().flatten().flatten().map(|entry| entry.path())
 }

@@ -1,7 +1,7 @@
-//! The identity of a unit: the hash of everything that its code depends on.
+//! The identity of a unit: a hash of everything that its code depends on.
 //!
 //! The key contains no path, so it is the same in every checkout and can be committed. The address in the cache also
-//! covers the paths, since line tables and messages contain them.
+//! covers the paths, which line tables and messages contain.
 
 use std::fs;
 use std::io;
@@ -20,35 +20,33 @@ use crate::model::{CompileKey, CompileUnit, KernelCompiler, hex};
 /// Increase this when the same inputs produce different code.
 const REVISION: u32 = 1;
 
-/// A unit and what identifies it.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub key: CompileKey,
-    /// The name that the entry has in the cache.
+    /// Name of the entry in the cache.
     pub address: String,
-    /// The name of the entry that describes the code of the whole file, for other kernels of it; `None` if its code
-    /// depends on the kernels that are named.
+    /// Name of the entry for all kernels of the file; `None` if the code depends on the kernels that are named.
     pub file_address: Option<String>,
     pub source: Arc<str>,
-    /// The source where the manifest defines macros that the source defines, too.
+    /// The source where the manifest overrides its macros.
     pub replaced: Option<Replaced>,
-    /// The paths of the source and of these files.
+    /// Paths of the source and of its includes.
     pub files: Vec<PathBuf>,
-    /// Whether the source includes files from outside the toolkit.
+    /// Whether the source includes files outside the toolkit.
     pub includes_files: bool,
-    /// The hash of the source and of the files that it includes from outside the toolkit.
+    /// Hash of the source and of its includes outside the toolkit.
     pub source_hash: String,
-    /// The hash of the compiler options that the manifest sets.
+    /// Hash of the compiler options that the manifest sets.
     pub options_hash: String,
-    /// False if an include could not be followed. The key is then new each time.
+    /// Whether all includes could be followed. If not, the key is new each time.
     pub whole: bool,
     pub options: UnitOptions,
-    /// Whether the source, or a file that it includes, includes a header that is neither the project's nor the
-    /// toolkit's: one of a host compiler, or none at all.
+    /// Whether the source or an include needs a header that neither the project nor the toolkit has: a host
+    /// compiler's, or a missing one.
     pub includes_host_headers: bool,
-    /// The libraries of which it includes headers that the toolkit lacks.
+    /// Libraries whose headers it includes and the toolkit lacks.
     pub libraries: Vec<&'static LibraryHeaders>,
-    /// The folders of these headers, once they are needed.
+    /// Folders of these headers, once they are needed.
     pub headers: Vec<PathBuf>,
 }
 
@@ -69,7 +67,7 @@ impl Identity {
         let assembler = (!options.assembler.is_empty()).then_some(&options.assembler);
         let replaced = replaced::replace(&inputs.source, &unit.defines);
         let absent = inputs.files.iter().filter(|file| file.content.is_none()).map(|file| file.name.as_str());
-        // What is linked with a library needs an installed toolkit, which has its headers, too.
+        // Linking with a library needs an installed toolkit, which has its headers.
         let is_linked = libraries.is_some_and(|libraries| !libraries.is_empty());
         let headers = if is_linked { Vec::new() } else { LibraryHeaders::find(&absent.collect::<Vec<_>>()) };
         let key_with = |kernels: &Vec<String>| {
@@ -115,7 +113,7 @@ impl Identity {
             address.add(key);
             address.add(unit.source.as_os_str().as_encoded_bytes());
             if unit.compiler != KernelCompiler::Nvrtc {
-                // The code of a program has the whole path.
+                // nvcc and clang write the absolute path into the code.
                 let whole = std::path::absolute(&unit.source).unwrap_or_default();
                 address.add(whole.as_os_str().as_encoded_bytes());
             }
@@ -154,13 +152,13 @@ impl Identity {
     }
 }
 
-/// Returns whether a name is that of a kernel in the global namespace that is no instance of a template.
+/// Whether a name is a kernel in the global namespace that is no template instance.
 fn is_plain(kernel: &str) -> bool {
     let first = kernel.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     first && kernel.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Returns the hash of a source and of its includes outside the toolkit.
+/// Hash of a source and of its includes outside the toolkit.
 pub(super) fn hash_of(files: &[Input]) -> String {
     let mut fields = Fields::new();
     for file in files {
@@ -186,8 +184,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Returns the compiler's full version. If only major and minor are known, the size of the library distinguishes
-/// builds.
+/// Full version of NVRTC. If only major and minor are known, the library's size distinguishes builds.
 fn nvrtc_identity(toolkit: &Toolkit) -> String {
     let (major, minor) = toolkit.info.version;
     match &toolkit.info.build {
@@ -196,13 +193,13 @@ fn nvrtc_identity(toolkit: &Toolkit) -> String {
     }
 }
 
-/// Returns a value that is never the same twice, so that a unit that cannot be identified is never found in the cache.
+/// A unique value, so that a unit that cannot be identified is never found in the cache.
 fn nonce() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{} {}", std::process::id(), since.as_nanos())
 }
 
-/// Hashes a list of fields, each with its length, so that different lists have different hashes.
+/// Hashes a list of fields with their lengths, so that different lists differ.
 struct Fields(Sha256);
 
 impl Fields {

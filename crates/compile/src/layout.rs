@@ -1,7 +1,7 @@
-//! Where toolkits have their files: an installed toolkit, a distribution's `/usr`, a conda prefix, a `site-packages`
-//! folder with the `nvidia-cuda-*` wheels.
+//! Where toolkits have their files: an installed toolkit, a distribution's `/usr`, a conda prefix, or `site-packages`
+//! with the `nvidia-cuda-*` wheels.
 //!
-//! Only file names are read. Nothing is opened, and whether a toolkit is suitable is not decided here.
+//! Only file names are read. [`locate`](super::locate) decides whether a toolkit is suitable.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::ToolkitInfo;
 
-/// A header that kernels often include. A toolkit without it has a library but no headers.
+/// A header that kernels often include. Without it, a folder has a library but no headers.
 const COMMON_HEADER: &str = "cuda_fp16.h";
 
-/// The library that code that launches kernels is linked with.
+/// The library for code that launches kernels.
 pub(super) const DEVICE_RUNTIME: &str = "libcudadevrt.a";
 
-/// Returns every toolkit in `root`, newest first, or what is wrong with the folder.
+/// Every toolkit in `root`, newest first, or what is wrong with the folder.
 pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     if !root.is_dir() {
         return Err("is not there".to_owned());
@@ -49,7 +49,7 @@ pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     Ok(found)
 }
 
-/// Returns the name of CUDA's folder for this host, such as `targets/x86_64-linux`.
+/// CUDA's folder for this host, e.g. `targets/x86_64-linux`.
 fn target_dir() -> String {
     let arch = if cfg!(target_arch = "aarch64") { "sbsa" } else { env::consts::ARCH };
     format!("targets/{arch}-linux")
@@ -75,11 +75,11 @@ fn library_dirs(root: &Path) -> Vec<PathBuf> {
 fn include_dirs(root: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![root.join("include"), root.join(target_dir()).join("include")];
     dirs.extend(wheel_dirs(root, "include"));
-    // From CUDA 13 on, CCCL has its own folder, and its headers include each other relative to it.
+    // Since CUDA 13, CCCL has its own folder, and its headers include each other relative to it.
     dirs.into_iter().flat_map(|dir| [dir.join("cccl"), dir]).filter(|dir| dir.is_dir()).collect()
 }
 
-/// Returns the folders `nvidia/*/<leaf>` of a folder that wheels were unpacked into.
+/// Folders `nvidia/*/<leaf>` of unpacked wheels.
 fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
     let base = root.join("nvidia");
     let mut names = entries(&base);
@@ -88,7 +88,7 @@ fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| base.join(name).join(leaf)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// Returns the NVRTC libraries of a folder, each with the builtins library of the same version.
+/// NVRTC libraries of a folder, each with the builtins library of its version.
 fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
     let mut builtins: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut mains: BTreeMap<u32, String> = BTreeMap::new();
@@ -117,13 +117,13 @@ fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
         .collect()
 }
 
-/// Returns the numbers at the end of the library's real file name: `[13, 0, 88]` for `libnvrtc.so.13.0.88`.
+/// Numbers at the end of the library's real file name: `[13, 0, 88]` for `libnvrtc.so.13.0.88`.
 fn file_version(library: &Path) -> Option<Vec<u32>> {
     let real = fs::canonicalize(library).ok()?;
     numbers(real.file_name()?.to_str()?.strip_prefix("libnvrtc.so.")?)
 }
 
-/// Returns the full version, from the library's real file name or from the wheel that contained it.
+/// Full version, from the library's real file name or its wheel.
 fn build_of(root: &Path, library: &Path) -> Option<String> {
     let version = file_version(library)?;
     if version.len() >= 3 {
@@ -136,12 +136,12 @@ fn build_of(root: &Path, library: &Path) -> Option<String> {
     })
 }
 
-/// Parses `13.0` to `[13, 0]`; `None` for a text that is not made of numbers.
+/// Parses `13.0` to `[13, 0]`; `None` if a part is no number.
 pub(super) fn numbers(text: &str) -> Option<Vec<u32>> {
     text.split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// Returns the names in a folder; none if it cannot be read.
+/// Names in a folder; none if it cannot be read.
 pub(super) fn entries(dir: &Path) -> Vec<String> {
     let Ok(read) = fs::read_dir(dir) else { return Vec::new() };
     read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -152,7 +152,7 @@ pub(super) fn entries(dir: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Returns a folder with these files, all empty. `a -> b` makes a link.
+    /// A folder with these files, all empty. `a -> b` makes a link.
     fn root(files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for file in files {

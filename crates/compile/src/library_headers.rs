@@ -1,4 +1,4 @@
-//! The headers of CUDA's libraries that kernels include and the fetched compiler lacks. Each set is fetched when a source
+//! Headers of CUDA's libraries that kernels include but the fetched compiler lacks. Each set is fetched when a source
 //! first needs it.
 //!
 //! The headers belong to the pinned compiler of CUDA 13. An installed toolkit has its own.
@@ -10,14 +10,13 @@ use super::fetch::{self, Network};
 use super::pinned::{self, Pinned};
 use super::toolkit::{Toolkit, ToolkitSource};
 
-/// The headers of one library.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LibraryHeaders {
-    /// The library's name, for example `cuRAND`.
+    /// Name of the library, e.g. `cuRAND`.
     pub name: &'static str,
-    /// How the names of its headers begin, as they are included.
+    /// Prefixes of the headers' names.
     beginnings: &'static [&'static str],
-    /// The package that has them.
+    /// Package of the headers.
     pub set: Pinned,
 }
 
@@ -40,7 +39,7 @@ static ALL: [LibraryHeaders; 9] = [
     ),
 ];
 
-/// Returns the headers of a library of CUDA 13, with the sizes of the download and on disk in MB.
+/// The headers of a CUDA 13 library; sizes are of the download and on disk, in MB.
 const fn describe(
     name: &'static str,
     beginnings: &'static [&'static str],
@@ -52,17 +51,14 @@ const fn describe(
 }
 
 impl LibraryHeaders {
-    /// Returns the sets that belong to a toolkit: none where it is an installed one, or has another build.
+    /// The sets for a toolkit: none if it is installed or of another build.
     pub fn of_toolkit(toolkit: &Toolkit) -> &'static [Self] {
         let is_pinned = toolkit.info.build.as_deref().and_then(pinned::nvcc).is_some();
         if toolkit.source == ToolkitSource::Fetched && is_pinned { &ALL } else { &[] }
     }
 
-    /// Returns the folders of the headers, which are fetched unless they are in the cache. `say` receives lines of progress.
-    ///
-    /// # Errors
-    ///
-    /// Why there are none, in words for the user.
+    /// Folders of the headers, which are fetched unless they are cached. `say` receives progress. An error is worded
+    /// for the user.
     pub fn ensure(
         &'static self,
         toolkit: &Toolkit,
@@ -89,7 +85,7 @@ impl LibraryHeaders {
         fetched.map_err(|error| error.to_string()).and_then(|place| fetch::header_folders(&place))
     }
 
-    /// Returns the sets that have headers of these names.
+    /// Sets with headers of these names.
     pub(super) fn find(names: &[&str]) -> Vec<&'static Self> {
         let has = |set: &&Self| {
             let begins = |name: &&str| set.beginnings.iter().any(|beginning| name.starts_with(beginning));

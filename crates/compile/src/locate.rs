@@ -2,8 +2,7 @@
 //!
 //! The order is `RUNNER_TOOLKIT`, then the machine's own toolkit (`CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda*`), then
 //! the fetched one. So a GPU node with a toolkit never needs the network, and fetching a compiler for the simulator
-//! does not change what GPU runs are compiled with. This module opens no library and fetches nothing; [`super::fetch`]
-//! fetches.
+//! does not change the compiler of GPU runs. This module opens no library; [`super::fetch`] fetches.
 
 use std::env;
 use std::fmt;
@@ -17,30 +16,30 @@ use super::pinned::{self, Pinned};
 use super::toolkit::{TOOLKIT_VARIABLE, Toolkit, ToolkitSource};
 use crate::model::ToolkitInfo;
 
-/// The oldest NVRTC that has the interface and options which this crate uses.
+/// Oldest NVRTC with the interface and options that this crate uses.
 const OLDEST_MAJOR: u32 = 12;
 
-/// The oldest GPU that NVRTC 13 and newer compile for.
+/// Oldest GPU that NVRTC 13 and newer compile for.
 const OLDEST_GPU_OF_13: (u32, u32) = (7, 5);
 
-/// The compiler that is wanted.
+/// Which compiler is acceptable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// Exactly the pinned one: what the simulator counts must not depend on the machine.
+    /// The pinned one, since the simulator's counts must not depend on the machine.
     Pinned,
-    /// The pinned compiler of this CUDA major version is wanted.
+    /// The pinned one of this CUDA major version.
     PinnedMajor(u32),
-    /// One whose code this driver loads and that supports this GPU.
+    /// One that supports this GPU and whose code the driver loads.
     Gpu {
-        /// The CUDA version that the driver supports, for example `(13, 0)`.
+        /// CUDA version that the driver supports, e.g. `(13, 0)`.
         driver: (u32, u32),
-        /// The GPU's, for example `(9, 0)`.
+        /// The GPU's, e.g. `(9, 0)`.
         compute_capability: (u32, u32),
     },
 }
 
 impl Requirement {
-    /// Returns the pinned set for this want.
+    /// The pinned set that meets the requirement.
     pub fn pinned(self) -> Result<&'static Pinned, ToolkitError> {
         let major = match self {
             Self::Pinned => pinned::NEWEST.major,
@@ -52,7 +51,7 @@ impl Requirement {
         Pinned::for_major(major).ok_or(ToolkitError::NoPinned { major })
     }
 
-    /// Returns why a compiler of this version is not suitable.
+    /// Why a compiler of this version is not acceptable.
     fn refusal(self, toolkit: &ToolkitInfo) -> Option<String> {
         let (major, minor) = toolkit.version;
         match self {
@@ -85,7 +84,6 @@ impl Requirement {
     }
 }
 
-/// Why there is no toolkit.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolkitError {
     #[error("{TOOLKIT_VARIABLE} names {}, which {reason}; name another toolkit or unset it", path.display())]
@@ -103,12 +101,12 @@ pub enum ToolkitError {
     Fetch(#[from] FetchError),
 }
 
-/// No toolkit was found: where it was searched for, and what to do.
+/// The folders that were searched without success, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// Each folder and why it was refused.
     pub tried: Vec<(PathBuf, String)>,
-    /// The compiler that can be fetched in place of one of this machine.
+    /// Compiler that can be fetched instead.
     pub pinned: &'static Pinned,
 }
 
@@ -137,7 +135,7 @@ impl Toolkit {
         if let Some(root) = named.filter(|v| v != "pinned").map(PathBuf::from) {
             match choose(&root, want) {
                 Ok(found) => return Ok(found),
-                // The pinned compiler is wanted, and the variable may name another one for the GPU.
+                // The variable may name another compiler, for the GPU.
                 Err(reason) if !want.takes_system() => tried.push((root, reason)),
                 Err(reason) => return Err(ToolkitError::Named { path: root, reason }),
             }
@@ -160,9 +158,7 @@ impl Toolkit {
         }
     }
 
-    /// Finds a toolkit. If there is none and the network may be used, fetches the pinned one.
-    ///
-    /// `say` receives lines of progress while a toolkit is fetched.
+    /// Finds a toolkit, or fetches the pinned one if allowed. `say` receives progress.
     pub fn ensure(
         want: Requirement,
         cache: &Cache,
@@ -179,8 +175,7 @@ impl Toolkit {
     }
 }
 
-/// Returns the folders of this machine's toolkits, best first: the environment's, the default, versioned ones from the
-/// newest.
+/// Folders of this machine's toolkits, best first: the environment's, the default, then by version from the newest.
 fn system_roots() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
         .iter()
@@ -205,7 +200,7 @@ fn system_roots() -> Vec<PathBuf> {
     roots
 }
 
-/// Returns the newest suitable toolkit in `root`, or why there is none.
+/// Newest suitable toolkit in `root`, or why there is none.
 fn choose(root: &Path, want: Requirement) -> Result<Toolkit, String> {
     let mut refusals = Vec::new();
     for toolkit in inspect(root)? {

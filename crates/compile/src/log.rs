@@ -1,29 +1,28 @@
-//! Reads NVRTC's log: the first error in one line, the assembler's figures, the warnings.
+//! Parses NVRTC's log: the first error in one line, the assembler's figures, the warnings.
 //!
-//! The formats are those of NVRTC 12.9 and 13.0. Unknown lines stay in the log unchanged.
+//! The formats are those of NVRTC 12.9 and 13.0. Unknown lines stay in the log.
 
 use std::collections::BTreeMap;
 
 use crate::model::describe_layout;
 
-/// The figures that the assembler gives for one kernel.
+/// The assembler's figures for one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
     pub registers: Option<u32>,
-    /// Static shared memory, bytes per block; 0 if the assembler does not print it.
+    /// Static shared memory in bytes per block; 0 if the assembler does not print it.
     pub shared: Option<u32>,
-    /// The bytes of stack that each thread has.
+    /// Bytes of stack per thread.
     pub stack: Option<u32>,
     pub spill_stores: Option<u32>,
     pub spill_loads: Option<u32>,
 }
 
-/// The log of a successful compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SuccessLog {
-    /// The lines for the user.
+    /// Lines for the user.
     pub warnings: String,
-    /// The figures of each mangled name.
+    /// Figures by mangled name.
     pub figures: BTreeMap<String, Figures>,
 }
 
@@ -48,7 +47,7 @@ pub(super) fn read(log: &str) -> SuccessLog {
                 kernel.shared = Some(number_before(info, " bytes smem").unwrap_or(0));
             }
         } else if line.contains(" bytes stack frame") && line.contains(" bytes spill stores") {
-            // Functions that were not inlined have properties too, but are no kernels.
+            // Functions that were not inlined have such lines, too.
             if let Some(kernel) = properties_of.as_ref().and_then(|name| figures.get_mut(name)) {
                 kernel.stack = number_before(line, " bytes stack frame");
                 kernel.spill_stores = number_before(line, " bytes spill stores");
@@ -61,13 +60,12 @@ pub(super) fn read(log: &str) -> SuccessLog {
     SuccessLog { warnings: warnings.join("\n").trim().to_owned(), figures }
 }
 
-/// Returns the number before `what`.
 fn number_before(line: &str, what: &str) -> Option<u32> {
     let (before, _) = line.split_once(what)?;
     before.rsplit([' ', ',']).next()?.parse().ok()
 }
 
-/// Returns the log of a failed compile, with the compiler's internal names for kernels replaced by the kernels' own.
+/// Replaces the compiler's internal names of kernels in the log of a failed compile.
 pub(super) fn readable(log: &str) -> String {
     const PRAGMA: &str = "#pragma nv_mangled_name";
     let lines: Vec<&str> = log.lines().collect();
@@ -77,7 +75,7 @@ pub(super) fn readable(log: &str) -> String {
         let quoted = lines.get(at + 1).and_then(|next| next.trim().strip_prefix(PRAGMA));
         match (named, quoted) {
             (Some((_, message)), Some(name)) => {
-                // The rest of the line is `error: …` and is handled as any other error.
+                // The rest of the line is `error: …` and is handled like any other error.
                 let name = name.trim();
                 let subject = describe_layout(name).unwrap_or_else(|| format!("kernel name `{name}`"));
                 out.push(format!("{subject}: {message}"));
@@ -88,7 +86,7 @@ pub(super) fn readable(log: &str) -> String {
     out.join("\n")
 }
 
-/// What compilers say about what a key of the manifest mends, and the key, in words for the user.
+/// Parts of errors that a manifest key resolves, each with advice for the user.
 const REMEDIES: [(&str, &str); 6] = [
     ("requires separate compilation mode", OF_LAUNCHES),
     ("device-side kernel launch could not be processed", OF_LAUNCHES),
@@ -99,13 +97,13 @@ const REMEDIES: [(&str, &str); 6] = [
 ];
 const OF_LAUNCHES: &str = "a kernel that launches kernels needs `relocatable = true`";
 
-/// Returns the key of the manifest that mends an error, in words for the user.
+/// Advice on the manifest key that resolves an error.
 pub(super) fn remedy(error: &str, relocatable: bool) -> Option<&'static str> {
     let found = REMEDIES.iter().find(|(says, _)| error.contains(says)).map(|(_, remedy)| *remedy);
     found.filter(|remedy| !relocatable || *remedy != OF_LAUNCHES)
 }
 
-/// Returns the first error of a readable log, as `file:line: message`.
+/// First error of a readable log, as `file:line: message`.
 pub(super) fn first_error(log: &str) -> Option<String> {
     log.lines().find_map(|line| {
         let (place, message) = split_error(line)?;
@@ -117,7 +115,7 @@ pub(super) fn first_error(log: &str) -> Option<String> {
     })
 }
 
-/// Splits a line that contains an error into place and message.
+/// Splits a line with an error into place and message.
 fn split_error(line: &str) -> Option<(&str, &str)> {
     for mark in [": error: ", ": catastrophic error: ", ": internal error: ", " fatal   : ", " error   : "] {
         if let Some((place, message)) = line.split_once(mark) {
@@ -129,19 +127,19 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
     rest.split_once(": ").map(|(_, message)| (place, message))
 }
 
-/// What NVRTC says of each function and variable that is not for the device.
+/// NVRTC's error for functions and variables of the host.
 const HOST_CODE: &str = "not allowed in JIT mode";
 
-/// What NVRTC says of a header that it does not have, also where a header of the toolkit includes it, as `<cuda.h>`
-/// includes `<stdlib.h>`.
+/// NVRTC's error for a missing header, even one that a toolkit's header includes, as `<cuda.h>` includes
+/// `<stdlib.h>`.
 const NO_HEADER: &str = "cannot open source file";
 
-/// What the headers define that nvcc includes before every source: `<math.h>`, `<limits.h>` and `<sys/types.h>`.
+/// Beginnings of names from headers that nvcc includes before every source: `<math.h>`, `<limits.h>` and
+/// `<sys/types.h>`.
 const OF_NVCC: [&str; 12] =
     ["M_", "INFINITY", "NAN", "HUGE_VAL", "INT_", "UINT_", "LONG_", "FLT_", "DBL_", "uint", "ushort", "ulong"];
 
-/// Returns whether nvcc may compile what NVRTC refused with this log: code of the host, or a name that nvcc defines
-/// without an `#include`.
+/// Whether nvcc may compile what NVRTC refused: host code, or a name that nvcc defines without an `#include`.
 pub(super) fn needs_nvcc(log: &str) -> bool {
     let undefined = || log.split("identifier \"").skip(1).filter(|rest| rest.contains("\" is undefined"));
     log.contains(HOST_CODE)
@@ -154,7 +152,7 @@ pub(super) fn needs_nvcc(log: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The log is from NVRTC 13.0, shortened.
+    /// Log of NVRTC 13.0, shortened.
     const SUCCESS: &str = "\
 a.cu(3): warning #177-D: variable \"unused\" was declared but never referenced
   int unused;

@@ -1,7 +1,7 @@
-//! Finds the nvcc that belongs to a toolkit: the one in its folder, or the fetched one of the same build.
+//! Finds the nvcc of a toolkit: in its folder, or fetched in the same build.
 //!
-//! nvcc compiles the sources with code of the host that NVRTC refuses. Both have one build, so that the key of a unit
-//! covers both.
+//! nvcc compiles sources with host code, which NVRTC refuses. NVRTC and nvcc have the same build, so the key of a
+//! unit covers both.
 
 use std::env;
 
@@ -13,7 +13,6 @@ use super::toolkit::{Toolkit, ToolkitSource};
 use crate::programs::Programs;
 use crate::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
 
-/// Why a toolkit has no nvcc, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum NvccError {
     #[error("nvcc is not in {place}: install the toolkit's compiler, or set RUNNER_TOOLKIT=pinned to fetch one")]
@@ -29,7 +28,7 @@ pub enum NvccError {
 }
 
 impl Nvcc {
-    /// Returns the nvcc of a toolkit, if it is on this machine.
+    /// The nvcc of a toolkit, if it is on this machine.
     pub fn of_toolkit(toolkit: &Toolkit, cache: &Cache) -> Option<Self> {
         let path = match &toolkit.source {
             ToolkitSource::System(root) => root.join("bin").join(NVCC),
@@ -38,7 +37,7 @@ impl Nvcc {
         Self::at(path)
     }
 
-    /// Returns the nvcc of a toolkit. That of a fetched toolkit is fetched, too; `say` receives lines of progress.
+    /// Finds the nvcc of a toolkit; fetches it for a fetched toolkit. `say` receives progress.
     pub fn ensure(
         toolkit: &Toolkit,
         cache: &Cache,

@@ -1,8 +1,8 @@
 //! Bindings to NVRTC. They run only in the compiler's child process, where a crash or a hang affects one unit.
 //!
-//! The library is opened by its absolute path, so that the loader cannot choose another one, and its version is
-//! checked. Result codes stay plain integers, since a newer library may return one that is unknown here. Source: the
-//! NVRTC manual of CUDA 12 and 13.
+//! The library is opened by absolute path, so that the loader cannot choose another one, and its version is checked.
+//! Result codes stay integers, since a newer library may return unknown ones. Source: the NVRTC manual of CUDA 12 and
+//! 13.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -36,22 +36,20 @@ type Archs = unsafe extern "C" fn(*mut c_int) -> c_int;
 
 const SUCCESS: c_int = 0;
 
-/// `NVRTC_ERROR_COMPILATION`: the program has an error, which the log describes.
+/// `NVRTC_ERROR_COMPILATION`: the log describes an error of the program.
 const ERROR_COMPILATION: c_int = 6;
 
-/// An opened NVRTC library.
 pub(super) struct Nvrtc {
     library: Library,
     /// Kept open, since NVRTC finds it only if it is already loaded.
     _builtins: Library,
 }
 
-/// What to compile.
 pub(super) struct Source<'a> {
     pub text: &'a str,
-    /// The source's name in the log and the line table.
+    /// Name of the source in the log and the line table.
     pub name: &'a str,
-    /// The C++ names of kernels, and of variables with `&` before them.
+    /// C++ names of kernels, and of variables with `&` before them.
     pub expressions: &'a [String],
     /// All options except the architecture.
     pub options: &'a [String],
@@ -60,30 +58,28 @@ pub(super) struct Source<'a> {
 /// The result of a successful compile.
 pub(super) struct Product {
     pub code: Vec<u8>,
-    /// The machine code; empty if it was compiled for no real architecture.
+    /// Machine code; empty if no real architecture was compiled for.
     pub machine: Vec<u8>,
-    /// The mangled name of each expression.
+    /// Mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
     pub log: String,
 }
 
-/// Why there is no code.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The program does not compile. The text is NVRTC's log.
+    /// The program does not compile, with NVRTC's log.
     Program(String),
     /// The compiler cannot be used, or not for this request.
     Compiler(String),
 }
 
 impl Nvrtc {
-    /// Opens the builtins library, then NVRTC.
     pub fn open(library: &Path, builtins: &Path) -> Result<Self, Refusal> {
         let open = |path: &Path| {
             // SAFETY: loading runs the library's initialisers; these are NVIDIA's, from the toolkit that was chosen,
             // and this process exists to run them.
             unsafe { Library::new(path) }.map_err(|e| {
-                // The loader's own message (a missing file, a wrong format) is the source of the error.
+                // The loader's own message, such as a missing file, is the source of the error.
                 let message = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
                 Refusal::Compiler(format!("cannot open {}: {message}", path.display()))
             })
@@ -92,7 +88,7 @@ impl Nvrtc {
         Ok(Self { library: open(library)?, _builtins: builtins })
     }
 
-    /// Returns NVRTC's version, such as `(13, 0)`.
+    /// Version of NVRTC, e.g. `(13, 0)`.
     pub fn version(&self) -> Result<(u32, u32), Refusal> {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: the type is the manual's, and both pointers are to live integers.
@@ -101,7 +97,7 @@ impl Nvrtc {
         Ok((major as u32, minor as u32))
     }
 
-    /// Returns the supported architectures, as `75`, `90`, `120`, in ascending order.
+    /// Supported architectures, such as `75`, `90`, `120`, in ascending order.
     pub fn architectures(&self) -> Result<Vec<u32>, Refusal> {
         let mut count = 0;
         // SAFETY: the type is the manual's, and the pointer is to a live integer.
@@ -138,7 +134,7 @@ impl Nvrtc {
         Ok(Product { code, machine, lowered, log })
     }
 
-    /// Returns a function of the library. The caller guarantees that `F` is its type.
+    /// A function of the library. The caller guarantees that `F` is its type.
     fn function<F: Copy>(&self, name: &str) -> Result<F, Refusal> {
         // SAFETY: every use below names a type written down from the manual; the pointer does not outlive `self`,
         // which each caller borrows while it calls.
@@ -197,7 +193,7 @@ impl<'a> OpenProgram<'a> {
             owned.push(c_string(option)?);
         }
         let pointers: Vec<*const c_char> = owned.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: the program is live, and the pointers are as many as the count says, to strings that live on.
+        // SAFETY: the program is live, and `owned` keeps the `pointers.len()` strings that the pointers refer to.
         let code = unsafe {
             let compile = self.nvrtc.function::<Compile>("nvrtcCompileProgram")?;
             compile(self.raw, pointers.len() as c_int, pointers.as_ptr())
@@ -207,7 +203,7 @@ impl<'a> OpenProgram<'a> {
         match code {
             SUCCESS => Ok(log),
             ERROR_COMPILATION => Err(Refusal::Program(log)),
-            // Options are checked before the program, and the log has the reason in both cases.
+            // NVRTC checks options before the program; the log has the reason in both cases.
             _ if !log.is_empty() => Err(Refusal::Program(log)),
             _ => Err(Refusal::Compiler(format!("nvrtcCompileProgram: {}", self.nvrtc.explain(code)))),
         }
@@ -225,7 +221,7 @@ impl<'a> OpenProgram<'a> {
         }
     }
 
-    /// Returns a result whose size is queried first.
+    /// A result whose size is queried first.
     fn bytes(&self, size_call: &str, bytes_call: &str) -> Result<Vec<u8>, Refusal> {
         let mut size = 0;
         // SAFETY: the program is live and the pointer is to a live integer.
@@ -254,12 +250,11 @@ fn c_string(text: &str) -> Result<CString, Refusal> {
     CString::new(text).map_err(|_| Refusal::Program("error: the source or an option holds a null character".to_owned()))
 }
 
-/// Returns the architecture to compile for with a compiler that supports `supported`, and the kind of code that
-/// results.
+/// Architecture to compile for with a compiler that supports `supported`, and the resulting kind of code.
 ///
-/// For a GPU that is newer than the compiler, this is PTX of the newest supported architecture that is not newer than
-/// the GPU. PTX for the simulator is compiled for a real architecture, so that ptxas runs too and reports what a kernel
-/// uses per SM. For a simulated device that is older than the compiler, this is the oldest supported architecture.
+/// A GPU newer than the compiler gets PTX of the newest supported architecture that is not newer than the GPU. PTX
+/// for the simulator is compiled for a real architecture, so that ptxas runs too and reports resources. A simulated
+/// device older than the compiler gets the oldest supported architecture.
 pub(super) fn architecture(
     target: Target,
     own: Option<&str>,
@@ -344,7 +339,7 @@ mod tests {
         std::fs::write(&library, "this is no shared object").unwrap();
         let Err(Refusal::Compiler(text)) = Nvrtc::open(&library, &library).map(drop) else { panic!("must be refused") };
         assert!(text.starts_with(&format!("cannot open {}: ", library.display())), "{text}");
-        // The message of glibc, which names the fault. Without it the error only says that opening failed.
+        // glibc's message, which names the fault. Without it, the error only says that opening failed.
         assert!(text.contains("file too short") || text.contains("invalid ELF header"), "{text}");
     }
 }

@@ -1,4 +1,5 @@
-//! What only some sources need, and is searched for, or fetched, when the first of them is compiled.
+//! What only some sources need: nvcc and headers of libraries. It is located or fetched when the first such source is
+//! compiled.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +12,10 @@ use super::library_headers::LibraryHeaders;
 use super::plugin::Nvcc;
 use super::toolkit::Toolkit;
 
-/// The folders of headers, or why there are none, by the library's name.
+/// Folders of headers, or why there are none, by library.
 type Headers = BTreeMap<&'static str, Result<Vec<PathBuf>, String>>;
 
-/// nvcc and the headers of libraries, for the sources that need them.
+/// nvcc and the headers of libraries, for sources that need them.
 #[derive(Clone)]
 pub struct OnDemand {
     cache: Cache,
@@ -25,20 +26,19 @@ pub struct OnDemand {
 }
 
 impl OnDemand {
-    /// Searches for nothing yet. `say` receives lines of progress while something is fetched, from any thread.
+    /// Searches for nothing yet. `say` receives progress of fetching, from any thread.
     pub fn new(cache: Cache, network: Network, say: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { cache, network, say: Arc::new(say), nvcc: Arc::default(), headers: Arc::default() }
     }
 
-    /// Returns nvcc, or why there is none. Threads that need it meanwhile wait.
+    /// Finds nvcc once; other threads wait.
     pub(super) fn nvcc(&self, toolkit: &Toolkit) -> Result<&Nvcc, &str> {
         let ensure = || Nvcc::ensure(toolkit, &self.cache, self.network, &mut |line| (self.say)(line));
         let found = self.nvcc.get_or_init(|| ensure().map_err(|error| error.to_string()));
         found.as_ref().map_err(String::as_str)
     }
 
-    /// Returns the folders of a library's headers for a toolkit, or why there are none. Threads that need headers
-    /// meanwhile wait.
+    /// Finds the headers of a library once per library; other threads wait.
     pub(super) fn headers(&self, toolkit: &Toolkit, library: &'static LibraryHeaders) -> Result<Vec<PathBuf>, String> {
         let mut found = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
         let ensure = || library.ensure(toolkit, &self.cache, self.network, &mut |line| (self.say)(line));

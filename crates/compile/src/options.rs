@@ -1,6 +1,6 @@
-//! Makes NVRTC's command line for a unit from the manifest's options and the defaults.
+//! Builds NVRTC's command line for a unit from the manifest's options and the defaults.
 //!
-//! Options that a manifest must not set are refused here again, even if the manifest's own checks missed them.
+//! Options that a manifest must not set are refused here again, in case the manifest's own checks miss them.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,12 @@ use crate::model::{CompileUnit, KernelCompiler, RefusedOption};
 pub enum Target {
     /// Machine code for a GPU of this compute capability; PTX if the compiler does not support the GPU yet.
     Gpu((u32, u32)),
-    /// The result is PTX of a virtual architecture, for the simulator.
+    /// PTX of a virtual architecture, for the simulator.
     Ptx((u32, u32)),
 }
 
 impl Target {
-    /// Returns the text by which keys of compiled code distinguish targets. A change of it makes every stored result
-    /// stale.
+    /// Text that identifies the target in keys of compiled code. Changing it makes every stored result stale.
     pub(super) fn identity(self) -> String {
         let (kind, (major, minor)) = match self {
             Self::Gpu(capability) => ("Gpu", capability),
@@ -30,24 +29,24 @@ impl Target {
     }
 }
 
-/// A unit's options, grouped by what they depend on.
+/// Options of a unit by what they depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct UnitOptions {
-    /// Options that do not depend on paths: part of the content address.
+    /// Options without paths, which are part of the content address.
     pub stable: Vec<String>,
-    /// The architecture named in the manifest's options. It replaces the device's, since `sm_90a` has instructions that
-    /// `sm_90` lacks.
+    /// Architecture that the manifest names. It replaces the device's, since `sm_90a` has instructions that `sm_90`
+    /// lacks.
     pub architecture: Option<String>,
-    /// Folders of includes, in order: the source's folder, the manifest's paths. The toolkit's own folders follow.
+    /// Include folders in order: the source's, then the manifest's. The toolkit's follow.
     pub include_dirs: Vec<PathBuf>,
     /// Files that the options include before the source.
     pub pre_includes: Vec<String>,
-    /// Options of the assembler, where it is a program of its own.
+    /// Options of the assembler, where it is a separate program.
     pub assembler: Vec<String>,
 }
 
 impl UnitOptions {
-    /// Groups the options of a unit. Fails if one of them is not allowed.
+    /// Groups the options of a unit. Fails if one is not allowed.
     pub fn parse(unit: &CompileUnit) -> Result<Self, RefusedOption> {
         let compiler = if unit.plugin.is_some() { KernelCompiler::Nvcc } else { unit.compiler };
         unit.options.iter().try_for_each(|option| compiler.check_option(option))?;
@@ -74,7 +73,7 @@ impl UnitOptions {
     }
 }
 
-/// Returns the options that the manifest does not set.
+/// Options that the manifest does not set.
 fn defaults(unit: &CompileUnit) -> Vec<String> {
     let mut options = Vec::new();
     if !unit.options.iter().any(|option| option.trim_start_matches('-').starts_with("std=")) {
@@ -93,16 +92,16 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
         options.extend(linked);
         return options;
     }
-    // Line numbers cost nothing at run time. Traps, profilers and the sanitizer need them.
+    // Line numbers cost nothing at run time; traps, profilers and the sanitizer need them.
     options.push(if unit.settings.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
     options.extend(unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
     options.extend(linked);
-    // Only the assembler's log has the spills, and for PTX it has all resources.
+    // Only the assembler's log has the spills, and for PTX all resources.
     options.push("--ptxas-options=-v".to_owned());
     options
 }
 
-/// Returns the value of an option that has one of these names.
+/// Value of an option with one of these names.
 fn value_of<'a>(option: &'a str, names: [&str; 2]) -> Option<&'a str> {
     let (name, value) = option.trim_start_matches('-').split_once('=')?;
     names.contains(&name).then_some(value)

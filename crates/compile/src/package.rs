@@ -1,8 +1,8 @@
 //! Fetches the published packages that manifests name into the user's cache.
 //!
-//! The program of the package's registry downloads it, as the user has configured that program: pip a wheel, cargo a
-//! crate. No code of a package runs: its archive is read, and its files are written read-only. The folder gets its final
-//! name, which is the hash of the archive, only when it is complete.
+//! The registry's program downloads a package as the user has configured it: pip a wheel, cargo a crate. No code of a
+//! package runs: its archive is read, and its files are written read-only. The folder gets its final name, the hash
+//! of the archive, only when complete.
 
 use std::env;
 use std::fs;
@@ -15,16 +15,16 @@ use crate::experiment::{PackageSpec, Registry};
 use crate::model::sha256_hex;
 use crate::programs::{Programs, python, search_path};
 
-/// Reads an archive. Python is there, since pip downloads wheels and the compiler.
+/// Unpacks an archive. Python is available wherever pip is.
 const UNPACK: &str = include_str!("unpack.py");
 
-/// Most bytes of an unpacked package. An archive of zeros can hold a thousand times its own length.
+/// Limit of an unpacked package. An archive of zeros can expand a thousandfold.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// What pip needs on the disk beside the archive, for a message.
+/// Disk space that pip needs besides the archive, for a message.
 const NEEDED_MB: u32 = 500;
 
-/// Why a package is not there. Nothing of it was written.
+/// Why there is no package. Nothing of it was written.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     #[error("cannot fetch {what}: {source}")]
@@ -44,15 +44,14 @@ pub enum PackageError {
     Archive { what: String, reason: String },
 }
 
-/// Fetches a package unless it is present. Waits for another process that is fetching it. `say` receives lines of
-/// progress.
+/// Fetches a package unless it is present. Waits for another process that is fetching it. `say` receives progress.
 pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, PackageError> {
     let place = cache.package_dir(&package.sha256);
     let what = package.describe();
     if place.is_dir() {
         return Ok(place);
     }
-    // pip and cargo run in another folder, so the path must be absolute.
+    // pip and cargo run in another folder.
     let place = std::path::absolute(&place).unwrap_or(place);
     let parent = place.parent().unwrap_or(&place).to_owned();
     let failed = |source: FetchError| PackageError::Fetch { what: what.clone(), source };
@@ -77,7 +76,7 @@ pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&
     let unpacked = staging.path().join("unpacked");
     make_dir(&unpacked).map_err(failed)?;
     unpack(package, &archive, &unpacked, MOST_BYTES)?;
-    // The archive of a crate has one folder.
+    // A crate's archive has a single folder.
     let content = match package.registry {
         Registry::Wheel => unpacked,
         Registry::Crate => unpacked.join(format!("{}-{}", package.published, package.version)),
@@ -89,7 +88,7 @@ pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&
     Ok(place)
 }
 
-/// Returns the line before the download: what it is, its length, its licence and where it goes.
+/// Line before the download: name, length, licence and destination.
 fn announcement(package: &PackageSpec, folder: &Path) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a length is shown with one digit")]
     let length = package.bytes.map_or("of a length that the manifest does not say".to_owned(), |bytes| {
@@ -99,7 +98,6 @@ fn announcement(package: &PackageSpec, folder: &Path) -> String {
     format!("fetching {} ({length}, licence: {license}) into {}", package.describe(), folder.display())
 }
 
-/// Has pip download a wheel.
 fn download_wheel(package: &PackageSpec, staging: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, PackageError> {
     let failed = |source: FetchError| PackageError::Fetch { what: package.describe(), source };
     let requirements = staging.join("requirements.txt");
@@ -122,7 +120,7 @@ fn download_wheel(package: &PackageSpec, staging: &Path, say: &mut dyn FnMut(&st
         .ok_or_else(|| PackageError::Absent { what: package.describe(), program: "pip", said: stderr })
 }
 
-/// Has cargo download a crate into its own cache, and returns the archive there.
+/// Makes cargo download a crate into its own cache; returns the archive there.
 fn download_crate(package: &PackageSpec, staging: &Path) -> Result<PathBuf, PackageError> {
     let what = package.describe();
     let cargo = Programs::of_this_machine().find("cargo").ok_or_else(|| PackageError::NoCargo(what.clone()))?;
@@ -139,13 +137,13 @@ fn download_crate(package: &PackageSpec, staging: &Path) -> Result<PathBuf, Pack
     let name = format!("{}-{}.crate", package.published, package.version);
     let archives: Vec<PathBuf> =
         files_in(&home.join("registry/cache")).map(|index| index.join(&name)).filter(|path| path.is_file()).collect();
-    // Each registry that cargo knows has a folder; another one's package of this name has another hash.
+    // cargo has a folder per registry. A package of this name from another registry has another hash.
     let is_it = |path: &&PathBuf| fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == package.sha256);
     let found = if output.status.success() { archives.iter().find(is_it).or(archives.first()) } else { None };
     found.cloned().ok_or_else(|| PackageError::Absent { what, program: "cargo", said: said(&output) })
 }
 
-/// Compares the content of an archive with the manifest.
+/// Checks an archive's hash and length against the manifest.
 fn check(package: &PackageSpec, content: &[u8]) -> Result<(), PackageError> {
     let (what, found) = (package.describe(), sha256_hex(content));
     if found != package.sha256 {
@@ -159,7 +157,7 @@ fn check(package: &PackageSpec, content: &[u8]) -> Result<(), PackageError> {
     }
 }
 
-/// Writes the files of an archive into a folder, with no more than this many bytes.
+/// Extracts an archive of at most `most` bytes into a folder.
 fn unpack(package: &PackageSpec, archive: &Path, folder: &Path, most: u64) -> Result<(), PackageError> {
     let refused = |reason: String| PackageError::Archive { what: package.describe(), reason };
     let output = Command::new(python())
@@ -218,7 +216,7 @@ else:
         }
     }
 
-    /// Unpacks an archive with these entries, and returns what is in the folder above the one for its files.
+    /// Unpacks an archive with these entries; returns the files in the parent of its target folder.
     fn unpacked(archive: &str, entries: &[&str]) -> (Result<(), String>, Vec<String>) {
         let dir = tempfile::tempdir().unwrap();
         let (archive, folder) = (dir.path().join(archive), dir.path().join("in/here"));
@@ -256,7 +254,7 @@ else:
 
     #[test]
     fn an_archive_with_another_hash_or_length_is_refused() {
-        // The SHA-256 of `abc` in FIPS 180-4, appendix B.1.
+        // SHA-256 of `abc` in FIPS 180-4, appendix B.1.
         let right = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let named = |sha256: &str, bytes| {
             let package = PackageSpec { sha256: sha256.to_owned(), bytes, ..package(Registry::Crate) };

@@ -1,21 +1,19 @@
-//! What can be fetched, compilers and programs of the toolkit: NVIDIA's packages, pinned by version and hash.
+//! Compilers and programs that can be fetched: NVIDIA's packages, pinned by version and hash.
 
 /// Packages that together form a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pinned {
-    /// The major version of CUDA that the set belongs to.
+    /// CUDA major version of the set.
     pub major: u32,
-    /// The version of NVRTC, or of the program.
+    /// Version of NVRTC or of the program.
     pub build: &'static str,
-    /// The size of the download in MB.
     pub download_mb: u32,
-    /// The size on disk in MB. Fetching temporarily needs about three times as much.
+    /// Size on disk. Fetching temporarily needs about three times as much.
     pub installed_mb: u32,
-    /// The requirements in the format of pip's files, one package with its hashes per entry.
+    /// Requirements in pip's format, one package with its hashes per entry.
     pub(super) requirements: &'static str,
 }
 
-/// The set that is newest.
 pub static NEWEST: &Pinned = &PINNED[1];
 
 static PINNED: [Pinned; 2] = [
@@ -52,7 +50,7 @@ static SANITIZERS: [Pinned; 2] = [
     },
 ];
 
-/// The packages with nvcc of CUDA 13; CUDA 12 has none.
+/// nvcc of CUDA 13; there is no package for CUDA 12.
 static NVCC: Pinned = Pinned {
     major: 13,
     build: "13.0.88",
@@ -61,7 +59,7 @@ static NVCC: Pinned = Pinned {
     requirements: include_str!("pinned/nvcc13.txt"),
 };
 
-/// There is no package of nvdisasm 13.0. This one reads the code of CUDA 12 and 13.
+/// nvdisasm has no package of 13.0. This one reads the code of CUDA 12 and 13.
 pub static NVDISASM: &Pinned = &Pinned {
     major: 13,
     build: "13.2.51",
@@ -70,24 +68,23 @@ pub static NVDISASM: &Pinned = &Pinned {
     requirements: include_str!("pinned/nvdisasm13.txt"),
 };
 
-/// Returns the nvcc of this build, if there are packages of it.
+/// nvcc of this build, if it has packages.
 pub fn nvcc(build: &str) -> Option<&'static Pinned> {
     Some(&NVCC).filter(|set| set.build == build)
 }
 
-/// Returns the compute-sanitizer for a CUDA major version, which is one of [`Pinned::for_major`].
+/// compute-sanitizer for a CUDA major version, which is one of [`Pinned::for_major`].
 pub fn sanitizer(major: u32) -> &'static Pinned {
     SANITIZERS.iter().find(|set| set.major == major).unwrap_or(&SANITIZERS[1])
 }
 
 impl Pinned {
-    /// Returns the set for a CUDA major version.
     pub fn for_major(major: u32) -> Option<&'static Self> {
         PINNED.iter().find(|set| set.major == major)
     }
 }
 
-/// Lists the major versions, such as `12, 13`.
+/// Supported major versions, e.g. `12, 13`.
 pub(super) fn majors() -> String {
     PINNED.iter().map(|set| set.major.to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -1,7 +1,7 @@
-//! Host functions: CUDA C++ that nvcc builds into a shared library, which a worker process loads.
+//! Host functions: CUDA C++ that nvcc builds into a shared library for a worker process.
 //!
-//! NVRTC compiles only device code. A function that calls CUB, Thrust or cuBLAS needs nvcc and a host compiler. Neither
-//! is fetched here: without nvcc, host functions cannot be built.
+//! NVRTC compiles only device code. A function that calls CUB, Thrust or cuBLAS needs nvcc and a host compiler, and
+//! neither is fetched here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,10 @@ use super::toolkit::{Toolkit, ToolkitSource};
 use crate::model::{CompileFailure, CompileUnit, Plugin};
 use crate::programs::Programs;
 
-/// The program nvcc with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nvcc {
-    /// The path of the executable.
     pub path: PathBuf,
-    /// The output of `nvcc --version`.
+    /// Output of `nvcc --version`.
     version: String,
     /// The toolkit's folder: the parent of `bin`, with links resolved.
     root: PathBuf,
@@ -31,7 +29,7 @@ pub struct Nvcc {
 }
 
 impl Nvcc {
-    /// Returns the nvcc of the toolkit that compiles kernels, else the first one on this machine.
+    /// The nvcc of the toolkit that compiles kernels, otherwise the first on this machine.
     pub fn find(toolkit: &Toolkit, programs: &Programs) -> Option<Self> {
         let beside = match &toolkit.source {
             ToolkitSource::System(root) => Some(root.join("bin").join("nvcc")),
@@ -40,17 +38,15 @@ impl Nvcc {
         beside.into_iter().chain(programs.find("nvcc")).find_map(Self::at)
     }
 
-    /// Returns the first one on this machine.
     pub fn installed(programs: &Programs) -> Option<Self> {
         programs.find("nvcc").and_then(Self::at)
     }
 
-    /// Returns the folders of the compiler's own headers.
     pub fn include_dirs(&self) -> &[PathBuf] {
         &self.include_dirs
     }
 
-    /// Returns the nvcc at this path, if it runs.
+    /// The nvcc at this path, if it runs.
     pub fn at(path: PathBuf) -> Option<Self> {
         let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output().ok()?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -66,23 +62,22 @@ impl Nvcc {
         Some(Self { path, version, root, include_dirs, library_dirs })
     }
 
-    /// Returns the toolkit's folder.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the compiler's name with its version, for example `nvcc 13.0.88`.
+    /// Name and version, e.g. `nvcc 13.0.88`.
     pub fn name(&self) -> String {
         let build = self.version.split_whitespace().find_map(|word| word.strip_prefix('V'));
         format!("nvcc {}", build.unwrap_or("of unknown version"))
     }
 
-    /// Returns what a built library depends on besides its source. The headers of the toolkit have its version.
+    /// What a built library depends on besides its source. The version covers the toolkit's headers.
     pub(super) fn compiler(&self) -> Compiler<'_> {
         Compiler { identity: self.version.clone(), include_dirs: &self.include_dirs, root: Some(&self.root) }
     }
 
-    /// Builds the library. Returns it, and the compiler's warnings. `folder` gets all files that this makes.
+    /// Builds the library in `folder`; returns it and the compiler's warnings.
     pub(super) fn build(&self, build: &PluginBuild<'_>, folder: &Path) -> Result<(Vec<u8>, String), CompileFailure> {
         let output = folder.join("library");
         let mut command = Command::new(&self.path);
@@ -97,13 +92,12 @@ impl Nvcc {
     }
 }
 
-/// One library to build.
 pub(super) struct PluginBuild<'a> {
     pub unit: &'a CompileUnit,
     pub plugin: &'a Plugin,
     pub options: &'a UnitOptions,
     pub compute_capability: (u32, u32),
-    /// Where the project's files are.
+    /// Files that the compiler may read.
     pub readable: &'a [PathBuf],
     pub limit: Duration,
     pub stop: &'a AtomicBool,
@@ -169,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Returns a program that prints nvcc's version if asked and otherwise runs `script`.
+    /// A program that prints nvcc's version if asked and otherwise runs `script`.
     fn fake_nvcc(dir: &Path, script: &str) -> Nvcc {
         let path = dir.join("nvcc");
         let text = format!(
@@ -177,7 +171,7 @@ mod tests {
              fi\n{script}\n"
         );
         fs::write(dir.join("nvcc.txt"), text).unwrap();
-        // Another process writes the file: if a test forked while this one had it open, it could not be executed.
+        // Another process writes the file. A file that this process had open during a fork could not be executed.
         let made = Command::new("install").args(["-m", "755"]).arg(dir.join("nvcc.txt")).arg(&path).status().unwrap();
         assert!(made.success());
         Nvcc::at(path).unwrap()

@@ -1,4 +1,5 @@
-//! Runs compilers that are programs: nvcc, clang and the assembler. They are confined: see [`sandbox`].
+//! Runs nvcc, clang and the assembler, confined by [`sandbox`]. They start further processes, which must end with
+//! them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,16 +15,16 @@ use crate::sandbox;
 
 /// Where a compiler may read and write, and for how long it may run.
 pub(super) struct Bounds<'a> {
-    /// What it may read besides its own installation and the system's.
+    /// Files it may read besides its own installation and the system's.
     pub readable: Vec<PathBuf>,
-    /// The only folder that it may write to, also for its temporary files.
+    /// The only folder it may write to, including temporary files.
     pub folder: &'a Path,
     pub limit: Duration,
     /// Set to end it early.
     pub stop: &'a AtomicBool,
 }
 
-/// Returns what changes with the file of a program, for addresses in the cache.
+/// A text that changes with the program's file, for addresses in the cache.
 pub(super) fn identity(program: &Path) -> String {
     let file = fs::metadata(program).map(|of| (of.len(), of.mtime(), of.mtime_nsec())).ok();
     format!("{} {file:?}", program.display())
@@ -34,7 +35,7 @@ pub(super) fn run(command: &mut Command, bounds: &Bounds<'_>) -> Result<String, 
     run_into(command, Stdio::null(), bounds)
 }
 
-/// Runs a program like a compiler, with this standard output.
+/// As [`run`], with a given standard output.
 pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>) -> Result<String, CompileFailure> {
     let Bounds { limit, stop, .. } = *bounds;
     let program = command.get_program().to_owned();
@@ -42,7 +43,7 @@ pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(Stdio::piped())
-        // It starts other compilers, which must end with it. The parent handles Ctrl-C.
+        // The compiler starts others, which must end with it. The parent handles Ctrl-C.
         .process_group(0);
     let _span = tracing::info_span!("run a compiler", ?command).entered();
     let readable = [bounds.readable.as_slice(), &[sandbox::installation(program.as_ref())]].concat();
@@ -56,7 +57,7 @@ pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>
         let reason = if interrupted { NoReply::Interrupted } else { NoReply::Killed(limit) };
         return Err(failure(reason.to_string(), ""));
     };
-    // Its standard error has ended, so it has ended or is about to.
+    // Its standard error has closed, so it has ended or is about to.
     let status =
         child.wait().map_err(|error| failure(format!("cannot wait for {}: {error}", program.display()), ""))?;
     let log = String::from_utf8_lossy(&log).into_owned();

@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::ptx;
 
-/// Returns the description of a unit whose source is code already. Fails if the code lacks a kernel of the unit.
+/// Describes a unit whose source is already code. Fails if the code lacks a kernel of the unit.
 pub(super) fn describe(unit: &CompileUnit, code: &[u8], toolkit: &ToolkitInfo) -> Result<Compiled, CompileFailure> {
     let hash = sha256_hex(code);
     let kind = if unit.form() == SourceForm::Ptx { CodeKind::Ptx } else { CodeKind::Cubin };
@@ -54,7 +54,7 @@ fn of_ptx(code: &[u8]) -> BTreeMap<String, KernelResources> {
     ptx::entries(&String::from_utf8_lossy(code)).into_iter().map(resources).collect()
 }
 
-/// Returns the kernels of a cubin; `None` for a fatbin, which holds several, perhaps compressed.
+/// Kernels of a cubin; `None` for a fatbin, which holds several cubins, perhaps compressed.
 fn of_elf(source: &Path, code: &[u8]) -> Option<BTreeMap<String, KernelResources>> {
     if source.extension().is_some_and(|extension| extension == "fatbin") {
         return None;

@@ -1,19 +1,19 @@
-//! Macros of a source that the manifest defines with another value: its `defines` take the place of the file's own
-//! `#define`, so that the sizes in a published kernel can be varied without changing the file.
+//! Macros that the manifest overrides: its `defines` replace the file's own `#define`, so that sizes in a published
+//! kernel can vary without changing the file.
 
 use std::fmt::Write as _;
 
-/// A source in which definitions were replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replaced {
-    /// The source without these definitions; every line has the number that it had.
+    /// The source without these definitions, with unchanged line numbers.
     pub text: String,
-    /// What was replaced, as one line each for the log.
+    /// One line for the log per replaced definition.
     pub log: String,
 }
 
-/// Removes the definitions of macros that the manifest defines; `None` if there are none. Those right below an `#ifndef`
-/// of the name stay, since they have no effect, and so do macros with parameters: the compiler reports them.
+/// Removes the definitions of macros that the manifest defines; `None` if there are none. Definitions right below an
+/// `#ifndef` of the name stay, since they have no effect. Macros with parameters stay, too: the compiler reports
+/// them.
 pub(super) fn replace(source: &str, defines: &[(String, String)]) -> Option<Replaced> {
     let mut replaced = Replaced { text: String::with_capacity(source.len()), log: String::new() };
     let mut lines = source.split_inclusive('\n').enumerate();
@@ -34,7 +34,7 @@ pub(super) fn replace(source: &str, defines: &[(String, String)]) -> Option<Repl
             definition.trim().trim_end_matches('\\').trim_end()
         );
         replaced.text.push_str(if comment.is_empty() { "\n" } else { comment });
-        // What the definition goes on with.
+        // Continuation lines of the definition.
         let mut before = line;
         while comment.is_empty()
             && goes_on(before)
@@ -47,18 +47,18 @@ pub(super) fn replace(source: &str, defines: &[(String, String)]) -> Option<Repl
     (!replaced.log.is_empty()).then_some(replaced)
 }
 
-/// Returns the macro without parameters that a line defines.
+/// Macro without parameters that a line defines.
 fn defined(line: &str) -> Option<&str> {
     let (name, rest) = directive(line, "define")?;
     (!rest.starts_with('(')).then_some(name)
 }
 
-/// Returns the macro that must not be defined for the lines after this one.
+/// Macro of an `#ifndef`.
 fn guard(line: &str) -> Option<&str> {
     directive(line, "ifndef").map(|(name, _)| name)
 }
 
-/// Returns the name in a directive, and the rest of the line.
+/// Name in a directive, and the rest of the line.
 fn directive<'l>(line: &'l str, word: &str) -> Option<(&'l str, &'l str)> {
     let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix(word)?;
     let name = rest.trim_start();
@@ -66,13 +66,13 @@ fn directive<'l>(line: &'l str, word: &str) -> Option<(&'l str, &'l str)> {
     (name.len() < rest.len()).then(|| name.split_at(end))
 }
 
-/// Returns a line of a definition without the comment that ends it or begins in it, and that comment.
+/// Splits a line before its first comment.
 fn split_comment(line: &str) -> (&str, &str) {
     let at = ["//", "/*"].into_iter().filter_map(|begin| line.find(begin)).min();
     line.split_at(at.unwrap_or(line.len()))
 }
 
-/// Whether a definition goes on in the next line.
+/// Whether a definition continues in the next line.
 fn goes_on(line: &str) -> bool {
     line.trim_end_matches(['\r', '\n']).ends_with('\\')
 }

@@ -1,4 +1,4 @@
-//! Finds compute-sanitizer: that of this machine, or the fetched one.
+//! Finds compute-sanitizer, the machine's or a fetched one.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,6 @@ use super::locate::{Requirement, ToolkitError};
 use super::pinned;
 use crate::programs::Programs;
 
-/// Why there is no compute-sanitizer, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum SanitizerError {
     #[error(
@@ -22,9 +21,7 @@ pub enum SanitizerError {
     Toolkit(#[from] ToolkitError),
 }
 
-/// Returns the path of compute-sanitizer. If this machine has none, the pinned one is fetched into the cache.
-///
-/// `say` receives lines of progress meanwhile.
+/// Path of compute-sanitizer. If the machine has none, fetches the pinned one; `say` receives progress meanwhile.
 pub fn ensure(
     want: Requirement,
     programs: &Programs,

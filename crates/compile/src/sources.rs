@@ -1,4 +1,4 @@
-//! The files that a unit is compiled from, without compiling it.
+//! Files that a unit is compiled from, read without compiling. A stored result is known to be current by their hash.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,22 +9,19 @@ use crate::includes::{Scanner, SearchPath};
 use crate::model::{CompileUnit, sha256_hex};
 use crate::project::Project;
 
-/// The files of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources {
-    /// The hash that [`Compiled::source`](crate::model::Compiled::source) has.
+    /// Hash as in [`Compiled::source`](crate::model::Compiled::source).
     pub hash: String,
-    /// Name and text, the source first; includes by the name that they are included by.
+    /// Name and text, the source first; includes under their `#include` name.
     pub files: Vec<(String, Arc<str>)>,
-    /// The paths of these files.
     pub paths: Vec<PathBuf>,
-    /// Whether all included files were found; false if a name could not be read.
+    /// Whether all included files were found.
     pub is_whole: bool,
 }
 
-/// Reads the source of a unit and what it includes in its project, without `toolkit`, the folders of the
-/// compiler's headers.
-/// `None` if the source cannot be read or an option is not allowed.
+/// Reads the source of a unit and its includes from the project, without `toolkit`, the compiler's headers. `None` if
+/// the source is unreadable or an option is not allowed.
 pub fn sources(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Option<Sources> {
     let mut all = of_source(unit, project, toolkit)?;
     if unit.linked.is_empty() {

@@ -1,8 +1,8 @@
-//! Kernels that nvcc or clang compiles: to PTX, which the toolkit's assembler turns into machine code for a GPU.
+//! Compiles kernels with nvcc or clang to PTX, which the toolkit's assembler turns into machine code for a GPU.
 //!
-//! Neither compiler can be asked for the name of a kernel in the code, as NVRTC can. So a second file includes the
-//! source and has a variable for each wanted kernel, which is initialised with its address: this also instantiates
-//! templates. The names are read from the PTX, and the variables are taken out of it.
+//! Unlike NVRTC, neither compiler reports the name of a kernel in the code. So a second file includes the source and
+//! initialises a variable with the address of each wanted kernel, which also instantiates templates. The names are
+//! read from the PTX, and the variables are removed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,35 +25,34 @@ use crate::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler, descri
 use crate::programs::Programs;
 use crate::sandbox;
 
-/// The variables that hold addresses of kernels.
+/// Prefix of the variables that hold addresses of kernels.
 const VARIABLE: &str = "runner_name_";
 
 /// Headers that clang includes and newer toolkits lack. They are provided empty, after all other folders.
 const HEADERS_OF_CLANG: [&str; 3] =
     ["texture_fetch_functions.h", "surface_indirect_functions.h", "curand_mtgp32_kernel.h"];
 
-/// The newest version of clang that is found by a name with its version.
+/// Newest version of clang that is searched under its versioned name.
 const NEWEST_CLANG: u32 = 30;
 
 /// clang, with the toolkit whose headers and assembler it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clang {
-    /// The path of the executable.
     pub path: PathBuf,
-    /// The first line of `clang --version`, and what the toolkit's nvcc says.
+    /// First line of `clang --version`, and the identity of the toolkit's nvcc.
     identity: String,
     toolkit: Nvcc,
 }
 
 impl Clang {
-    /// Returns the first clang of this machine, or else the newest with a version in its name.
+    /// The first clang on this machine, otherwise the newest with a versioned name.
     pub fn find(toolkit: &Nvcc, programs: &Programs) -> Option<Self> {
         let versioned = (1..=NEWEST_CLANG).rev().map(|version| format!("clang-{version}"));
         let names = std::iter::once("clang".to_owned()).chain(versioned);
         names.filter_map(|name| programs.find(&name)).find_map(|path| Self::at(path, toolkit.clone()))
     }
 
-    /// Returns the clang at this path, if it runs.
+    /// The clang at this path, if it runs.
     pub fn at(path: PathBuf, toolkit: Nvcc) -> Option<Self> {
         let text = output(Command::new(&path).arg("--version"))?;
         let version = text.lines().next().filter(|line| line.contains("clang version"))?;
@@ -61,45 +60,43 @@ impl Clang {
         Some(Self { path, identity, toolkit })
     }
 
-    /// Returns the compiler's name with its version, for example `clang 19.1.7`.
+    /// Name and version, e.g. `clang 19.1.7`.
     pub fn name(&self) -> String {
         let version = self.identity.split_once("clang version ").and_then(|(_, rest)| rest.split_whitespace().next());
         format!("clang {}", version.unwrap_or("of unknown version"))
     }
 }
 
-/// The compilers that are programs of this machine, as far as they are needed.
+/// Compilers installed on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Installed {
-    /// The compiler of host functions, and of kernels with `compiler = "nvcc"`.
+    /// Compiler of host functions, and of kernels with `compiler = "nvcc"`.
     pub nvcc: Option<Nvcc>,
-    /// The compiler of kernels with `compiler = "clang"`.
+    /// Compiler of kernels with `compiler = "clang"`.
     pub clang: Option<Clang>,
 }
 
 impl Installed {
-    /// Returns all that this machine has.
     pub fn find(toolkit: &Toolkit, programs: &Programs) -> Self {
         let nvcc = Nvcc::find(toolkit, programs);
         let clang = nvcc.as_ref().and_then(|nvcc| Clang::find(nvcc, programs));
         Self { nvcc, clang }
     }
 
-    /// Returns the compilers' names with versions: `nvcc 13.0.88, clang 19.1.7`.
+    /// Names and versions, e.g. `nvcc 13.0.88, clang 19.1.7`.
     pub fn names(&self) -> Option<String> {
         let names = [self.nvcc.as_ref().map(Nvcc::name), self.clang.as_ref().map(Clang::name)];
         let names: Vec<String> = names.into_iter().flatten().collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// Returns the folders of the compilers' own headers.
+    /// Folders of the compilers' own headers.
     pub fn include_dirs(&self) -> &[PathBuf] {
         let toolkit = self.nvcc.as_ref().or(self.clang.as_ref().map(|clang| &clang.toolkit));
         toolkit.map(Nvcc::include_dirs).unwrap_or_default()
     }
 
-    /// Returns what the code of a unit depends on besides its source; `None` if NVRTC compiles it, or nothing here
-    /// does.
+    /// What the code of a unit depends on besides its source; `None` if NVRTC or no installed compiler compiles it.
     pub(super) fn compiler(&self, unit: &CompileUnit) -> Option<Compiler<'_>> {
         match unit.compiler {
             KernelCompiler::Nvrtc if unit.plugin.is_none() => None,
@@ -112,33 +109,31 @@ impl Installed {
     }
 }
 
-/// One unit to compile.
 pub(super) struct KernelBuild<'a> {
     pub unit: &'a CompileUnit,
     pub options: &'a UnitOptions,
-    /// The source, where it is not the file's text.
+    /// The source, if it differs from the file's text.
     pub replaced: Option<&'a Replaced>,
     pub target: Target,
-    /// Where the project's files are.
+    /// Files that the compiler may read.
     pub readable: &'a [PathBuf],
     pub limit: Duration,
     pub stop: &'a AtomicBool,
 }
 
-/// The code that was built, with the names of the kernels and variables in it.
 #[derive(Debug)]
 pub(super) struct Built {
     pub kind: CodeKind,
     pub code: Vec<u8>,
-    /// The mangled name of each expression.
+    /// Mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
-    /// The operations of each function's machine code by its mangled name.
+    /// Operations of each function's machine code by mangled name.
     pub operations: BTreeMap<String, String>,
     pub log: String,
 }
 
 impl KernelBuild<'_> {
-    /// Compiles the unit. `expressions` are those of its kernels and variables.
+    /// Compiles the unit. `expressions` are its kernels and variables.
     pub fn run(&self, installed: &Installed, expressions: &[String]) -> Result<Built, CompileFailure> {
         let name = self.unit.compiler.name();
         let toolkit = match self.unit.compiler {
@@ -185,7 +180,7 @@ impl KernelBuild<'_> {
         written("code.ptx", &ptx)?;
         let lowered = expressions.iter().enumerate();
         let lowered = lowered.filter_map(|(at, expression)| Some((expression.clone(), found.remove(&at)?))).collect();
-        // PTX for a GPU that is newer than the compiler is assembled by the driver.
+        // The driver assembles PTX for a GPU newer than the compiler.
         if architecture.starts_with("sm_") {
             let mut assembler = Command::new(toolkit.root().join("bin").join("ptxas"));
             assembler.args(self.of_assembler(&architecture));
@@ -246,8 +241,8 @@ impl KernelBuild<'_> {
     }
 }
 
-/// Returns a file with a variable for each of these expressions, behind the source and the definitions. A compiler's error about one of
-/// them names the expression.
+/// The file with a variable per expression, after the source and the definitions. A `#line` per variable makes
+/// compiler errors name the expression.
 fn names(source: &Path, definitions: &str, expressions: &[String]) -> Result<String, CompileFailure> {
     if std::path::absolute(source).is_ok_and(|path| path.to_str().is_none()) {
         return Err(failure(format!("the path {} is not UTF-8: rename the file or folder", absolute(source))));
@@ -270,7 +265,7 @@ fn absolute(source: &Path) -> String {
     std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string()
 }
 
-/// Returns the PTX without the variables, and the name that each of them held.
+/// PTX without the variables, and the name that each of them held.
 fn without_names(ptx: &str) -> (String, BTreeMap<usize, String>) {
     let (mut rest, mut names) = (String::with_capacity(ptx.len()), BTreeMap::new());
     for line in ptx.lines() {
@@ -279,7 +274,7 @@ fn without_names(ptx: &str) -> (String, BTreeMap<usize, String>) {
             rest.push('\n');
             continue;
         };
-        // `.global .align 8 .u64 runner_name_0 = _Z6kernelv;`, and `= generic(table);` for a variable.
+        // `.global .align 8 .u64 runner_name_0 = _Z6kernelv;`, or `= generic(table);` for a variable.
         let digits = variable.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
         let value = variable.split_once('=').map(|(_, value)| value.trim().trim_end_matches(';').trim());
         if let (Some(at), Some(value)) = (digits, value) {
@@ -290,8 +285,7 @@ fn without_names(ptx: &str) -> (String, BTreeMap<usize, String>) {
     (rest, names)
 }
 
-/// Returns the numbers of `compute_90` or `sm_90` in a text, ascending; those of one architecture only (`sm_90a`) are
-/// left out.
+/// Numbers of `compute_90` or `sm_90` in a text, ascending, without architecture-specific ones (`sm_90a`).
 fn architectures(text: &str) -> Vec<u32> {
     let known = |word: &str| word.strip_prefix("compute_").or_else(|| word.strip_prefix("sm_"))?.parse().ok();
     let mut all: Vec<u32> = text.split_whitespace().filter_map(known).collect();
@@ -300,7 +294,7 @@ fn architectures(text: &str) -> Vec<u32> {
     all
 }
 
-/// Returns what a program prints, if it succeeds. clang lists its architectures on standard error.
+/// Output of a successful program, including standard error, where clang lists its architectures.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success())?;
     Some([output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat())

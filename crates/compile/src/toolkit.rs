@@ -1,4 +1,5 @@
-//! Represents a compiler on disk: NVRTC, its builtins library and the CUDA headers.
+//! A compiler on disk: NVRTC, its builtins library and the CUDA headers. Each request to the compiler's child process
+//! contains one.
 
 use std::path::PathBuf;
 
@@ -6,38 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ToolkitInfo;
 
-/// Environment variable with a toolkit to use before all others; `pinned` selects the fetched one.
+/// Environment variable with a toolkit that precedes all others; `pinned` selects the fetched one.
 pub const TOOLKIT_VARIABLE: &str = "RUNNER_TOOLKIT";
 
-/// A compiler that is on disk with its headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolkit {
-    /// The version that the compiler has.
     pub info: ToolkitInfo,
-    /// Where it was found.
     pub source: ToolkitSource,
-    /// The absolute path of `libnvrtc.so.<major>`.
+    /// Absolute path of `libnvrtc.so.<major>`.
     pub library: PathBuf,
-    /// The absolute path of `libnvrtc-builtins.so.<major>.<minor>`. NVRTC finds it only if it is already loaded.
+    /// Absolute path of `libnvrtc-builtins.so.<major>.<minor>`. NVRTC finds it only if it is already loaded.
     pub builtins: PathBuf,
-    /// The folders of headers, in the order in which they are searched.
+    /// Folders of headers, in search order.
     pub include_dirs: Vec<PathBuf>,
-    /// `libcudadevrt.a`, absolute, if the toolkit has it. Only launches from the device need it.
+    /// Absolute path of `libcudadevrt.a`, if the toolkit has it. Only launches from the device need it.
     pub device_runtime: Option<PathBuf>,
 }
 
-/// Where a toolkit comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolkitSource {
     /// The pinned toolkit in the user's cache.
     Fetched,
-    /// The toolkit is installed on the machine, in this folder.
+    /// Installed on the machine, in this folder.
     System(PathBuf),
 }
 
 impl Toolkit {
-    /// Describes the compiler: `NVRTC 13.0.88 (fetched)`.
+    /// Name for the user, e.g. `NVRTC 13.0.88 (fetched)`.
     pub fn describe(&self) -> String {
         let version = self.info.build.clone().unwrap_or(format!("{}.{}", self.info.version.0, self.info.version.1));
         match &self.source {
@@ -46,7 +43,6 @@ impl Toolkit {
         }
     }
 
-    /// Returns the path of a header, if the toolkit has it.
     pub fn header(&self, name: &str) -> Option<PathBuf> {
         self.include_dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file())
     }

@@ -1,7 +1,7 @@
-//! Takes a kernel from the code of its file that was compiled for another kernel.
+//! Takes a kernel from code of its file that was compiled for another kernel.
 //!
-//! A compiler translates every kernel of a file that is no template and not static, whichever it is asked for. So
-//! variants that name such kernels of one file, in one manifest or in several, share one compilation of it.
+//! A compiler translates every kernel of a file that is neither a template nor static, whichever one is requested. So
+//! variants that name such kernels, in one manifest or several, share one compilation.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use super::key::Identity;
 use crate::model::{CodeKind, CompileUnit, Compiled};
 use crate::ptx;
 
-/// Returns the mangled names of all kernels in compiled code.
 pub(super) fn list_kernels(kind: CodeKind, code: &[u8]) -> Vec<String> {
     match kind {
         CodeKind::Cubin => elf::attributes(code).into_keys().collect(),
@@ -19,8 +18,8 @@ pub(super) fn list_kernels(kind: CodeKind, code: &[u8]) -> Vec<String> {
     }
 }
 
-/// Describes the kernels of a unit in the code of its file, which names all kernels as they are mangled; `None` if one of
-/// them is not in it, or if it is not clear which one is meant.
+/// Describes a unit's kernels in the code of its whole file, which lists mangled names. `None` if a kernel is missing
+/// or ambiguous.
 pub(super) fn narrow(file: &Compiled, unit: &CompileUnit, identity: &Identity) -> Option<Compiled> {
     let find = |kernel: &String| Some((kernel.clone(), find_mangled(kernel, file.kernels.keys())?));
     let kernels: BTreeMap<String, String> = unit.kernels.iter().map(find).collect::<Option<_>>()?;
@@ -34,7 +33,7 @@ pub(super) fn narrow(file: &Compiled, unit: &CompileUnit, identity: &Identity) -
     })
 }
 
-/// Returns what is known by the mangled names of kernels by their plain ones.
+/// Replaces mangled names by plain ones.
 pub(super) fn rename_keys<T: Clone>(
     known: &BTreeMap<String, T>,
     kernels: &BTreeMap<String, String>,
@@ -42,11 +41,11 @@ pub(super) fn rename_keys<T: Clone>(
     kernels.iter().filter_map(|(name, mangled)| Some((name.clone(), known.get(mangled)?.clone()))).collect()
 }
 
-/// Returns the mangled name of a plain kernel: its own if it is `extern "C"`, else by the Itanium C++ ABI. Of several
-/// overloads, none.
+/// Mangled name of a plain kernel: the name itself if `extern "C"`, otherwise by the Itanium C++ ABI. `None` if
+/// overloaded.
 fn find_mangled<'a>(kernel: &str, entries: impl Iterator<Item = &'a String>) -> Option<String> {
     let prefix = format!("_Z{}{kernel}", kernel.len());
-    // `I` begins the arguments of a template, and no parameter.
+    // `I` begins template arguments, never a parameter.
     let is_it = |entry: &&String| match entry.strip_prefix(&prefix) {
         Some(parameters) => !parameters.starts_with('I'),
         None => *entry == kernel,

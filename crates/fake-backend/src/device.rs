@@ -1,4 +1,4 @@
-//! The fake device itself.
+//! The fake device: it runs host functions as kernels and records what was done to it, for tests to inspect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,30 +23,30 @@ pub struct FakeDevice {
     memory: Memory,
     lost: Option<String>,
     pub(super) launched: Vec<String>,
-    /// Launches before each counted batch; `None` where no profiler watches.
+    /// Number of launches before each counted batch; `None` without a profiler.
     pub(super) counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
-    /// Returns the bytes that timed runs allocated for themselves, and how.
+    /// Bytes that timed runs allocated for themselves, and how.
     fresh: Vec<(usize, Allocation)>,
-    /// What its clock reads besides the kernels, what it was told to subtract, and its reference clock.
+    /// Overhead of the clock, its calibration, and the name of its reference clock.
     pub(super) overhead: f64,
     pub(super) subtracted: f64,
     pub(super) reference: Option<String>,
-    /// What the device does at each look, from 0; the last state stays.
+    /// States at successive looks; the last one stays.
     pub(super) states: Vec<DeviceState>,
     pub(super) looks: usize,
     pub(super) tick: Option<f64>,
-    /// How often the counter of energy moves, in seconds, and by how much, in joules.
+    /// Interval in seconds at which the energy counter advances, and its step in joules.
     pub(super) energy: Option<(f64, f64)>,
-    /// The time limits so far; `None` for a device that ends no kernels.
+    /// The time limits so far; `None` for a device that cannot end kernels.
     limits: Option<Vec<Duration>>,
-    /// How many iterations the most recent loop made.
+    /// Iterations of the most recent loop.
     iterations: u32,
 }
 
 impl FakeDevice {
-    /// Returns a device without kernels.
+    /// A device without kernels.
     pub fn new(info: DeviceInfo) -> Self {
         let memory = Memory::new(info.memory_bytes.0);
         Self {
@@ -74,14 +74,14 @@ impl FakeDevice {
         }
     }
 
-    /// Returns a device that ends kernels itself: their bodies return when.
+    /// Makes the device end kernels itself: their bodies decide when.
     #[must_use]
     pub fn that_ends_kernels(mut self) -> Self {
         self.limits = Some(Vec::new());
         self
     }
 
-    /// Returns the limits of all steps so far, in order.
+    /// Time limits of all steps so far, in order.
     pub fn limits(&self) -> &[Duration] {
         self.limits.as_deref().unwrap_or_default()
     }
@@ -93,14 +93,14 @@ impl FakeDevice {
         self
     }
 
-    /// Gives every module a variable of this mangled name and of `bytes` bytes.
+    /// Gives every module a variable of this mangled name and size.
     #[must_use]
     pub fn with_symbol(mut self, mangled: &str, bytes: usize) -> Self {
         self.symbols.insert(mangled.to_owned(), bytes);
         self
     }
 
-    /// Returns a device that a profiler watches: it has no clock.
+    /// Puts the device under a profiler: it has no clock.
     #[must_use]
     pub fn watched(mut self) -> Self {
         self.info.capabilities = Capabilities { has_clock: false, has_counters: true };
@@ -108,62 +108,62 @@ impl FakeDevice {
         self
     }
 
-    /// Returns the numbers of the first launches of the batches that the profiler saw.
+    /// Number of launches before each batch that the profiler counted.
     pub fn counted(&self) -> &[usize] {
         self.counted.as_deref().unwrap_or_default()
     }
 
-    /// Lets the clock read `nanoseconds` more than every interval takes.
+    /// Adds `nanoseconds` of overhead to every reading of the clock.
     #[must_use]
     pub fn with_overhead(mut self, nanoseconds: f64) -> Self {
         self.overhead = nanoseconds;
         self
     }
 
-    /// Sets the states that the device shows, one at each look; the last one stays. Without states it has no monitor.
+    /// Sets the states at successive looks; the last one stays. Without states there is no monitor.
     #[must_use]
     pub fn in_states(mut self, states: Vec<DeviceState>) -> Self {
         self.states = states;
         self
     }
 
-    /// Gives it a reference clock of this name, whose times have no overhead.
+    /// Adds a reference clock of this name, without overhead.
     #[must_use]
     pub fn with_reference_clock(mut self, name: &str) -> Self {
         self.reference = Some(name.to_owned());
         self
     }
 
-    /// Gives the clock a resolution, nanoseconds, which its readings do not keep to.
+    /// Makes the clock report a resolution, which its readings ignore.
     #[must_use]
     pub fn with_tick(mut self, nanoseconds: f64) -> Self {
         self.tick = Some(nanoseconds);
         self
     }
 
-    /// Gives it a counter of energy that gains `watts`, in steps of so many seconds.
+    /// Adds an energy counter that gains `watts`, in steps of `step` seconds.
     #[must_use]
     pub fn with_energy(mut self, watts: f64, step: f64) -> Self {
         self.energy = Some((step, watts * step));
         self
     }
 
-    /// Returns the mangled names of all launches so far, in order.
+    /// Mangled names of all launches so far, in order.
     pub fn launched(&self) -> &[String] {
         &self.launched
     }
 
-    /// Returns how many bytes every upload so far had, in order.
+    /// Bytes of all uploads so far, in order.
     pub fn uploaded(&self) -> &[usize] {
         &self.uploaded
     }
 
-    /// Returns how many bytes every allocation so far had without guard zones, in order.
+    /// Bytes of all allocations so far without guard zones, in order.
     pub fn allocated(&self) -> &[usize] {
         &self.allocated
     }
 
-    /// Returns the bytes that timed runs allocated for themselves, and how, in order.
+    /// Bytes that timed runs allocated for themselves, and how, in order.
     pub fn fresh(&self) -> &[(usize, Allocation)] {
         &self.fresh
     }
@@ -192,7 +192,7 @@ impl FakeDevice {
         Ok(())
     }
 
-    /// Runs one launch; its time, nanoseconds.
+    /// Runs a launch; returns its nanoseconds.
     fn launch(&mut self, launch: &Launch, report: &mut CountReport) -> Result<f64, DeviceError> {
         let unknown = || DeviceError::Driver { call: "launch", message: "there is no such kernel".to_owned() };
         let (name, kernel, count) = self.kernels.get_mut(launch.kernel.0 as usize).ok_or_else(unknown)?;
@@ -228,7 +228,7 @@ impl FakeDevice {
         done.map(|()| (kernel.nanoseconds)(*count - 1))
     }
 
-    /// Runs one host function, which is a kernel by another name; its time, nanoseconds.
+    /// Runs a host function, which is a kernel by another name; returns its nanoseconds.
     fn call(&mut self, call: &HostCall, report: &mut CountReport) -> Result<f64, DeviceError> {
         let kernel = KernelId(call.function.0);
         if self.kernels.get(kernel.0 as usize).is_none() {
@@ -238,7 +238,7 @@ impl FakeDevice {
         self.launch(&Launch::new(kernel, grid, block, call.args.clone()), report)
     }
 
-    /// Returns the mean of a sample's runs; cold ones are prepared one by one.
+    /// Mean of a sample's runs; cold runs are prepared one by one.
     pub(super) fn sample(&mut self, batch: &TimedBatch, report: &mut CountReport) -> Result<Timing, DeviceError> {
         let bodies: Vec<&Vec<Step>> = batch.sets().collect();
         let fresh: Vec<_> = batch.series.fresh.iter().map(|(buffer, how)| (self.size(*buffer), *how)).collect();
@@ -293,7 +293,7 @@ impl FakeDevice {
 }
 
 impl FakeDevice {
-    /// Runs a loop; its time, nanoseconds.
+    /// Runs a loop; returns its nanoseconds.
     fn repeated(&mut self, inner: &Loop, report: &mut CountReport) -> Result<f64, DeviceError> {
         let mut whole = 0.0;
         let mut values = Vec::new();
@@ -327,7 +327,7 @@ impl FakeDevice {
         Ok(report)
     }
 
-    /// Returns what the clock makes of the times that the kernels took.
+    /// The clock's readings of the times that the kernels took.
     pub(super) fn as_read(&self, taken: Timing) -> Timing {
         let read = |nanoseconds: f64| nanoseconds + self.overhead - self.subtracted;
         Timing { whole: read(taken.whole), each: taken.each.into_iter().map(read).collect() }
@@ -381,7 +381,7 @@ impl Device for FakeDevice {
         Ok(())
     }
 
-    /// Drops the name: the messages of this device name no memory.
+    /// Messages of this device name no memory.
     fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn unload(&mut self, _module: ModuleId) -> Result<(), DeviceError> {
@@ -400,7 +400,7 @@ impl Device for FakeDevice {
         Ok(self.kernels.get(kernel.0 as usize).map(|(_, k, _)| k.resources).unwrap_or_default())
     }
 
-    /// Returns the occupancy that threads alone limit.
+    /// Only threads limit the occupancy.
     fn occupancy(&self, _kernel: KernelId, threads: u32, _shared: u32) -> Result<Occupancy, DeviceError> {
         self.alive()?;
         let most = self.info.max_threads_per_sm;

@@ -1,8 +1,8 @@
 //! The device of the tests: host functions in place of kernels.
 //!
 //! It implements the same traits as a GPU, with memory between guard zones, limits, a clock whose readings the test
-//! chooses, and faults on request. A kernel is a function over its arguments' memory; it may write outside of a buffer
-//! as a real one may. It accepts everything that a GPU accepts, so that `execute` has to detect the faults.
+//! chooses, and faults on request. A kernel is a function over its arguments' memory, and may write outside a buffer
+//! like a real one. The device accepts everything that a GPU accepts, so `execute` has to detect the faults.
 
 mod device;
 mod measure;
@@ -23,7 +23,7 @@ use runner_model::model::{
     BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Note, ScalarValue,
 };
 
-/// Returns a device with a clock and 256 MiB; the limits are those of a small H100.
+/// A device with a clock and 256 MiB; the limits are those of a small H100.
 pub fn device_info() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Fake,
@@ -74,7 +74,7 @@ impl std::fmt::Debug for FakeKernel {
 }
 
 impl FakeKernel {
-    /// Returns a kernel of 32 registers per thread that takes a microsecond.
+    /// A kernel of 32 registers per thread that takes a microsecond.
     pub fn new(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> Self {
         Self {
             body: Arc::new(body),
@@ -83,14 +83,14 @@ impl FakeKernel {
         }
     }
 
-    /// Sets the times of its launches, which are counted from 0 over the life of the device.
+    /// Sets the time of each launch, counted from 0 over the life of the device.
     #[must_use]
     pub fn taking(mut self, nanoseconds: impl Fn(u32) -> f64 + Send + Sync + 'static) -> Self {
         self.nanoseconds = Arc::new(nanoseconds);
         self
     }
 
-    /// Sets the registers and memory that the kernel claims to use.
+    /// Sets the registers and memory that the kernel reports.
     #[must_use]
     pub fn with_resources(mut self, resources: KernelResources) -> Self {
         self.resources = resources;
@@ -104,35 +104,31 @@ pub struct Call<'a> {
     memory: &'a mut Memory,
     variables: &'a BTreeMap<(ModuleId, String), BufferId>,
     args: &'a [LaunchArg],
-    /// The number of blocks that the grid has.
     pub grid: Dim3,
-    /// The number of threads that each block has.
     pub block: Dim3,
-    /// How many launches of this kernel came before it in the life of the device.
+    /// Number of earlier launches of this kernel on the device.
     pub nth: u32,
-    /// Device printf.
+    /// Output of `printf`.
     pub printed: String,
-    /// Lints of the device.
     pub notes: Vec<Note>,
-    /// What the device counts.
     pub counters: Counters,
 }
 
 impl Call<'_> {
-    /// Returns the bytes of the buffer that is argument `arg`.
+    /// Bytes of the buffer in argument `arg`.
     pub fn read(&self, arg: usize) -> Result<Vec<u8>, DeviceError> {
         let id = self.buffer(arg)?;
         Ok(self.memory.data(id)?.to_vec())
     }
 
-    /// Writes `at` bytes from the start of a buffer. Outside of it lie its guard zones, and outside of those nothing:
-    /// to write there loses the context.
+    /// Writes `at` bytes from the start of a buffer. Its guard zones are outside of it; a write beyond them loses the
+    /// context.
     pub fn write(&mut self, arg: usize, at: i64, bytes: &[u8]) -> Result<(), DeviceError> {
         let id = self.buffer(arg)?;
         self.memory.write_anywhere(id, at, bytes)
     }
 
-    /// Returns the bytes of a module's variable; empty if no module has it.
+    /// Bytes of a module's variable; empty if no module has it.
     pub fn variable(&self, mangled: &str) -> Result<Vec<u8>, DeviceError> {
         self.find(mangled).map_or(Ok(Vec::new()), |id| Ok(self.memory.data(id)?.to_vec()))
     }
@@ -146,12 +142,10 @@ impl Call<'_> {
         self.variables.iter().find(|((_, name), _)| name == mangled).map(|(_, id)| *id)
     }
 
-    /// Returns the arguments as they were handed over.
     pub const fn args(&self) -> &[LaunchArg] {
         self.args
     }
 
-    /// Returns the scalar that is argument `arg`.
     pub fn scalar(&self, arg: usize) -> Result<ScalarValue, DeviceError> {
         match self.args.get(arg) {
             Some(LaunchArg::Scalar(value)) => Ok(*value),
@@ -174,7 +168,7 @@ fn no_argument(arg: usize, kind: &str) -> DeviceError {
 /// Opens copies of one device.
 #[derive(Debug)]
 pub struct FakeBackend {
-    /// Every [`Backend::open`] gives a copy of it.
+    /// The device that every [`Backend::open`] copies.
     pub device: FakeDevice,
 }
 

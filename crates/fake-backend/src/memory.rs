@@ -1,16 +1,15 @@
-//! Simulates the memory of the fake device: every buffer lies between its guard zones.
+//! Memory of the fake device: every buffer lies between its guard zones.
 
 use runner_backend::{BufferId, DeviceError};
 
 /// The memory of one allocation.
 #[derive(Debug, Clone)]
 struct Block {
-    /// The bytes of the guard, of the data, and of the second guard.
+    /// The guard, the data, and the second guard.
     bytes: Vec<u8>,
     guard: usize,
 }
 
-/// All allocations of a device.
 #[derive(Debug, Clone)]
 pub struct Memory {
     blocks: Vec<Option<Block>>,
@@ -32,7 +31,7 @@ impl Memory {
             return Err(DeviceError::OutOfMemory { needed, available: self.free });
         }
         self.free -= needed;
-        // The content is undefined, as on a GPU, and never the right result by chance.
+        // Undefined content as on a GPU, which is never the right result by chance.
         self.blocks.push(Some(Block { bytes: vec![0x5C; bytes + 2 * guard], guard }));
         Ok(BufferId(self.blocks.len() as u32 - 1))
     }
@@ -43,7 +42,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the content of a buffer.
     pub fn data(&self, id: BufferId) -> Result<&[u8], DeviceError> {
         let block = self.block(id)?;
         Ok(&block.bytes[block.guard..block.bytes.len() - block.guard])
@@ -69,7 +67,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes as a kernel does: guard zones are memory too, and beyond them there is none.
+    /// Writes like a kernel: guard zones are memory, too, and beyond them there is none.
     pub(super) fn write_anywhere(&mut self, id: BufferId, at: i64, bytes: &[u8]) -> Result<(), DeviceError> {
         let block = self.blocks.get_mut(id.0 as usize).and_then(Option::as_mut).ok_or_else(|| unknown(id))?;
         let start = usize::try_from(block.guard as i64 + at).ok();

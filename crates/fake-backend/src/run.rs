@@ -1,4 +1,4 @@
-//! Makes what the tests of a run need besides a device: code, an environment, one sample per case.
+//! What tests of a run need besides a device: code, an environment, one sample per case.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn toolkit() -> ToolkitInfo {
     ToolkitInfo { version: (13, 0), build: None }
 }
 
-/// Returns code that has no kernel and is in no file.
+/// Code without kernels or a file.
 pub fn compiled(key: &str) -> Compiled {
     Compiled {
         key: CompileKey(key.to_owned()),
@@ -34,7 +34,7 @@ pub fn compiled(key: &str) -> Compiled {
     }
 }
 
-/// Returns a machine of which nothing but the device is known.
+/// A machine of which only the device is known.
 pub fn environment(device: DeviceInfo) -> Environment {
     Environment {
         device,
@@ -49,7 +49,7 @@ pub fn environment(device: DeviceInfo) -> Environment {
     }
 }
 
-/// Returns settings that take one sample of a regime, however wide its interval; `timeout` is in seconds.
+/// Settings that take one sample of a regime, however wide its interval; `timeout` is in seconds.
 pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     MeasurePlan {
         regimes: vec![regime],
@@ -65,7 +65,7 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     }
 }
 
-/// Returns a case without buffers and checks, in its plainest form.
+/// A case without buffers and checks.
 pub fn case_job(case: Case, body: BodyPlan, measure: MeasurePlan) -> CaseJob {
     CaseJob {
         case,
@@ -87,7 +87,7 @@ pub fn case_job(case: Case, body: BodyPlan, measure: MeasurePlan) -> CaseJob {
     }
 }
 
-/// Returns a buffer without content that is allocated once.
+/// A buffer without content that is allocated once.
 pub fn buffer_plan(name: &str, element: ElementType, len: u64, access: Access) -> BufferPlan {
     BufferPlan {
         name: name.to_owned(),
@@ -102,7 +102,7 @@ pub fn buffer_plan(name: &str, element: ElementType, len: u64, access: Access) -
     }
 }
 
-/// Returns a launch without arguments, of one block of one thread, of a kernel that is not compiled.
+/// A launch without arguments, of one block of one thread, of a kernel that is not compiled.
 pub fn launch_plan(unit: CompileUnit, kernel: &str) -> LaunchPlan {
     LaunchPlan {
         label: kernel.to_owned(),
@@ -118,20 +118,19 @@ pub fn launch_plan(unit: CompileUnit, kernel: &str) -> LaunchPlan {
     }
 }
 
-/// Returns a launch of a kernel that is compiled, whose mangled name is its name.
+/// A launch of a compiled kernel whose mangled name is its name.
 pub fn ready_launch(source: &str, kernel: &str) -> LaunchPlan {
     let kernels = BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]);
     let compiled = Some(Compiled { kernels, ..compiled(kernel) });
     LaunchPlan { compiled, ..launch_plan(CompileUnit::from_kernels(source, [kernel]), kernel) }
 }
 
-/// Returns a case that copies nothing and checks nothing, for tests without kernels; `timeout` in seconds.
+/// A case that copies and checks nothing, for tests without kernels; `timeout` is in seconds.
 pub fn idle_case(case: Case, timeout: f64) -> CaseJob {
     case_job(case, BodyPlan::Memcpy(Vec::new()), one_sample(Regime::Cold, timeout))
 }
 
-/// Returns a group with one idle case per variant, numbered from a hundred times the group's `ordinal`; the first is
-/// the baseline.
+/// A group with one idle case per variant, numbered from `100 * ordinal`. The first is the baseline.
 pub fn idle_group(experiment: &str, ordinal: u32, variants: &[&str], timeout: f64) -> GroupJob {
     let case = |(i, variant): (usize, &&str)| {
         let key = CaseKey { experiment: experiment.to_owned(), variant: (*variant).to_owned(), axes: Vec::new() };

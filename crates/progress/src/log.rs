@@ -1,8 +1,9 @@
-//! The log that `-v` and `RUNNER_LOG` ask for: what is found, compiled, waited for and sent, a line each on standard
-//! error, with the seconds since the start.
+//! The log of `-v` and `RUNNER_LOG`: what is found, compiled, waited for and sent. Each event is a line on standard
+//! error with the seconds since the start.
 //!
-//! Every module writes to it with the macros of `tracing`. Without the option there is no subscriber, and each of them
-//! compares one number. A worker marks its lines, so that the dispatcher can tell them from other output of its process.
+//! Every module logs through the macros of `tracing`. Without the option there is no subscriber, and each macro only
+//! compares one number. A worker marks its lines, so that the dispatcher can distinguish them from other output of
+//! the process.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,16 +23,15 @@ use tracing_subscriber::{Layer, Registry};
 use crate::format::visible;
 use crate::progress;
 
-/// The environment variable with the level of the log: `info` or `debug`.
+/// Environment variable with the level of the log: `info` or `debug`.
 pub const VARIABLE: &str = "RUNNER_LOG";
 
-/// The character that begins each line of a worker's log.
+/// First character of each line of a worker's log.
 const MARK: char = '\u{1e}';
 
-/// When the program started.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Starts the log, if the option was given `verbose` times or the environment asks for it.
+/// Starts the log if `-v` was given `verbose` times or the environment asks for it.
 ///
 /// # Errors
 ///
@@ -48,12 +48,12 @@ pub fn start(verbose: u8, is_worker: bool) -> Result<(), String> {
     };
     LazyLock::force(&START);
     let write = if is_worker { write_marked } else { write_line };
-    // Fails if there is a log already, which then goes on.
+    // Fails if a log exists already, which then continues.
     let _ = tracing::subscriber::set_global_default(Registry::default().with(level).with(Lines { write }));
     Ok(())
 }
 
-/// Returns what makes a worker write a log as this process does, for its environment.
+/// Environment variables that make a worker log like this process.
 pub fn for_worker() -> Vec<(OsString, OsString)> {
     match LevelFilter::current() {
         LevelFilter::OFF => Vec::new(),
@@ -61,7 +61,7 @@ pub fn for_worker() -> Vec<(OsString, OsString)> {
     }
 }
 
-/// Writes a line of a worker's standard error to the log, if it is one of the worker's log.
+/// Writes a line of a worker's standard error to the log. Returns whether it belongs to the worker's log.
 pub fn forward(worker: u32, line: &str) -> bool {
     let logged = line.strip_prefix(MARK).filter(|_| LevelFilter::current() != LevelFilter::OFF);
     if let Some(text) = logged {
@@ -72,10 +72,10 @@ pub fn forward(worker: u32, line: &str) -> bool {
 
 fn write_line(text: &str) {
     progress::above_bars(|| {
-        // The time is read while no other thread writes, so that times ascend.
+        // Read the time under the lock, so that times ascend.
         let mut out = io::stderr().lock();
         let line = format!("{:9.3} s  {}\n", START.elapsed().as_secs_f64(), visible(text));
-        // A log that cannot be written ends no run.
+        // A failing log must not end the run.
         drop(out.write_all(line.as_bytes()));
     });
 }
@@ -84,12 +84,12 @@ fn write_marked(text: &str) {
     let _ = io::stderr().write_all(format!("{MARK}{}\n", visible(text)).as_bytes());
 }
 
-/// Writes a line for each event, and two for each span.
+/// Writes a line per event and two per span.
 struct Lines {
     write: fn(&str),
 }
 
-/// A span's name with its fields, and when it began.
+/// A span's name and fields, and its start.
 struct Begun(Text, Instant);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
@@ -116,7 +116,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     }
 }
 
-/// A message, followed by `name=value` of each field.
+/// A message followed by `name=value` of each field.
 #[derive(Default)]
 struct Text(String);
 

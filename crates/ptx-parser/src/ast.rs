@@ -1,19 +1,19 @@
-//! Defines the syntax tree. Names are slices of the module's text.
+//! The syntax tree. Names are slices of the module's text.
 
 use std::borrow::Cow;
 
 /// A state space of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// The variable is in registers.
+    /// Registers.
     Reg,
-    /// The variable is in global memory.
+    /// Global memory.
     Global,
-    /// The variable is in constant memory.
+    /// Constant memory.
     Const,
-    /// The variable is in the shared memory of a block.
+    /// Shared memory of a block.
     Shared,
-    /// The variable is in the local memory of a thread.
+    /// Local memory of a thread.
     Local,
     /// Parameters of kernels, functions and calls.
     Param,
@@ -23,59 +23,59 @@ pub enum Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum ScalarType {
-    /// `.pred` is a predicate.
+    /// `.pred`: a predicate.
     Pred,
-    /// `.b8` has 8 bits without a type.
+    /// `.b8`: 8 untyped bits.
     B8,
-    /// `.b16` has 16 bits without a type.
+    /// `.b16`: 16 untyped bits.
     B16,
-    /// `.b32` has 32 bits without a type.
+    /// `.b32`: 32 untyped bits.
     B32,
-    /// `.b64` has 64 bits without a type.
+    /// `.b64`: 64 untyped bits.
     B64,
-    /// `.b128` has 128 bits without a type.
+    /// `.b128`: 128 untyped bits.
     B128,
-    /// `.u8` is unsigned and has 8 bits.
+    /// `.u8`: unsigned, 8 bits.
     U8,
-    /// `.u16` is unsigned and has 16 bits.
+    /// `.u16`: unsigned, 16 bits.
     U16,
-    /// `.u16x2` has two of `.u16`.
+    /// `.u16x2`: two `.u16`.
     U16x2,
-    /// `.u32` is unsigned and has 32 bits.
+    /// `.u32`: unsigned, 32 bits.
     U32,
-    /// `.u64` is unsigned and has 64 bits.
+    /// `.u64`: unsigned, 64 bits.
     U64,
-    /// `.s8` is signed and has 8 bits.
+    /// `.s8`: signed, 8 bits.
     S8,
-    /// `.s16` is signed and has 16 bits.
+    /// `.s16`: signed, 16 bits.
     S16,
-    /// `.s16x2` has two of `.s16`.
+    /// `.s16x2`: two `.s16`.
     S16x2,
-    /// `.s32` is signed and has 32 bits.
+    /// `.s32`: signed, 32 bits.
     S32,
-    /// `.s64` is signed and has 64 bits.
+    /// `.s64`: signed, 64 bits.
     S64,
-    /// `.f16` has half precision.
+    /// `.f16`: half precision.
     F16,
-    /// `.f16x2` has two of `.f16`.
+    /// `.f16x2`: two `.f16`.
     F16x2,
-    /// `.bf16` is bfloat16.
+    /// `.bf16`: bfloat16.
     Bf16,
-    /// `.bf16x2` has two of `.bf16`.
+    /// `.bf16x2`: two `.bf16`.
     Bf16x2,
-    /// `.f32` has single precision.
+    /// `.f32`: single precision.
     F32,
-    /// `.f64` has double precision.
+    /// `.f64`: double precision.
     F64,
 }
 
 impl ScalarType {
-    /// Returns the type written without its leading dot, for example `f16x2`.
+    /// Parses a name without its leading dot, e.g. `f16x2`.
     pub fn from_name(name: &str) -> Option<Self> {
         name.parse().ok()
     }
 
-    /// Returns the size in memory in bytes; a predicate has none and counts as one.
+    /// Size in memory in bytes. A predicate has none and counts as one.
     pub const fn size(self) -> u32 {
         match self {
             Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
@@ -91,96 +91,96 @@ impl ScalarType {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// Whether the type is floating point, packed ones included.
+    /// Whether the type is floating point, including packed types.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::F16x2 | Self::Bf16 | Self::Bf16x2 | Self::F32 | Self::F64)
     }
 }
 
-/// What a PTX module contains.
+/// A PTX module.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Module<'a> {
-    /// The version of the PTX ISA, for example `(9, 0)`.
+    /// Version of the PTX ISA, e.g. `(9, 0)`.
     pub version: (u32, u32),
-    /// The first word of `.target`, for example `sm_90`.
+    /// First word of `.target`, e.g. `sm_90`.
     pub target: &'a str,
-    /// The files that `.file` directives name.
+    /// Source files, by the `.file` directives.
     pub files: Vec<SourceFile<'a>>,
-    /// The variables outside of functions.
+    /// Variables outside functions.
     pub variables: Vec<Variable<'a>>,
-    /// Definitions and declarations, in the order of the text.
+    /// Definitions and declarations of functions, in order.
     pub functions: Vec<Function<'a>>,
 }
 
-/// What a `.file` directive says.
+/// A `.file` directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile<'a> {
-    /// The index that `.loc` uses.
+    /// Index that `.loc` uses.
     pub index: u32,
-    /// The path as written.
+    /// Path as written.
     pub path: &'a str,
 }
 
-/// The linkage of a symbol.
+/// Linkage of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
-    /// No linkage is given: the symbol is known in its module only.
+    /// None given: the symbol is local to its module.
     #[default]
     Private,
-    /// The symbol is `.visible`.
+    /// `.visible`.
     Visible,
-    /// The symbol is `.extern`.
+    /// `.extern`.
     Extern,
-    /// The symbol is `.weak`.
+    /// `.weak`.
     Weak,
-    /// The symbol is `.common`.
+    /// `.common`.
     Common,
 }
 
 /// A variable in memory, a parameter, or a range of registers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable<'a> {
-    /// The name as written; of a range of registers without the number.
+    /// Name as written; for a range of registers, without the number.
     pub name: &'a str,
-    /// The line of the PTX text.
+    /// Line in the PTX text.
     pub line: u32,
-    /// The linkage of a variable of the module.
+    /// Linkage of a module's variable.
     pub linkage: Linkage,
-    /// The state space that the variable is in.
+    /// State space of the variable.
     pub space: Space,
-    /// The alignment in bytes: as declared, or else the type's.
+    /// Alignment in bytes, as declared or by the type.
     pub align: u32,
-    /// The type of an element.
+    /// Type of an element.
     pub ty: ScalarType,
-    /// The number of elements, which is that of the vector times all dimensions; zero for an array without a length.
+    /// Number of elements: the vector's elements times all dimensions; zero for an array without a length.
     pub count: u64,
-    /// `%r<17>` declares `%r0` to `%r16`.
+    /// Number of registers in a range: `%r<17>` declares `%r0` to `%r16`.
     pub range: Option<u32>,
-    /// The initial value of each element, or none.
+    /// Initial value of each element; empty without an initialiser.
     pub init: Vec<Initializer<'a>>,
 }
 
 impl Variable<'_> {
-    /// Returns the size of the whole variable in bytes; it saturates.
+    /// Size of the whole variable in bytes; it saturates.
     pub fn size(&self) -> u64 {
         self.count.saturating_mul(u64::from(self.ty.size()))
     }
 }
 
-/// An element that an initialiser gives.
+/// Initial value of an element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Initializer<'a> {
-    /// The bits of the element.
+    /// Bits of an integer.
     Int(u64),
-    /// A float whose bits depend on the variable's type.
+    /// A float, whose bits depend on the variable's type.
     Float(f64),
-    /// The address of a symbol plus an offset; `generic` for `generic(symbol)`.
+    /// Address of a symbol plus an offset.
     Address {
-        /// The name of a variable or a function.
+        /// Name of a variable or function.
         symbol: &'a str,
-        /// Bytes added to its address.
+        /// Bytes added to the address.
         offset: i64,
-        /// Whether it is a generic address.
+        /// Whether it is written as `generic(symbol)`.
         generic: bool,
     },
 }
@@ -188,67 +188,67 @@ pub enum Initializer<'a> {
 /// A kernel (`.entry`) or a device function (`.func`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function<'a> {
-    /// The name as written.
+    /// Name as written.
     pub name: &'a str,
-    /// The line of the PTX text.
+    /// Line in the PTX text.
     pub line: u32,
-    /// The linkage that is declared.
+    /// Declared linkage.
     pub linkage: Linkage,
     /// Whether it is a kernel.
     pub entry: bool,
-    /// The return parameters of a device function.
+    /// Return parameters of a device function.
     pub returns: Vec<Variable<'a>>,
-    /// The parameters in their order.
+    /// Parameters in order.
     pub params: Vec<Variable<'a>>,
-    /// The directives such as `.maxntid`: their name without the dot, and their numbers.
+    /// Directives such as `.maxntid`: name without the dot, and numbers.
     pub directives: Vec<(&'a str, Vec<u32>)>,
-    /// The statements of the body; `None` for a declaration.
+    /// Statements of the body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
 }
 
 /// A position in a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourcePosition {
-    /// The index that the `.file` directive gives.
+    /// Index of the `.file` directive.
     pub file: u32,
-    /// The line, which counts from one.
+    /// Line, counted from one.
     pub line: u32,
-    /// The column, which counts from one.
+    /// Column, counted from one.
     pub column: u32,
 }
 
 /// A statement of a function's body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement<'a> {
-    /// The statement is a label: `name:`.
+    /// A label, `name:`.
     Label(&'a str),
-    /// The statement declares a variable.
+    /// A declaration of a variable.
     Variable(Variable<'a>),
-    /// The statement is an instruction.
+    /// An instruction.
     Instruction(Instruction<'a>),
-    /// `.loc`: the source position of the statements that follow and, for inlined code, the position of the call.
+    /// `.loc`: source position of the following statements.
     Location {
-        /// The position in the source.
+        /// Position in the source.
         place: SourcePosition,
-        /// The position of the call, for inlined code.
+        /// Position of the call, for inlined code.
         inlined_at: Option<SourcePosition>,
     },
-    /// The statement is a scope with its own names.
+    /// A scope with its own names.
     Block(Vec<Statement<'a>>),
-    /// The statement is `name: .callprototype …` or `name: .calltargets …`.
+    /// `name: .callprototype …` or `name: .calltargets …`.
     Prototype {
-        /// The name that calls use.
+        /// Name that calls use.
         name: &'a str,
-        /// The parameters that return values.
+        /// Return parameters.
         returns: Vec<Variable<'a>>,
-        /// The parameters in their order.
+        /// Parameters in order.
         params: Vec<Variable<'a>>,
     },
-    /// The statement is `name: .branchtargets a, b;`.
+    /// `name: .branchtargets a, b;`.
     BranchTargets {
-        /// The name that branches use.
+        /// Name that branches use.
         name: &'a str,
-        /// The targets in the order of their indices.
+        /// Targets in the order of their indices.
         labels: Vec<&'a str>,
     },
 }
@@ -256,30 +256,30 @@ pub enum Statement<'a> {
 /// The guard `@p` or `@!p` of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard<'a> {
-    /// The name of the predicate register.
+    /// Name of the predicate register.
     pub register: &'a str,
     /// Whether the instruction is executed if the predicate is false.
     pub negated: bool,
 }
 
-/// An instruction as in `[@guard] opcode operands;`.
+/// An instruction, `[@guard] opcode operands;`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instruction<'a> {
-    /// The line of the PTX text.
+    /// Line in the PTX text.
     pub line: u32,
-    /// The predicate that guards it.
+    /// Guard, if any.
     pub guard: Option<Guard<'a>>,
-    /// The opcode with all modifiers, for example `ld.global.nc.v4.u32`.
+    /// Opcode with all modifiers, e.g. `ld.global.nc.v4.u32`.
     pub opcode: Cow<'a, str>,
-    /// The operands as written, destinations first; none for a `call`.
+    /// Operands as written, destinations first; none for a `call`.
     pub operands: Vec<Operand<'a>>,
-    /// The parts of a `call`; boxed, because few instructions are calls.
+    /// Parts of a `call`; boxed, because calls are rare.
     pub call: Option<Box<Call<'a>>>,
 }
 
 impl Instruction<'_> {
-    /// Returns the instruction with each vector register, of which `width` gives the number of elements, written out as
-    /// `{v.x, v.y}`; `None` if it names none.
+    /// Expands each vector register to `{v.x, v.y}`; `width` returns its number of elements. `None` if the
+    /// instruction has none.
     pub fn with_elements(&self, mut width: impl FnMut(&str) -> Option<u8>) -> Option<Self> {
         let mut changed = None;
         for (at, operand) in self.operands.iter().enumerate() {
@@ -292,16 +292,16 @@ impl Instruction<'_> {
     }
 }
 
-/// The operands of `call`.
+/// The operands of a `call`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call<'a> {
-    /// A function's name, or the register that holds its address.
+    /// Name of a function, or of the register that holds its address.
     pub target: &'a str,
-    /// Where the results go.
+    /// Destinations of the results.
     pub returns: Vec<Operand<'a>>,
-    /// The arguments of the call.
+    /// Arguments in order.
     pub args: Vec<Operand<'a>>,
-    /// The prototype of an indirect call.
+    /// Prototype of an indirect call.
     pub prototype: Option<&'a str>,
 }
 
@@ -310,34 +310,34 @@ pub struct Call<'a> {
 pub enum Operand<'a> {
     /// A register, a variable, a function or a label.
     Name(&'a str),
-    /// The operand is an element of a vector register, by its index. The parser gives `v.y` as a name;
-    /// [`Instruction::with_elements`] makes this of `v`.
+    /// An element of a vector register, by index. The parser returns `v.y` as a name; [`Instruction::with_elements`]
+    /// makes elements of `v`.
     Element(&'a str, u8),
-    /// The operand is `!p`.
+    /// `!p`.
     Not(&'a str),
-    /// The operand is `-r`.
+    /// `-r`.
     Negative(&'a str),
-    /// The operand is an integer literal; negative ones are in two's complement.
+    /// An integer literal; negative ones are in two's complement.
     Int(u64),
-    /// The operand is written as `0fXXXXXXXX`.
+    /// A literal `0fXXXXXXXX`.
     F32(u32),
-    /// The operand is written as `0dXXXXXXXXXXXXXXXX` or as a decimal literal.
+    /// A literal `0dXXXXXXXXXXXXXXXX` or a decimal one.
     F64(u64),
-    /// The operand is `[name + offset]`; an absolute address has no name.
+    /// `[name + offset]`; an absolute address has no name.
     Address {
         /// A register or a variable.
         base: Option<&'a str>,
-        /// Bytes added to it.
+        /// Bytes added to the base.
         offset: i64,
     },
-    /// The operand is `[name, {a, b}]`, an element of a tensor or a texture.
+    /// `[name, {a, b}]`, an element of a tensor or a texture.
     Place(Vec<Operand<'a>>),
-    /// The operand is `{a, b}`.
+    /// `{a, b}`.
     Vector(Vec<Operand<'a>>),
-    /// The operand is `p | q`.
+    /// `p | q`.
     Pair(&'a str, &'a str),
-    /// The operand is `name + offset` outside brackets.
+    /// `name + offset` outside brackets.
     Offset(&'a str, i64),
-    /// The operand is `_`.
+    /// `_`.
     Sink,
 }

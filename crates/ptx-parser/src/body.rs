@@ -1,4 +1,4 @@
-//! Parses the bodies of functions: statements, labels, scopes.
+//! Bodies of functions: statements, labels, scopes.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::ast::{Guard, Instruction, SourcePosition, Statement};
 use super::lexer::Token;
 use super::parser::Parser;
 
-/// The maximum nesting of scopes; it protects the stack from any input.
+/// Limit of nested scopes, so that no input overflows the stack.
 const MAX_DEPTH: u32 = 128;
 
 impl<'a> Parser<'a> {
-    /// Statements up to and including the closing brace; the opening one is already consumed.
+    /// Parses statements up to and including the closing brace; the opening one is already consumed.
     pub(super) fn block(&mut self, depth: u32) -> Result<Vec<Statement<'a>>, ParseError> {
         if depth > MAX_DEPTH {
             return Err(self.lexer.error(format!("scopes are nested deeper than {MAX_DEPTH}")));
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
 
     fn instruction(&mut self, opcode: &'a str, guard: Option<Guard<'a>>) -> Result<Statement<'a>, ParseError> {
         let mut opcode = Cow::Borrowed(opcode);
-        // Blanks may stand before a modifier: `lop3 .b32`.
+        // A blank may precede a modifier: `lop3 .b32`.
         while let Token::Word(modifier) = self.peek()?
             && modifier.starts_with('.')
         {
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
         Ok(Statement::Instruction(Instruction { line, guard, opcode, operands, call }))
     }
 
-    /// Parses the construct after a name and a colon: a label, a prototype, or a table of targets.
+    /// Parses what follows a name and a colon: a label, a prototype, or a table of targets.
     fn labelled(&mut self, name: &'a str) -> Result<Statement<'a>, ParseError> {
         match self.peek()? {
             Token::Word(".callprototype") => {

@@ -1,23 +1,22 @@
-//! Evaluates constant expressions by the rules of the PTX ISA: integers have 64 bits with or without a sign, floats are
+//! Constant expressions by the rules of the PTX ISA: integers have 64 bits with or without a sign, floats are
 //! doubles.
 
 use super::ParseError;
 use super::lexer::Token;
 use super::parser::Parser;
 
-/// The maximum nesting of an expression; it protects the stack from any input.
+/// Limit of nested expressions, so that no input overflows the stack.
 const MAX_DEPTH: u32 = 64;
 
-/// The lowest precedence of a binary operator, and that of a sum.
+/// Lowest precedence of a binary operator, and precedence of a sum.
 const ANY: u8 = 1;
 const SUM: u8 = 9;
 
-/// The value of a constant expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Constant {
     Signed(i64),
     Unsigned(u64),
-    /// The bits of a `0f` literal, with which an expression computes nothing.
+    /// Bits of a `0f` literal, which cannot be used in an expression.
     Single(u32),
     Double(f64),
 }
@@ -25,7 +24,6 @@ pub enum Constant {
 use Constant::{Double, Signed, Single, Unsigned};
 
 impl Constant {
-    /// Returns the bits of an integer.
     pub const fn integer(self) -> Option<u64> {
         match self {
             Signed(v) => Some(v as u64),
@@ -35,12 +33,12 @@ impl Constant {
     }
 }
 
-/// Whether a word names a constant: the number of threads in a warp.
+/// Whether a word is a constant: `WARP_SZ`, the number of threads in a warp.
 pub fn is_constant(word: &str) -> bool {
     word == "WARP_SZ"
 }
 
-/// Returns the precedence of a binary operator, higher for one that binds more tightly.
+/// Precedence of a binary operator; higher binds more tightly.
 fn precedence(token: Token<'_>) -> Option<(u8, &'static str)> {
     Some(match token {
         Token::Operator(op) => match op {
@@ -68,17 +66,16 @@ fn precedence(token: Token<'_>) -> Option<(u8, &'static str)> {
 }
 
 impl Parser<'_> {
-    /// Parses an expression.
     pub(super) fn constant(&mut self) -> Result<Constant, ParseError> {
         self.expression(0)
     }
 
-    /// Parses an expression that starts with a value and may continue after it.
+    /// Parses the rest of an expression after its first operand.
     pub(super) fn continued(&mut self, start: Constant) -> Result<Constant, ParseError> {
         self.choice(start, 0)
     }
 
-    /// Parses `+ 4 * 3 - 2`; returns the sum.
+    /// Parses and adds up an offset such as `+ 4 * 3 - 2`.
     pub(super) fn offset(&mut self) -> Result<i64, ParseError> {
         let sum = self.binary(Signed(0), SUM, 0)?;
         self.as_integer(sum).map(|v| v as i64)
@@ -99,7 +96,7 @@ impl Parser<'_> {
         self.choice(start, depth)
     }
 
-    /// Parses the rest of an expression after its first operand, `a ? b : c` included.
+    /// Parses the rest of an expression after its first operand, including `a ? b : c`.
     fn choice(&mut self, start: Constant, depth: u32) -> Result<Constant, ParseError> {
         let condition = self.binary(start, ANY, depth)?;
         if !self.eat(b'?')? {
@@ -126,7 +123,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Parses the operand of a `-` or `!`; returns the value with it.
+    /// Parses the operand of a `-` or `!` and applies the sign.
     pub(super) fn signed(&mut self, sign: u8, depth: u32) -> Result<Constant, ParseError> {
         let value = self.unary(depth + 1)?;
         if sign == b'!' {
@@ -174,7 +171,7 @@ impl Parser<'_> {
     }
 }
 
-/// Computes `left operator right`.
+/// Evaluates `left operator right`.
 #[expect(clippy::float_cmp, reason = "an expression says what it compares")]
 fn apply(operator: &str, left: Constant, right: Constant) -> Result<Constant, String> {
     let truth = |value: bool| Ok(Signed(i64::from(value)));
@@ -211,7 +208,7 @@ fn apply(operator: &str, left: Constant, right: Constant) -> Result<Constant, St
         "&" => Unsigned(x & y),
         "|" => Unsigned(x | y),
         "^" => Unsigned(x ^ y),
-        // The result of a shift has the type of its first operand; the second one has no sign.
+        // A shift has the type of its first operand; the second one is unsigned.
         "<<" => match (left, shift.map_or(0, |by| x << by)) {
             (Signed(_), bits) => Signed(bits as i64),
             (_, bits) => Unsigned(bits),

@@ -2,22 +2,21 @@
 
 use super::ParseError;
 
-/// A token of the PTX text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
-    /// A name, directive, register or opcode. Dots belong to it (`%tid.x`, `ld.global.u32`), but a word that starts
+    /// A name, directive, register or opcode. It may contain dots (`%tid.x`, `ld.global.u32`), but a word that starts
     /// with a dot ends at the next one (`.reg.b32` is two words).
     Word(&'a str),
     Int(u64),
-    /// The token is an integer with the suffix `U`.
+    /// An integer with the suffix `U`.
     Unsigned(u64),
-    /// The token is written as `0f…`.
+    /// `0f…`.
     F32(u32),
-    /// The token is written as `0d…` or as a decimal number.
+    /// `0d…` or a decimal number.
     F64(u64),
     Text(&'a str),
     Punct(u8),
-    /// The token is an operator of two characters, for example `<<`.
+    /// An operator of two characters, e.g. `<<`.
     Operator(&'static str),
     End,
 }
@@ -31,7 +30,7 @@ pub struct Lexer<'a> {
     peeked: Option<(Token<'a>, u32)>,
 }
 
-/// The operators of two characters in constant expressions.
+/// Two-character operators of constant expressions.
 const OPERATORS: [&str; 8] = ["<<", ">>", "<=", ">=", "==", "!=", "&&", "||"];
 
 const fn starts_word(c: u8) -> bool {
@@ -47,7 +46,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0, line: 1, peeked: None }
     }
 
-    /// Returns the line of the next token.
+    /// Line of the next token.
     pub fn line(&mut self) -> Result<u32, ParseError> {
         self.peek()?;
         Ok(self.peeked.map_or(self.line, |p| p.1))
@@ -68,7 +67,7 @@ impl<'a> Lexer<'a> {
         Ok(token)
     }
 
-    /// Skips the body of a `.section`, up to the closing brace.
+    /// Skips the body of a `.section`, including the closing brace.
     pub fn skip_braces(&mut self) -> Result<(), ParseError> {
         loop {
             match self.next()? {

@@ -14,11 +14,11 @@ pub use ast::{
 };
 pub use parser::parse;
 
-/// An error in the syntax of a module.
+/// A syntax error in a module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct ParseError {
-    /// The line of the PTX text, which counts from one.
+    /// Line in the PTX text, counted from one.
     pub line: u32,
     /// What was expected and what was found.
     pub message: String,

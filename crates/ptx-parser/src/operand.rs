@@ -1,4 +1,4 @@
-//! Parses operands and initialisers.
+//! Operands and initialisers.
 
 use super::ParseError;
 use super::ast::{Call, Initializer, Operand};
@@ -7,7 +7,7 @@ use super::lexer::Token;
 use super::parser::Parser;
 
 impl<'a> Parser<'a> {
-    /// Parses the operands of an instruction, up to and including its semicolon.
+    /// Parses the operands of an instruction, including the semicolon.
     pub(super) fn operands(&mut self) -> Result<Vec<Operand<'a>>, ParseError> {
         let mut operands = Vec::new();
         if self.eat(b';')? {
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
         Ok(Operand::Address { base, offset })
     }
 
-    /// `(ret), target, (args), prototype;`, where only the target is required.
+    /// Parses `(ret), target, (args), prototype;`, where only the target is required.
     pub(super) fn call(&mut self) -> Result<Call<'a>, ParseError> {
         let mut returns = Vec::new();
         if self.peek()? == Token::Punct(b'(') {
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the initialiser after `=`: one element, or nested braces, flattened.
+    /// Parses the initialiser after `=`: one element, or nested braces, which are flattened.
     pub(super) fn initializer(&mut self) -> Result<Vec<Initializer<'a>>, ParseError> {
         let mut items = Vec::new();
         let mut depth = 0_u32;
@@ -181,7 +181,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the operand that has a constant as its value.
 const fn operand_of<'a>(value: Constant) -> Operand<'a> {
     match value {
         Constant::Signed(v) => Operand::Int(v as u64),

@@ -1,4 +1,4 @@
-//! Parses modules: directives, variables, headers of functions.
+//! Modules: directives, variables, headers of functions.
 
 use super::ParseError;
 use super::ast::{Function, Linkage, Module, ScalarType, SourceFile, Space, Variable};
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the numbers after `.maxntid` and similar directives; the text after `.pragma` is skipped.
+    /// Parses the numbers after `.maxntid` and similar directives; skips the text after `.pragma`.
     fn numbers(&mut self) -> Result<Vec<u32>, ParseError> {
         let mut numbers = Vec::new();
         loop {
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the declarations of a `.reg`, `.shared`, …, up to and including the semicolon.
+    /// Parses the declarations of a `.reg`, `.shared`, …, including the semicolon.
     pub(super) fn variables(&mut self, space: &'a str) -> Result<Vec<Variable<'a>>, ParseError> {
         let header = self.header(space)?;
         let mut variables = Vec::new();
@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
                     if !align.is_power_of_two() || align > 1 << 16 {
                         return Err(self.lexer.error(format!("alignment {align} is not a power of two up to 65536")));
                     }
-                    // `.ptr .align` describes the memory that a pointer points to; it follows the type.
+                    // After the type, `.ptr .align` describes the memory that a pointer refers to.
                     if header.ty.is_none() {
                         header.align = Some(align as u32);
                     }
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The parts of a declaration that precede the name.
+/// The parts of a declaration before the name.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     space: Space,

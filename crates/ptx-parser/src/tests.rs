@@ -51,7 +51,7 @@ fn literals_have_the_values_of_the_ptx_isa() {
     );
 }
 
-/// Returns the operands of an instruction with these operands.
+/// Parses the operands of an instruction.
 fn operands(text: &str) -> Vec<Operand<'_>> {
     match statements(text).remove(0) {
         Statement::Instruction(i) => i.operands,
@@ -225,14 +225,14 @@ proptest::proptest! {
     }
 }
 
-/// PTX that a compiler wrote, and a call of a function with a structure.
+/// PTX from a compiler, and a call of a function with a structure.
 const REAL: [&str; 3] = [
     include_str!("../../simt/tests/ptx/kernels/features.ptx"),
     include_str!("../../simt/tests/ptx/kernels/ladder.ptx"),
     include_str!("../../ptx-conformance/ops/call_structure.ptx"),
 ];
 
-/// Returns the first character boundary at or after `at`.
+/// First character boundary at or after `at`.
 fn cut(text: &str, at: usize) -> usize {
     (at.min(text.len())..=text.len()).find(|&k| text.is_char_boundary(k)).unwrap_or(text.len())
 }

@@ -1,5 +1,5 @@
-//! Prints the machine code of a cubin beside the lines it comes from: `list FILE.cubin FILE.json`, where the second file
-//! is what `nvdisasm -json FILE.cubin` prints.
+//! Prints the machine code of a cubin next to its source lines: `list FILE.cubin FILE.json`, where the second file is
+//! the output of `nvdisasm -json FILE.cubin`.
 
 use std::error::Error;
 

@@ -1,17 +1,18 @@
-//! Sums that must hold between counts of which some are unknown.
+//! Linear equations between counts, some of which are unknown. [`executed`](super::executed) describes the flow
+//! through basic blocks by such equations.
 
 use std::collections::BTreeMap;
 
-/// Unknown counts and the sums between them.
+/// Unknown counts and equations between them.
 #[derive(Debug, Clone, Default)]
 pub struct Balance {
     counts: Vec<Option<u64>>,
-    /// Each sum is zero: a number, and the counts that are added or subtracted.
+    /// Equations `constant + Σ coefficient · count = 0`, with coefficients by count.
     sums: Vec<(i128, BTreeMap<usize, i128>)>,
 }
 
 impl Balance {
-    /// Returns the balance of so many unknown counts.
+    /// A balance of `counts` unknown counts.
     pub fn new(counts: usize) -> Self {
         Self { counts: vec![None; counts], sums: Vec::new() }
     }
@@ -24,7 +25,7 @@ impl Balance {
         self.counts[count] = Some(value);
     }
 
-    /// Demands that the counts of one side, with a number, are as many as those of the other.
+    /// Adds the equation `number + Σ left = Σ right`.
     pub fn equate(
         &mut self,
         number: u64,
@@ -38,8 +39,8 @@ impl Balance {
         self.sums.push((i128::from(number), terms));
     }
 
-    /// Finds the counts that follow from those that are known. A sum that cannot hold is left alone: what is known is
-    /// then wrong.
+    /// Derives the counts that follow from the known ones. An equation that cannot hold is skipped: something known
+    /// is then wrong.
     pub fn solve(&mut self) {
         let mut has_changed = true;
         while has_changed {
@@ -55,7 +56,7 @@ impl Balance {
                     1 => {
                         unknown().next().filter(|(_, factor)| total % **factor == 0).map(|(_, factor)| -total / factor)
                     }
-                    // Nothing is left for several counts on the same side.
+                    // Nothing is left for several counts of the same sign, so all are 0.
                     _ => (total == 0
                         && (unknown().all(|term| is_positive(&term)) || !unknown().any(|term| is_positive(&term))))
                     .then_some(0),

@@ -1,31 +1,32 @@
-//! Divides machine code into basic blocks, and finds where each goes on.
+//! The control-flow graph of machine code: basic blocks and the edges between them. Where lanes diverge or
+//! reconverge, a block is not left as often as it is executed, so each block has a rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::{INSTRUCTION_BYTES, Instruction, Listing};
 
-/// Instructions after which a block ends.
+/// Instructions that end a block.
 const ENDS: [&str; 11] = ["BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "CALL", "BSYNC", "KILL", "BPT"];
 /// Instructions whose operand is the offset of a block.
 const LEADS: [&str; 4] = ["BRA", "BSSY", "CALL", "JMP"];
-/// Branches whose targets the instruction does not name.
+/// Branches whose instruction does not name the targets.
 const TABLES: [&str; 3] = ["BRX", "BRXU", "JMX"];
 
-/// How often a block is left, compared with how often it is executed.
+/// How often a block is left, relative to how often it is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leaving {
-    /// The block is left as often as it is executed.
+    /// As often as it is executed.
     Once,
-    /// The block is left as often as it is executed, and once more for each time that lanes diverge at its branch.
+    /// As often as it is executed, and once more for each time that lanes diverge at its branch.
     Branch,
-    /// The lanes of a warp come together: the block is left as often as those are executed that began to wait for them.
+    /// As often as the given blocks are executed, in which the lanes of a warp began to wait for each other.
     Together(Vec<usize>),
-    /// How often the block is left is not known: lanes exit, or the targets are not named.
+    /// Unknown: lanes exit, or the targets are not named.
     Unknown,
 }
 
-/// A way from one block to another.
+/// An edge of the control-flow graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     pub from: usize,
@@ -35,28 +36,28 @@ pub struct Edge {
 /// The basic blocks of a function.
 #[derive(Debug, Clone, Default)]
 pub struct Blocks {
-    /// The instructions of each block.
+    /// Instructions of each block.
     pub members: Vec<Range<usize>>,
-    /// The block of each instruction.
+    /// Block of each instruction.
     pub of: Vec<usize>,
     pub edges: Vec<Edge>,
-    /// The edges that leave each block.
+    /// Outgoing edges of each block.
     pub out: Vec<Vec<usize>>,
-    /// The edges that lead to each block.
+    /// Incoming edges of each block.
     pub into: Vec<Vec<usize>>,
     pub leaving: Vec<Leaving>,
-    /// Blocks that call, each with the block that is called.
+    /// Calls, as edges from the calling to the called block.
     pub calls: Vec<Edge>,
-    /// Blocks for lanes that have diverged before an instruction of the whole warp. They are not executed otherwise.
+    /// Blocks for lanes that diverged before a warp-wide instruction. Otherwise they are not executed.
     pub apart: BTreeSet<usize>,
-    /// The block that only fills the end of the code.
+    /// The block of padding at the end of the code.
     pub padding: Option<usize>,
     /// Whether all edges are known.
     pub is_whole: bool,
 }
 
 impl Blocks {
-    /// Divides the instructions of a function.
+    /// Divides the instructions of a function into blocks.
     pub fn divide(listing: &Listing) -> Self {
         let instructions = &listing.instructions;
         let filled = instructions.iter().rev().take_while(|instruction| instruction.is_padding()).count();
@@ -85,7 +86,7 @@ impl Blocks {
         blocks
     }
 
-    /// Finds where each block goes on.
+    /// Adds the edges between blocks.
     fn link(&mut self, instructions: &[Instruction]) {
         let first = |members: &Range<usize>| instructions[members.start].offset;
         let at: BTreeMap<u64, usize> = self.members.iter().map(first).zip(0..).collect();
@@ -133,7 +134,8 @@ impl Blocks {
                     if before.is_empty() || within.iter().any(|one| one.operation() == "EXIT") || is_conditional {
                         Leaving::Unknown
                     } else if within.iter().any(breaks) {
-                        // Lanes that break out meet the others further on. Until then the simulator keeps all apart.
+                        // Lanes that break out meet the others further on. Until then the simulator keeps all of them
+                        // apart.
                         Leaving::Once
                     } else {
                         Leaving::Together(before)
@@ -165,25 +167,24 @@ impl Blocks {
         self.out[block].iter().any(|edge| self.edges[*edge].to == block)
     }
 
-    /// Returns the blocks that lead to a block.
     pub fn predecessors(&self, block: usize) -> impl Iterator<Item = usize> {
         self.into[block].iter().map(|edge| self.edges[*edge].from)
     }
 }
 
 impl Instruction {
-    /// Returns the operation without its modifiers.
+    /// Operation without its modifiers.
     pub(crate) fn operation(&self) -> &str {
         self.opcode.split('.').next().unwrap_or_default()
     }
 
-    /// Whether the instruction only fills the end of the code: no path arrives there.
+    /// Whether the instruction is unreachable padding at the end of the code.
     fn is_padding(&self) -> bool {
         let endless = self.operation() == "BRA" && self.predicate.is_empty() && self.target() == Some(self.offset);
         self.operation() == "NOP" || endless
     }
 
-    /// Whether the instruction is a branch that lanes take which have diverged before an instruction of the whole warp.
+    /// Whether only lanes that diverged before a warp-wide instruction take the branch.
     pub(crate) fn is_for_diverged_lanes(&self) -> bool {
         self.opcode.contains(".DIV") || self.opcode.contains(".CONV")
     }
@@ -198,7 +199,7 @@ impl Instruction {
         !self.predicate.is_empty() || self.operation() == "BRA" && (self.is_for_diverged_lanes() || has_predicate())
     }
 
-    /// Returns the offset that the last operand is.
+    /// Offset in the last operand.
     pub(crate) fn target(&self) -> Option<u64> {
         let last = self.operands.rsplit([',', ' ']).find(|part| !part.is_empty())?;
         u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()

@@ -1,29 +1,29 @@
-//! Decodes the control bits of an instruction.
+//! The control bits of an instruction.
 //!
-//! From Volta on, the compiler schedules: each instruction says how long the warp waits before its next one, which of
-//! six barriers it waits for, and which it sets. The layout is the one that Jia, Maggioni, Staiger and Scarpazza found
-//! for Volta ("Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 2.1); Turing, Ampere,
-//! Ada and Hopper keep it.
+//! Since Volta, the compiler schedules instructions. Each one states how long the warp waits before the next, which
+//! of six barriers it waits for, and which it sets. Jia, Maggioni, Staiger and Scarpazza found the layout for Volta
+//! ("Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 2.1); Turing, Ampere, Ada and
+//! Hopper keep it.
 
-/// What an instruction tells the scheduler of the warp.
+/// What an instruction tells the warp's scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Control {
     /// Cycles until the next instruction of the warp may issue, 0 to 15.
     pub stall: u8,
     /// Whether the scheduler prefers another warp for the next cycle.
     pub yields: bool,
-    /// The barrier that is released when the result is written, 0 to 5.
+    /// Barrier released when the result is written, 0 to 5.
     pub write_barrier: Option<u8>,
-    /// The barrier that is released when the operands are read, 0 to 5.
+    /// Barrier released when the operands are read, 0 to 5.
     pub read_barrier: Option<u8>,
-    /// The barriers that must be released before the instruction issues; bit 0 is barrier 0.
+    /// Barriers that must be released before the instruction issues; bit 0 is barrier 0.
     pub wait_mask: u8,
-    /// The operands that stay in the reuse cache; bit 0 is the first register operand. Branches, texture instructions and
-    /// sparse matrix instructions use these bits for something else.
+    /// Operands to keep in the reuse cache; bit 0 is the first register operand. Branches, texture instructions and
+    /// sparse matrix instructions use these bits differently.
     pub reuse: u8,
 }
 
-/// Stands for "no barrier" in the fields of barriers.
+/// Value of a barrier's field for no barrier.
 const NO_BARRIER: u8 = 7;
 
 impl Control {
@@ -31,7 +31,7 @@ impl Control {
     pub const fn decode(word: u128) -> Self {
         Self {
             stall: field(word, 105, 4),
-            // The bit is zero where the warp yields.
+            // The bit is 0 if the warp yields.
             yields: field(word, 109, 1) == 0,
             write_barrier: barrier(field(word, 110, 3)),
             read_barrier: barrier(field(word, 113, 3)),
@@ -40,7 +40,7 @@ impl Control {
         }
     }
 
-    /// Lists the barriers that the instruction waits for, in ascending order.
+    /// Barriers that the instruction waits for, in ascending order.
     pub fn waits(self) -> impl Iterator<Item = u8> {
         (0..6).filter(move |barrier| self.wait_mask >> barrier & 1 == 1)
     }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_load_sets_a_barrier_and_its_consumer_waits_for_it() {
-        // LDG.E R5, desc[UR6][R4.64] and FFMA R8, R5, R5, R8 of a sum of squares, compiled for sm_90.
+        // `LDG.E R5, desc[UR6][R4.64]` and `FFMA R8, R5, R5, R8` of a sum of squares, compiled for `sm_90`.
         let load = decode(0x0000_0006_0405_7981, 0x000e_a200_0c1e_1900);
         assert_eq!((load.stall, load.write_barrier, load.read_barrier), (1, Some(2), None));
         assert_eq!(load.waits().count(), 0);

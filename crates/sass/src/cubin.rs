@@ -1,4 +1,4 @@
-//! Finds the functions of a cubin, and their instruction words.
+//! Functions of a cubin and their instruction words.
 
 use object::elf::{EM_CUDA, STT_FUNC};
 use object::read::elf::ElfFile64;
@@ -6,18 +6,18 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 use crate::{INSTRUCTION_BYTES, SassError};
 
-/// The code of a kernel or of a device function that the compiler did not inline.
+/// The code of a kernel or of a device function that was not inlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// The name as the linker knows it, for example `_Z6reducePKfPf`.
+    /// Mangled name, e.g. `_Z6reducePKfPf`.
     pub name: String,
-    /// The index of its symbol, by which nvdisasm is asked for it.
+    /// Index of the symbol, which nvdisasm takes to select the function.
     pub symbol: usize,
-    /// The index of the section that holds the code.
+    /// Index of the section with the code.
     pub section: usize,
-    /// The offset of the first instruction in the section, bytes.
+    /// Offset of the first instruction in the section, in bytes.
     pub start: u64,
-    /// The instructions, whose bit 0 is the lowest bit of the first byte.
+    /// Instruction words; bit 0 is the lowest bit of the first byte.
     pub words: Vec<u128>,
 }
 
@@ -33,7 +33,7 @@ impl<'data> Cubin<'data> {
     ///
     /// # Errors
     ///
-    /// If the file is no ELF file of a GPU, is damaged, or holds instructions of another length than 16 bytes.
+    /// If the file is no ELF file of a GPU, is damaged, or has instructions of another length than 16 bytes.
     pub fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
         let damaged = |error: object::Error| SassError::Elf(error.to_string());
         let elf = ElfFile64::<Endianness>::parse(bytes).map_err(damaged)?;
@@ -55,16 +55,16 @@ impl<'data> Cubin<'data> {
         Ok(Self { elf, functions })
     }
 
-    /// Returns all functions, in the order of their sections and offsets.
+    /// All functions, in the order of their sections and offsets.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// Returns the architecture as a number, such as 90 of `sm_90`.
+    /// Architecture as a number, e.g. 90 for `sm_90`.
     pub fn architecture(&self) -> u32 {
         let header = self.elf.elf_header();
         let flags = header.e_flags.get(Endianness::Little).0;
-        // Since CUDA 13 the lowest byte holds something else.
+        // Since CUDA 13, the lowest byte holds something else.
         if header.e_ident.abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff }
     }
 
@@ -73,7 +73,7 @@ impl<'data> Cubin<'data> {
     }
 }
 
-/// Returns the instruction words of a function with this start and length in the code of its section.
+/// Instruction words of a function with this start and length in its section's code.
 fn read_words(name: &str, (start, bytes): (u64, u64), code: &[u8]) -> Result<Vec<u128>, SassError> {
     if !bytes.is_multiple_of(INSTRUCTION_BYTES) {
         return Err(SassError::Length { function: name.to_owned(), bytes });

@@ -1,29 +1,29 @@
-//! Reads the output of `nvdisasm -json`.
+//! Parser of the output of `nvdisasm -json`.
 //!
-//! The output is a list of two values: facts about the file, and its functions with one entry per instruction. Fields
-//! that are not read here are ignored, because new versions of nvdisasm add some.
+//! The output is a list of two values: facts about the file, and its functions with one entry per instruction.
+//! Unknown fields are ignored, because new versions of nvdisasm add some.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::SassError;
 
-/// What nvdisasm says of all functions of a cubin.
+/// Disassembly of all functions of a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Disassembly {
-    /// The functions, each with its instructions in order.
+    /// Functions, each with its instructions in order.
     pub functions: Vec<Text>,
 }
 
-/// The instructions of a function, as text.
+/// Instructions of a function as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Text {
-    /// The name of the function.
+    /// Name of the function.
     #[serde(rename = "function-name")]
     pub function: String,
-    /// The offset of the first instruction in the section, bytes.
+    /// Offset of the first instruction in the section, in bytes.
     pub start: u64,
-    /// One entry per instruction.
+    /// Instructions in order.
     #[serde(rename = "sass-instructions")]
     pub instructions: Vec<InstructionText>,
 }
@@ -31,17 +31,17 @@ pub struct Text {
 /// One instruction as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct InstructionText {
-    /// The guard, for example `@!P0`.
+    /// Guard, e.g. `@!P0`; empty without one.
     #[serde(default)]
     pub predicate: String,
-    /// The operation with its modifiers, for example `LDG.E.64`.
+    /// Operation with its modifiers, e.g. `LDG.E.64`.
     pub opcode: String,
-    /// The operands between commas.
+    /// Operands, separated by commas.
     #[serde(default)]
     pub operands: String,
 }
 
-/// Reads the output of `nvdisasm -json`.
+/// Parses the output of `nvdisasm -json`.
 ///
 /// # Errors
 ///

@@ -1,11 +1,13 @@
 //! Derives how often machine instructions were executed from the counts of PTX instructions.
 //!
-//! All instructions of a basic block are executed equally often, and a block is left as often as it is executed, but where
-//! lanes diverge, come together or exit. The compiler moves, merges and copies instructions, so not each says how often its
-//! block was executed. What it cannot move does: branches, stores, atomics, barriers and instructions of a whole warp. From
-//! these the counts of other blocks follow, those of blocks without any instruction of the PTX among them. Where that does
-//! not decide, instructions of the block that agree do; and the rounds of a loop go to the longest copies of its body
-//! first. Where it was not counted how many rounds each warp made, all have made equally many.
+//! All instructions of a basic block are executed equally often. A block is left as often as it is executed, unless
+//! lanes diverge, reconverge or exit. The compiler moves, merges and copies instructions, so a single instruction
+//! does not tell how often its block was executed. But some stay in place: branches, stores, atomics, barriers and
+//! warp-wide instructions. The counts of other blocks follow from theirs, even of blocks without any instruction of
+//! the PTX.
+//!
+//! Where that does not decide, instructions of the block that agree do. The rounds of a loop go to the longest copies
+//! of its body first. If the rounds of each warp were not counted, all warps are assumed to make equally many.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,34 +17,35 @@ use crate::blocks::{Blocks, Leaving};
 use crate::ways::{Way, find_target};
 use crate::{Instruction, Listing};
 
-/// Operations that stay where the PTX has them.
+/// Operations that the compiler does not move.
 const STAYS: [&str; 13] =
     ["BRA", "ST", "STG", "STS", "STL", "BAR", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SHFL", "REDUX"];
-/// How the names of functions begin that the compiler adds.
+/// Prefix of the names of functions that the compiler adds.
 const ADDED_FUNCTION: &str = "$__internal_";
 /// Operations that the compiler adds where it needs them, whatever line they name.
 const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S2R", "LDC", "ULDC", "CS2R", "PLOP3"];
 
-/// How often the simulator executed a line of the PTX, and how often lanes diverged there.
+/// How often the simulator executed a line of the PTX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineCount<'c> {
-    /// How many warps executed it.
+    /// Number of executions, counted per warp.
     pub warps: u64,
     /// How often lanes diverged there; `None` if the line is no branch.
     pub diverged: Option<u64>,
-    /// Numbers of rounds of the loop that a branch leads back in, and how many warps left it after so many.
+    /// For a branch that closes a loop: numbers of rounds, each with the number of warps that left the loop after so
+    /// many.
     pub rounds: &'c [(u64, u64)],
 }
 
 impl Listing {
-    /// Returns how many warps executed each instruction, given what was counted of each line of the PTX; `None` where the
-    /// counts do not say. `count` returns `None` for lines that are no instructions.
+    /// Number of executions of each instruction, counted per warp; `None` where the counts do not tell. `count` returns
+    /// the counts of a line of the PTX, or `None` for lines that are no instructions.
     pub fn executed<'c>(&'c self, count: impl Fn(u32) -> Option<LineCount<'c>>) -> Vec<Option<u64>> {
         Derivation::new(self, &count).finish()
     }
 
-    /// Returns how many warps executed each instruction of a function that the compiler added, which is called so often.
-    /// Lines of the PTX say nothing of it.
+    /// Number of executions of each instruction of an added function that is called `calls` times. Lines of the PTX
+    /// tell nothing about it.
     pub fn executed_when_called(&self, calls: u64) -> Vec<Option<u64>> {
         if calls == 0 {
             return vec![Some(0); self.instructions.len()];
@@ -52,13 +55,12 @@ impl Listing {
         derivation.finish()
     }
 
-    /// Whether the compiler added the function, for instance for a division.
+    /// Whether the compiler added the function, e.g. for a division.
     pub fn is_added(&self) -> bool {
         self.name.starts_with(ADDED_FUNCTION)
     }
 
-    /// Returns the functions that the compiler added and this one calls, each with how many warps called it, given how many
-    /// executed each instruction.
+    /// Added functions that this one calls, each with the number of calls, given the executions of each instruction.
     pub fn calls_of_added(&self, executed: &[Option<u64>]) -> Vec<(&str, Option<u64>)> {
         let calls = self.instructions.iter().zip(executed).filter(|(instruction, _)| instruction.operation() == "CALL");
         let name = |instruction: &'_ Instruction| instruction.operands.find(ADDED_FUNCTION);
@@ -69,7 +71,7 @@ impl Listing {
 }
 
 impl Derivation<'_> {
-    /// Derives the counts of all instructions from what is known.
+    /// Derives the counts of all instructions.
     fn finish(mut self) -> Vec<Option<u64>> {
         let derivation = &mut self;
         derivation.anchor();
@@ -80,7 +82,7 @@ impl Derivation<'_> {
         derivation.follow_loops();
         derivation.follow_witnesses(Witnesses::Most);
         derivation.follow_loops();
-        // Where nothing else decides, warps go alike through branches of the PTX, too.
+        // Where nothing else decides, assume that warps take branches of the PTX alike, too.
         derivation.alike.append(&mut derivation.undiverged);
         derivation.follow_loops();
         self.blocks.of.iter().map(|block| self.balance.get(*block)).collect()
@@ -90,36 +92,35 @@ impl Derivation<'_> {
 /// Which instructions of a block must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Witnesses {
-    /// All, and they come from several lines.
+    /// All of them, from several lines.
     Several,
     All,
     Most,
 }
 
-/// How many copies of an instruction each block has, apart by their guards.
+/// Number of copies of an instruction, by block and guard.
 type Copies<'l> = BTreeMap<(usize, &'l str), u64>;
 
-/// How sure a count is: the share of instructions that agree, in thousandths, how many they are, and the block.
+/// Certainty of a count: the fraction of agreeing instructions in thousandths, their number, and the block.
 type Sureness = (u64, u64, Reverse<usize>);
 
-/// Holds the counts that have been derived so far. The first counts of the balance are those of the blocks, and then come those of the edges.
+/// Counts derived so far. The balance has the counts of the blocks, followed by those of the edges.
 struct Derivation<'l> {
     instructions: &'l [Instruction],
-    /// The lines of the PTX.
     ptx: Vec<&'l str>,
     counted: Vec<Option<LineCount<'l>>>,
     blocks: Blocks,
     balance: Balance,
-    /// Blocks whose branch all warps take in the same way: the compiler made it, mostly to test how many rounds remain.
+    /// Blocks with a branch that all warps take alike. The compiler added it, mostly to test the remaining rounds.
     alike: Vec<usize>,
-    /// Blocks that end with a branch of the PTX at which no lanes diverged.
+    /// Blocks that end with a PTX branch at which no lanes diverged.
     undiverged: Vec<usize>,
-    /// The blocks that each line has instructions in.
+    /// Blocks with instructions of each line.
     places: BTreeMap<u32, BTreeSet<usize>>,
-    /// The instructions that stay where the PTX has them, by line and operation.
+    /// Instructions that the compiler does not move, by line and operation.
     staying: BTreeMap<(u32, &'l str), Vec<usize>>,
-    /// Conditional branches of the PTX of which there is one machine instruction each, that ends this block: where they lead,
-    /// and how many warps went on behind them.
+    /// Conditional PTX branches with a single machine instruction, which ends the block: where they lead, and the
+    /// number of warps that continued after them.
     ways: Vec<(usize, Way, u64)>,
 }
 
@@ -151,22 +152,22 @@ impl<'l> Derivation<'l> {
         derivation
     }
 
-    /// Returns the counts of the edges that leave a block.
+    /// Counts of the edges that leave a block.
     fn edges_out(&self, block: usize) -> Vec<usize> {
         self.blocks.out[block].iter().map(|edge| self.blocks.members.len() + edge).collect()
     }
 
-    /// Returns the counts of the edges that lead to a block.
+    /// Counts of the edges that enter a block.
     fn edges_in(&self, block: usize) -> Vec<usize> {
         self.blocks.into[block].iter().map(|edge| self.blocks.members.len() + edge).collect()
     }
 
-    /// Returns the last instruction of a block.
+    /// Last instruction of a block.
     fn last(&self, block: usize) -> usize {
         self.blocks.members[block].end - 1
     }
 
-    /// Demands that blocks are entered and left as often as they are executed.
+    /// Adds equations: blocks are entered and left as often as they are executed.
     fn equate_blocks_and_edges(&mut self) {
         for block in 0..self.blocks.members.len() {
             let is_apart = self.blocks.apart.contains(&block) || self.calls_for_rare_values(block);
@@ -200,7 +201,8 @@ impl<'l> Derivation<'l> {
             let last = self.last(edge.from);
             let branches_away = edge.to != edge.from + 1;
             let leads_around = branches_away && edge.to > edge.from && self.begins_loop(edge.to);
-            // Of the compiler's own making are branches to code for diverged lanes, and tests that a loop has rounds at all.
+            // The compiler itself adds branches to code for diverged lanes, and tests of whether a loop has any rounds.
+            // They are assumed not taken.
             let own = self.counted[last].is_none_or(|line| line.diverged.is_none());
             let is_branch = self.blocks.leaving[edge.from] == Leaving::Branch;
             if branches_away && self.instructions[last].is_for_diverged_lanes() || is_branch && own && leads_around {
@@ -209,7 +211,7 @@ impl<'l> Derivation<'l> {
         }
     }
 
-    /// Demands that the blocks which test whether a division needs its function are executed as often as the division.
+    /// Adds equations: blocks that test whether a division needs its function are executed as often as the division.
     fn equate_divisions(&mut self) {
         let mut tests: BTreeMap<u32, (u64, BTreeSet<usize>)> = BTreeMap::new();
         for block in (0..self.blocks.members.len()).filter(|block| self.calls_for_rare_values(*block)) {
@@ -225,8 +227,7 @@ impl<'l> Derivation<'l> {
         }
     }
 
-    /// Whether a block is the part of one PTX instruction, such as a division, that calls a function for values that are
-    /// rare.
+    /// Whether a block is the part of a PTX instruction, such as a division, that calls a function for rare values.
     fn calls_for_rare_values(&self, block: usize) -> bool {
         let members = &self.instructions[self.blocks.members[block].clone()];
         let is_call =
@@ -236,23 +237,23 @@ impl<'l> Derivation<'l> {
             && members.windows(2).all(|two| two[0].ptx_line == two[1].ptx_line)
     }
 
-    /// Whether a block is a loop, or only leads to one.
+    /// Whether a block is a loop or leads only to one.
     fn begins_loop(&self, block: usize) -> bool {
         let only = if let [edge] = self.blocks.out[block][..] { Some(self.blocks.edges[edge].to) } else { None };
         self.blocks.is_loop(block) || only.is_some_and(|only| self.blocks.is_loop(only))
     }
 
-    /// Returns how often lanes diverged at the branch that ends a block.
+    /// How often lanes diverged at the branch that ends a block.
     fn diverged(&self, block: usize) -> Option<u64> {
         match self.counted[self.last(block)].and_then(|line| line.diverged) {
-            // The compiler's own branches test counts of rounds, which are mostly those of all lanes.
+            // The compiler's own branches mostly test counts of rounds, which are the same for all lanes.
             None | Some(0) => Some(0),
             Some(diverged) => self.is_of_ptx(block).then_some(diverged),
         }
     }
 
-    /// Whether a machine branch is a branch of the PTX with a condition. One without may have been merged with others, and one
-    /// that has got a condition is several.
+    /// Whether a machine branch is a conditional PTX branch. An unconditional one may have been merged with others,
+    /// and if it has a condition, it was split.
     fn is_branch(&self, at: usize) -> bool {
         let instruction = &self.instructions[at];
         let text = instruction.ptx_line.and_then(|line| self.ptx.get((line as usize).checked_sub(1)?));
@@ -260,7 +261,8 @@ impl<'l> Derivation<'l> {
         is_conditional && self.counted[at].is_some_and(|line| line.diverged.is_some())
     }
 
-    /// Whether all instructions of a block have copies in others: its branch may have some, too, that name another line.
+    /// Whether all instructions of a block have copies in others. Its branch may then have some, too, that name
+    /// another line.
     fn is_copy(&self, block: usize) -> bool {
         let own = self.instructions[self.blocks.members[block].clone()].iter();
         let own = own.filter(|instruction| !ADDED.contains(&instruction.operation()));
@@ -268,21 +270,21 @@ impl<'l> Derivation<'l> {
         others.peek().is_some() && others.all(|places| places.len() > 1)
     }
 
-    /// Whether the branch that ends a block is the only one that comes from a branch of the PTX.
+    /// Whether the branch that ends a block is the only one of a PTX branch.
     fn is_of_ptx(&self, block: usize) -> bool {
         let last = self.last(block);
         let line = self.instructions[last].ptx_line.unwrap_or_default();
         self.is_branch(last) && self.staying.get(&(line, "BRA")).is_some_and(|branches| branches.len() == 1)
     }
 
-    /// Returns what an instruction says of its block: no other block has instructions of its line, or none was executed.
+    /// Count that an instruction implies for its block: its line is in no other block, or was never executed.
     fn says(&self, at: usize) -> Option<u64> {
         let line = self.instructions[at].ptx_line?;
         let is_alone = self.places.get(&line).is_some_and(|blocks| blocks.len() == 1);
         self.counted[at].filter(|line| is_alone || line.warps == 0).map(|line| line.warps)
     }
 
-    /// Finds the counts of blocks with instructions that stay where the PTX has them, and what follows from these.
+    /// Sets the counts of blocks with instructions that the compiler does not move, and what follows.
     fn anchor(&mut self) {
         for block in 0..self.blocks.members.len() {
             if self.balance.get(block).is_some() {
@@ -309,7 +311,7 @@ impl<'l> Derivation<'l> {
                 self.balance.set(0, warps);
             }
         }
-        // Each copy of an instruction that stays is executed for a part of the counts.
+        // The copies of such an instruction share its count.
         for ((_, operation), copies) in &self.staying {
             let all_stay = copies.iter().all(|at| self.instructions[*at].predicate.is_empty());
             if let Some(line) = self.counted[copies[0]].filter(|_| *operation != "BRA" && copies.len() > 1 && all_stay)
@@ -320,8 +322,9 @@ impl<'l> Derivation<'l> {
         self.balance.solve();
     }
 
-    /// Finds how often the two ways of branches were taken, from how many warps went on behind the branch of the PTX. The
-    /// instructions of the two blocks say which way is which, since the compiler may have turned the condition round.
+    /// Derives how often both edges of a branch were taken, from the number of warps that continued after the PTX
+    /// branch. The instructions of the two blocks show which edge is which, since the compiler may have inverted the
+    /// condition.
     fn follow_branches(&mut self) {
         for (block, way, passed) in std::mem::take(&mut self.ways) {
             let says_past = |block: usize| -> i64 {
@@ -353,7 +356,7 @@ impl<'l> Derivation<'l> {
         self.balance.solve();
     }
 
-    /// Finds the counts of blocks whose instructions agree, those that most are sure of first.
+    /// Sets the counts of blocks whose instructions agree, the most certain first.
     fn follow_witnesses(&mut self, wanted: Witnesses) {
         loop {
             let mut best: Option<(Sureness, u64)> = None;
@@ -386,14 +389,14 @@ impl<'l> Derivation<'l> {
         }
     }
 
-    /// Finds the counts of copies of loops, and of blocks on the only way to what was executed.
+    /// Derives the counts of copies of loops, and of blocks on the only path to executed code.
     fn follow_loops(&mut self) {
         self.enter_loops();
         let copies = self.copies();
         while copies.iter().any(|(line, warps, copies)| self.share((*line, *warps), copies)) || self.follow_ways() {}
     }
 
-    /// Enters loops of one block that were executed once: no warp went round.
+    /// Enters loops of one block that were executed once: no warp repeated them.
     fn enter_loops(&mut self) {
         let once = |block: &usize| self.balance.get(*block) == Some(1) && self.blocks.is_loop(*block);
         let loops: Vec<usize> = (0..self.blocks.members.len()).filter(once).collect();
@@ -403,13 +406,13 @@ impl<'l> Derivation<'l> {
         self.balance.solve();
     }
 
-    /// Sets how often a block that is a loop leads to itself.
+    /// Sets how often a loop of one block repeats.
     fn set_rounds(&mut self, block: usize, times: u64) {
         let back = self.blocks.out[block].iter().filter(|edge| self.blocks.edges[**edge].to == block);
         back.for_each(|edge| self.balance.set(self.blocks.members.len() + edge, times));
     }
 
-    /// Returns for each line and opcode the line, how many warps executed it, and the instructions with both.
+    /// For each line and opcode: the line, its count, and the copies of the instruction.
     fn copies(&self) -> Vec<(u32, u64, Copies<'l>)> {
         let mut copies: BTreeMap<(u32, &str), (u64, Copies<'l>)> = BTreeMap::new();
         for (at, instruction) in self.instructions.iter().enumerate() {
@@ -429,7 +432,7 @@ impl<'l> Derivation<'l> {
         copies.into_iter().map(|((line, _), (warps, copies))| (line, warps, copies)).collect()
     }
 
-    /// Shares what a line counted among the blocks with copies of it, if that decides; false if it does not.
+    /// Distributes the count of a line over the blocks with copies of it; false if that is ambiguous.
     fn share(&mut self, (line, warps): (u32, u64), copies: &Copies<'_>) -> bool {
         let unknown: Vec<(u64, usize)> = copies
             .iter()
@@ -441,7 +444,7 @@ impl<'l> Derivation<'l> {
         };
         let Some(mut rest) = warps.checked_sub(copies.iter().filter_map(known).sum()) else { return false };
         if rest == 0 && !unknown.is_empty() && copies.keys().all(|(_, guard)| guard.is_empty()) {
-            // What is known accounts for all.
+            // The known copies account for all executions.
             for (_, block) in unknown {
                 self.balance.set(block, 0);
             }
@@ -499,7 +502,7 @@ impl<'l> Derivation<'l> {
         true
     }
 
-    /// Returns how many rounds warps made of the innermost loop around a line, if no lanes diverged at its branch.
+    /// Rounds of the innermost loop around a line, if no lanes diverged at its branch.
     fn rounds(&self, line: u32) -> Option<&'l [(u64, u64)]> {
         let branches = self.instructions.iter().zip(&self.counted);
         let counted = branches.filter_map(|(branch, counted)| Some((branch.ptx_line?, (*counted)?)));
@@ -511,7 +514,7 @@ impl<'l> Derivation<'l> {
         (counted.diverged == Some(0)).then_some(counted.rounds)
     }
 
-    /// Returns how often the only block with a count was executed from which unknown blocks lead to this one.
+    /// Count of the only known block that leads here through unknown blocks; `None` if there are several.
     fn entered(&self, block: usize) -> Option<u64> {
         let (mut seen, mut open, mut found) = (BTreeSet::from([block]), vec![block], BTreeSet::new());
         while let Some(at) = open.pop() {
@@ -528,7 +531,8 @@ impl<'l> Derivation<'l> {
         found.next().is_none().then(|| self.balance.get(only)).flatten()
     }
 
-    /// Sends all warps of a branch that they take alike the only way to what was executed; false if none is found.
+    /// Where all warps take a branch alike and one path leads to executed code, sends them there; false if no such
+    /// branch is left.
     fn follow_ways(&mut self) -> bool {
         let blocks = self.blocks.members.len();
         let known = (0..blocks + self.blocks.edges.len()).map(|count| self.balance.get(count));
@@ -565,7 +569,7 @@ impl<'l> Derivation<'l> {
     }
 }
 
-/// Returns the conditional branches of the PTX of which there is one machine instruction each.
+/// Conditional PTX branches with a single machine instruction.
 fn find_ways<'c>(
     (listing, ptx): (&Listing, &[&str]),
     blocks: &Blocks,
@@ -583,7 +587,7 @@ fn find_ways<'c>(
     ways.filter_map(|(block, way)| Some((block, way, count(way.next)?.warps))).collect()
 }
 
-/// Returns the most frequent value, the first of several, with how often there is one.
+/// Most frequent value, the first on ties, with its frequency.
 fn most_frequent(values: impl Iterator<Item = u64>) -> Option<(u64, u64)> {
     let mut counts: Vec<(u64, u64)> = Vec::new();
     for value in values {

@@ -21,7 +21,7 @@ pub use lines::{LineTable, Place, Tables};
 pub use listing::{Instruction, Listing, begins_function};
 pub use pipe::Pipe;
 
-/// Bytes of one instruction, from Volta on.
+/// Bytes of one instruction, since Volta.
 pub const INSTRUCTION_BYTES: u64 = 16;
 
 /// Why machine code cannot be read.
@@ -30,26 +30,26 @@ pub enum SassError {
     /// The file is no ELF file, or its structure is damaged.
     #[error("not a readable cubin: {0}")]
     Elf(String),
-    /// The machine code is for another machine than a GPU.
+    /// The machine code is not for a GPU.
     #[error("not machine code of an NVIDIA GPU: the ELF machine is {0}, expected 190")]
     Machine(u16),
     /// A function does not consist of whole instructions.
     #[error("the code of `{function}` has {bytes} bytes, which is no multiple of 16: only Volta and later are read")]
     Length {
-        /// The name of the function.
+        /// Name of the function.
         function: String,
-        /// The length of its code, bytes.
+        /// Length of its code in bytes.
         bytes: u64,
     },
     /// The line table is damaged.
     #[error("the line table `{section}` is damaged: {why}")]
     Lines {
-        /// The name of the section.
+        /// Name of the section.
         section: &'static str,
         /// What is wrong.
         why: String,
     },
-    /// The output of `nvdisasm -json` has another form than the one that is read.
+    /// The output of `nvdisasm -json` has an unexpected form.
     #[error("the output of nvdisasm is not what is expected: {0}")]
     Disassembly(String),
 }

@@ -1,10 +1,9 @@
-//! Reads from which lines the instructions of a cubin come.
+//! Line tables: which lines the instructions of a cubin come from.
 //!
-//! A cubin that was compiled with `-lineinfo` has two line tables in the form of DWARF 2: `.debug_line` names files and
-//! lines of the source, `.nv_debug_line_sass` lines of the PTX, which is in `.nv_debug_ptx_txt`. NVIDIA adds an extended
-//! opcode for calls that were inlined (0x90): the following rows are inlined at an earlier row, which it names by its
-//! number among the rows of the same kernel, and belong to a function, which it names by an offset in `.debug_str`. The
-//! number 0 ends that.
+//! A cubin compiled with `-lineinfo` has two line tables in the form of DWARF 2. `.debug_line` refers to the source,
+//! `.nv_debug_line_sass` to the PTX in `.nv_debug_ptx_txt`. NVIDIA adds an extended opcode (0x90) for inlined calls:
+//! the following rows are inlined at an earlier row, given by its number among the rows of the same kernel. They
+//! belong to a function, given by an offset in `.debug_str`. The number 0 ends that.
 
 use gimli::{DebugLine, DebugLineOffset, LineInstruction, LineRow, LittleEndian, Reader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
@@ -12,79 +11,77 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cubin, SassError};
 
-/// The section that leads to lines of the source.
 const SOURCE_LINES: &str = ".debug_line";
-/// The section that leads to lines of the PTX.
 const PTX_LINES: &str = ".nv_debug_line_sass";
-/// How the name of the section begins that has the text of the PTX, whose lines end with a zero byte. In code that is still to be
-/// linked a number follows.
+/// Prefix of the section with the text of the PTX, whose lines end with a zero byte. In code that is still to be
+/// linked, a number follows.
 const PTX_TEXT: &str = ".nv_debug_ptx_txt";
 /// NVIDIA's extended opcode for an inlined call.
 const INLINED_CALL: gimli::DwLne = gimli::DwLne(0x90);
-/// The most rows that a table may have: a damaged program must not fill the memory.
+/// Limit of a table's rows: a damaged program must not fill the memory.
 const MOST_ROWS: usize = 1 << 24;
-/// The most calls that may be inlined into each other.
+/// Limit of nested inlined calls.
 const DEEPEST: usize = 256;
-/// Addresses of the section with index `i` begin at `i << SECTION_BITS` while tables are read.
+/// While tables are read, addresses of the section with index `i` begin at `i << SECTION_BITS`.
 const SECTION_BITS: u32 = 40;
 
 type Bytes<'data> = gimli::EndianSlice<'data, LittleEndian>;
 
-/// A line of a file, and the call that brought it to where it is.
+/// A line of a file, and the function that was inlined there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
-    /// The number of the file in [`LineTable::files`].
+    /// Index in [`LineTable::files`].
     pub file: usize,
-    /// The line, which counts from one.
+    /// Line number, counted from one.
     pub line: u32,
-    /// The function that contains the line and was inlined, if the table names it.
+    /// Inlined function that contains the line, if the table names it.
     pub function: Option<String>,
 }
 
-/// Which line each instruction comes from.
+/// The line of each instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LineTable {
     files: Vec<String>,
-    /// All rows in the order of the table: an inlined row names the one of its call.
+    /// All rows in the order of the table: an inlined row refers to the row of its call.
     rows: Vec<Row>,
-    /// Section and offset of rows with their indices, sorted. Each row holds up to the next one of its section; of several at
-    /// one place the last holds.
+    /// Section and offset of each row with its index, sorted. A row applies up to the next one of its section; of
+    /// several rows at one place, the last applies.
     places: Vec<((usize, u64), usize)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     place: Place,
-    /// The number of the row of the call, which counts from one; 0 if the line was not inlined.
+    /// Number of the call's row, counted from one; 0 if the line was not inlined.
     caller: usize,
-    /// Whether the code of the section's sequence ends here.
+    /// Whether the sequence of the section's code ends here.
     ends: bool,
 }
 
 /// The two tables of a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tables {
-    /// Lines of the source. Empty without `-lineinfo`.
+    /// Lines of the source; empty without `-lineinfo`.
     pub source: LineTable,
-    /// Lines of the PTX. Empty without `-lineinfo`.
+    /// Lines of the PTX; empty without `-lineinfo`.
     pub ptx: LineTable,
-    /// The text of the PTX to which its lines refer. Empty without `-lineinfo`.
+    /// Text of the PTX to which its lines refer; empty without `-lineinfo`.
     pub ptx_text: String,
 }
 
 impl LineTable {
-    /// Returns the names of the files.
+    /// Names of the files.
     pub fn files(&self) -> &[String] {
         &self.files
     }
 
-    /// Returns whether the table names no line.
+    /// Whether the table has no lines.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Returns the line of the instruction at `offset` in the section with this index, followed by the lines of the
-    /// calls that were inlined, the innermost first. Empty if the table does not say.
+    /// Line of the instruction at `offset` in a section, followed by the lines of the inlined calls, innermost first.
+    /// Empty if unknown.
     pub fn places(&self, section: usize, offset: u64) -> Vec<&Place> {
         let following = self.places.partition_point(|(place, _)| *place <= (section, offset));
         let before = self.places[..following].last().filter(|((of, _), _)| *of == section);
@@ -93,7 +90,7 @@ impl LineTable {
         let mut places = Vec::new();
         while let Some(Row { place, caller, .. }) = row {
             places.push(place);
-            // A row can only name a row before it, but a damaged table may name itself.
+            // Rows refer only to earlier rows, but in a damaged table a row may refer to itself.
             let earlier = places.len() < DEEPEST;
             row = caller.checked_sub(1).filter(|_| earlier).and_then(|number| self.rows.get(number));
         }
@@ -102,7 +99,7 @@ impl LineTable {
 }
 
 impl Tables {
-    /// Reads the line tables of a cubin. A cubin without line information has empty tables.
+    /// Reads the line tables of a cubin; empty tables if it has no line information.
     ///
     /// # Errors
     ///
@@ -122,7 +119,6 @@ impl Tables {
     }
 }
 
-/// Reads all programs of a section.
 fn read_table(cubin: &Cubin, name: &'static str) -> Result<LineTable, SassError> {
     let damaged = |why: &dyn std::fmt::Display| SassError::Lines { section: name, why: why.to_string() };
     let Some(data) = relocated(cubin, name).map_err(|error| damaged(&error))? else { return Ok(LineTable::default()) };
@@ -137,7 +133,7 @@ fn run_programs(data: &[u8], strings: &[u8]) -> Result<LineTable, String> {
     while offset < data.len() {
         let section = DebugLine::new(data, LittleEndian);
         let program = section.program(DebugLineOffset(offset), 8, None, None).map_err(|error| error.to_string())?;
-        // The length does not count its own four bytes. It lies within the section, since the header was read.
+        // The length excludes its own four bytes. It lies within the section, since the header was read.
         offset += 4 + program.header().unit_length();
         run_program(program, strings, &mut table)?;
     }
@@ -145,8 +141,8 @@ fn run_programs(data: &[u8], strings: &[u8]) -> Result<LineTable, String> {
     Ok(table)
 }
 
-/// Returns the content of a section with the addresses that the linker would put into it: the section of the code in
-/// the bits above [`SECTION_BITS`], the offset in those below.
+/// Content of a section with the addresses that the linker would insert: the code's section in the bits above
+/// [`SECTION_BITS`], the offset below.
 fn relocated(cubin: &Cubin, name: &str) -> Result<Option<Vec<u8>>, object::Error> {
     let Some(section) = cubin.elf().section_by_name(name) else { return Ok(None) };
     let mut data = section.data()?.to_vec();
@@ -164,7 +160,7 @@ fn relocated(cubin: &Cubin, name: &str) -> Result<Option<Vec<u8>>, object::Error
     Ok(Some(data))
 }
 
-/// Runs one program, whose rows follow those that the table has.
+/// Runs one program and appends its rows to the table.
 fn run_program<'data>(
     mut program: gimli::IncompleteLineProgram<Bytes<'data>>,
     strings: &'data [u8],
@@ -199,7 +195,7 @@ fn run_program<'data>(
             return Err(format!("it has more than {MOST_ROWS} rows"));
         }
         let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(u32::MAX));
-        // Files count from one. The table of PTX lines names file 0, because there is one text only.
+        // Files count from one. The table of PTX lines names file 0, because there is a single text.
         let file = usize::try_from(row.file_index().saturating_sub(1)).unwrap_or(usize::MAX).saturating_add(first_file);
         if row.file_index() > 0 && file >= table.files.len() {
             return Err(format!("row {} names file {}, which is not listed", table.rows.len() + 1, row.file_index()));
@@ -208,7 +204,7 @@ fn run_program<'data>(
         let section = usize::try_from(row.address() >> SECTION_BITS).unwrap_or(usize::MAX);
         table.places.push(((section, row.address() & ((1 << SECTION_BITS) - 1)), table.rows.len()));
         if made.ends {
-            // What follows is of another kernel or function, and its rows count from one again.
+            // The next rows belong to another kernel or function and count from one again.
             (first_row, caller, function) = (table.rows.len() + 1, 0, None);
         }
         table.rows.push(made);
@@ -223,7 +219,7 @@ fn read_string(strings: &[u8], offset: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&rest[..end]).into_owned())
 }
 
-/// Returns the path of a file: its name, below its folder if it has one.
+/// Path of a file: its name, below its folder if it has one.
 fn file_name(header: &gimli::LineProgramHeader<Bytes>, entry: &gimli::FileEntry<Bytes>) -> String {
     let text = |value: gimli::AttributeValue<Bytes>| match value {
         gimli::AttributeValue::String(text) => text.to_string_lossy().into_owned(),
@@ -239,23 +235,23 @@ fn file_name(header: &gimli::LineProgramHeader<Bytes>, entry: &gimli::FileEntry<
 mod tests {
     use super::run_programs;
 
-    /// A table as NVRTC 13.0 writes it for a kernel with a call of a function that calls another one: rows at 0x00 to
-    /// 0x20, two calls inlined into each other, and the end at 0x40.
+    /// A table as NVRTC 13.0 writes it for a kernel with nested inlined calls: rows at 0x00 to 0x20, two calls
+    /// inlined into each other, and the end at 0x40.
     fn table() -> Vec<u8> {
         table_of(&[(3, 12)])
     }
 
     /// A table for several kernels: the section of each, and the line before its first.
     fn table_of(kernels: &[(u64, u8)]) -> Vec<u8> {
-        // Version 2; then, after the length of the rest of the header: units of one byte, statements, lines from -5 in a
-        // range of 14, opcodes from 10 on and how many operands the standard ones have.
+        // Version 2. After the length of the rest of the header: units of one byte, statements, lines from -5 in a
+        // range of 14, opcodes from 10 on, and the operand counts of the standard ones.
         let mut rest = vec![1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
         rest.extend(b"/src\0\0k.cu\0\x01\0\0\0");
         let mut program = vec![2, 0];
         program.extend(u32::try_from(rest.len()).unwrap().to_le_bytes());
         program.extend(rest);
         for (section, line) in kernels {
-            // The address of the section, line 13, a row; row 1.
+            // The section's address, line 13, a row; row 1.
             program.extend([0, 9, 2]);
             program.extend((section << super::SECTION_BITS).to_le_bytes());
             program.extend([3, *line, 1]);
@@ -299,7 +295,7 @@ mod tests {
     fn several_programs_number_their_rows_and_files_apart() {
         let mut two = table();
         two.extend(table());
-        // The second program is for the same addresses, so its rows replace those of the first.
+        // The second program has the same addresses, so its rows replace those of the first.
         assert_eq!(lines(&two, 3, 0x20).iter().map(|(line, _)| *line).collect::<Vec<_>>(), [3, 6, 13]);
         assert_eq!(run_programs(&two, b"").unwrap().places(3, 0)[0].file, 1);
     }

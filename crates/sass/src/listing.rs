@@ -1,4 +1,4 @@
-//! Joins instruction words, their text and the lines they come from.
+//! Listings, which join instruction words, their text and the lines they come from.
 
 use std::collections::BTreeSet;
 
@@ -7,50 +7,50 @@ use serde::{Deserialize, Serialize};
 use crate::disassembly::{Disassembly, InstructionText};
 use crate::{Control, Cubin, Function, INSTRUCTION_BYTES, Place, SassError, Tables};
 
-/// One machine instruction with all that is known of it.
+/// One machine instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction {
-    /// The offset in its function's section, bytes.
+    /// Offset in its function's section, in bytes.
     pub offset: u64,
-    /// The guard, for example `@!P0`; empty without one.
+    /// Guard, e.g. `@!P0`; empty without one.
     pub predicate: String,
-    /// The operation with its modifiers, for example `LDG.E.64`.
+    /// Operation with its modifiers, e.g. `LDG.E.64`.
     pub opcode: String,
-    /// The operands between commas.
+    /// Operands, separated by commas.
     pub operands: String,
-    /// The instruction word.
+    /// Instruction word.
     pub word: u128,
-    /// The line of the PTX it comes from, which counts from one.
+    /// Line of the PTX it comes from, counted from one.
     pub ptx_line: Option<u32>,
-    /// The line of the source, followed by those of the calls that were inlined, the innermost first.
+    /// Line of the source, followed by the lines of the inlined calls, innermost first.
     pub source: Vec<Place>,
 }
 
 impl Instruction {
-    /// Returns what it tells the scheduler.
+    /// What the instruction tells the warp's scheduler.
     pub const fn control(&self) -> Control {
         Control::decode(self.word)
     }
 }
 
-/// The machine code of one kernel, or of a function that was not inlined.
+/// The machine code of a kernel, or of a function that was not inlined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// The name of the kernel as the linker knows it.
+    /// Mangled name of the function.
     pub name: String,
-    /// The index of the section that holds the code. It is that of the kernel also for functions that only it calls.
+    /// Index of the section with the code. Functions that only one kernel calls are in that kernel's section.
     pub section: usize,
-    /// The instructions in the order of their offsets.
+    /// Instructions in order of their offsets.
     pub instructions: Vec<Instruction>,
-    /// The names of the source files, to which [`Place::file`] refers.
+    /// Names of the source files, to which [`Place::file`] refers.
     pub files: Vec<String>,
-    /// The text of the PTX to which [`Instruction::ptx_line`] refers. It can be another file than that of a kernel compiled
-    /// alone. Of functions that no instruction of these listings comes from, its lines are empty.
+    /// Text of the PTX, to which [`Instruction::ptx_line`] refers. It may be another file than that of a kernel
+    /// compiled alone. Lines of functions without instructions in the joined listings are empty.
     pub ptx: String,
 }
 
 impl Listing {
-    /// Joins the parts of a cubin, one listing per function.
+    /// Joins the parts of a cubin into one listing per function.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Listing {
         let other = |what: &str| SassError::Disassembly(format!("`{}` {what}", text.function));
         let named = |function: &&Function| function.name == text.function && function.start == text.start;
         let function = cubin.functions().iter().find(named).ok_or_else(|| other("is not a function of the cubin"))?;
-        // A function that only this one calls lies within its code, and has a text of its own.
+        // A function that only this one calls lies within its code, but has a text of its own.
         let inside = |inner: &&Function| inner.section == function.section && inner.start > function.start;
         let inner = cubin.functions().iter().filter(inside).map(|inner| inner.start - function.start).min();
         let own = inner.map_or(usize::MAX, |bytes| usize::try_from(bytes / INSTRUCTION_BYTES).unwrap_or(usize::MAX));
@@ -109,7 +109,7 @@ pub fn begins_function(line: &str) -> bool {
     (line.contains(".entry ") || line.contains(".func ")) && !line.trim_end().ends_with(';')
 }
 
-/// Returns a text of PTX with the lines of those functions alone that have one of these lines. The others are empty.
+/// Clears the lines of functions that have none of the wanted lines.
 fn keep_functions(ptx: &str, wanted: &BTreeSet<u32>) -> String {
     let lines: Vec<&str> = ptx.lines().collect();
     let number = |at: usize| u32::try_from(at + 1).unwrap_or(u32::MAX);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(kept(&[7]), "\n\n\n\n.visible .entry a(\n)\n{ ret; }\n.func g;");
         assert_eq!(kept(&[2, 11]), "\n.func f(\n)\n{ ret; }\n\n\n\n\n.entry b(\n)\n{ ret; }");
         assert_eq!((kept(&[]), kept(&[99]), keep_functions("", &[1].into())), Default::default());
-        // Without a function that is known as such, a line keeps all of the text.
+        // Without a recognised function, a line keeps all of the text.
         assert_eq!(keep_functions("a\nb", &[2].into()), "a\nb");
     }
 }

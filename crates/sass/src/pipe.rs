@@ -1,6 +1,6 @@
-//! Names the pipelines of a multiprocessor that count an instruction.
+//! Pipelines of a multiprocessor that count an instruction.
 //!
-//! The pipelines are those of Nsight Compute's counters `sm__inst_executed_pipe_*`. Which instructions each counts was
+//! They are those of Nsight Compute's counters `sm__inst_executed_pipe_*`. Which instructions each one counts was
 //! measured on an H100: see docs/explanation/machine-code.md.
 
 use crate::Instruction;
@@ -9,7 +9,7 @@ use crate::Instruction;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Pipe {
-    /// Integers without multiplication, logic, comparisons, selections, votes and moves.
+    /// Integers except multiplication, logic, comparisons, selections, votes and moves.
     Alu,
     /// Single and half precision, integer multiplication, some additions and moves of integers.
     Fma,
@@ -23,18 +23,18 @@ pub enum Pipe {
     Tensor,
     /// Texture fetches, surface accesses and fences beyond the block.
     Tex,
-    /// Copies of the tensor memory accelerator.
+    /// Copies by the tensor memory accelerator.
     Tma,
     /// Instructions whose result is the same for all lanes of a warp.
     Uniform,
-    /// Calls, exits and convergence of the lanes of a warp.
+    /// Calls, exits and reconvergence of lanes.
     Cbu,
     /// Loads of constants, barriers of a block, reductions over a warp and reads of other special registers.
     Adu,
 }
 
-/// The pipelines that count an operation. What is not listed counts in the ALU, or in the uniform datapath if its name begins with
-/// `U`. Measured on an H100 where its kernels had the operation; the others are as documented.
+/// Pipelines that count an operation. Operations that are not listed count in the ALU, or in the uniform datapath if
+/// their name begins with `U`. Measured on an H100 if its kernels had the operation, otherwise as documented.
 const OPERATIONS: [(&[Pipe], &[&str]); 11] = [
     (
         &[Pipe::Fma],
@@ -106,23 +106,23 @@ const OPERATIONS: [(&[Pipe], &[&str]); 11] = [
     ),
     (&[Pipe::Cbu, Pipe::Adu], &["RET"]),
     (&[Pipe::Adu], &["LDC", "S2R", "S2UR", "BAR", "B2R", "ERRBAR", "REDUX", "MATCH", "SYNCS", "ACQBULK"]),
-    // What no pipeline counts. Branches to a fixed place are among it.
+    // Counted by no pipeline. Branches to a fixed target are among them.
     (&[], &["NOP", "BRA", "JMP", "UMOV", "ULDC", "VOTEU", "CGAERRBAR", "DEPBAR", "ENDCOLLECTIVE", "PREEXIT"]),
 ];
 
-/// Special registers that differ between the lanes of a warp. The LSU reads them.
+/// Special registers that differ between the lanes of a warp, which the LSU reads.
 const OF_LANES: [&str; 8] =
     ["SR_TID", "SR_LANEID", "SR_VIRTID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK"];
 
 impl Pipe {
-    /// Returns the name in Nsight Compute's counters.
+    /// Name in Nsight Compute's counters.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 impl Instruction {
-    /// Returns the pipelines that count the instruction; none for one that only takes an issue slot.
+    /// Pipelines that count the instruction; none if it only takes an issue slot.
     pub fn pipes(&self) -> &'static [Pipe] {
         let operation = self.operation();
         let has = |modifier: &str| self.opcode.split('.').any(|part| part == modifier);

@@ -1,20 +1,20 @@
-//! Finds where the branches of the PTX lead.
+//! Targets of the branches in PTX. With these, the two edges of a machine branch can be told apart.
 
 use crate::begins_function;
 
-/// Where a branch of the PTX leads, as lines that count from one.
+/// Where a branch of the PTX leads, as lines counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// The line of the branch.
+    /// Line of the branch.
     pub from: u32,
-    /// The line of the label that it leads to; the greatest number if lanes exit.
+    /// Line of the label that it leads to; the largest number if lanes exit.
     pub to: u32,
-    /// The line of the instruction behind the branch, to which no other way leads.
+    /// Line of the instruction after the branch, which no other path reaches.
     pub next: u32,
 }
 
 impl Way {
-    /// Returns the way of the conditional branch or return at a line; `None` if there is none, or if other ways lead to what
+    /// Finds the conditional branch or return at a line; `None` if there is none, or if other paths reach what
     /// follows it.
     pub fn find(ptx: &[&str], from: u32) -> Option<Self> {
         let to = find_target(ptx, from)?;
@@ -26,7 +26,8 @@ impl Way {
         (!begins_function(text)).then_some(Self { from, to, next })
     }
 
-    /// Returns whether a line lies on the way past the branch, or on the way that it leads to; `None` if neither is said.
+    /// Whether a line is on the path past the branch (true) or on the path of its target (false); `None` if it is on
+    /// neither.
     pub const fn is_past(self, line: u32) -> Option<bool> {
         let (between, beyond) = if self.to > self.from {
             (line > self.from && line < self.to, line >= self.to)
@@ -43,7 +44,7 @@ impl Way {
     }
 }
 
-/// Returns the line of the label to which the conditional branch at a line leads; the greatest number for a return.
+/// Line of the label to which the conditional branch at a line leads; the largest number for a return.
 pub fn find_target(ptx: &[&str], from: u32) -> Option<u32> {
     let at = (from as usize).checked_sub(1)?;
     let (guard, instruction) = ptx.get(at)?.trim().split_once(char::is_whitespace)?;
@@ -63,7 +64,7 @@ fn is_label(line: &str) -> bool {
     line.split("//").next().unwrap_or_default().trim_end().ends_with(':')
 }
 
-/// Returns the line of a label in the function that has the instruction at this place.
+/// Line of a label in the function that contains line index `at`.
 fn find_label(ptx: &[&str], at: usize, label: &str) -> Option<u32> {
     let begin = (0..=at).rev().find(|at| begins_function(ptx[*at])).unwrap_or(0);
     let is_wanted =

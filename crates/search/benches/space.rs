@@ -1,4 +1,4 @@
-//! How fast a sparse space is compiled and sampled, and how long a strategy takes to propose when much is known.
+//! Speed of compiling and sampling a sparse space, and of proposing points when much is known.
 
 #![expect(clippy::expect_used, reason = "a benchmark panics to fail")]
 
@@ -10,12 +10,12 @@ use search::random::Random;
 use search::space::{Constraint, Expression, Parameter, Space, Value};
 use search::strategy::named;
 
-/// How many points of a space are drawn at once.
+/// Points drawn per iteration.
 const DRAWN: u64 = 100_000;
-/// How many evaluations are known to a strategy.
+/// Evaluations that the strategy knows.
 const KNOWN: u64 = 10_000;
 
-/// Makes a space of ten parameters with eight values: of 8¹⁰ (10⁹) combinations, 10,554 satisfy the constraints.
+/// Ten parameters with eight values: of 8¹⁰ (10⁹) combinations, 10,554 satisfy the constraints.
 fn sparse() -> Space {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let constraints = ["a * b * c * d == 128", "e * f == a * 2", "g + h == b + c", "i * j <= 8 * d", "max(e, g) >= f"];
@@ -28,7 +28,7 @@ fn sparse() -> Space {
     Space::new(parameters, &constraints).expect("the space is not empty")
 }
 
-/// Makes a space of five parameters with sixteen values: a million points.
+/// Five parameters with sixteen values: a million points.
 fn large() -> Space {
     let values: Vec<Value> = (1..=16).map(Value::Int).collect();
     let parameters = ["a", "b", "c", "d", "e"].map(|name| Parameter::new(name, values.clone())).to_vec();

@@ -1,7 +1,7 @@
 //! Compares strategies on measured spaces: `replay STRATEGIES SEEDS FILE[:OBJECTIVE]|made:KIND[:SPACES]...`
 //!
-//! `FIRST=N` is the first seed, `PARALLEL=N` how many points are evaluated at once; with `UNSCORED=1` a search ends at 5 % of
-//! the space, and its score counts for nothing; `SHARE=0.02` makes that 2 %.
+//! `FIRST=N` is the first seed; `PARALLEL=N` points are evaluated at once. With `UNSCORED=1`, a search ends at 5 % of
+//! the space and its score has no meaning; `SHARE=0.02` makes that 2 %.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,28 +1,29 @@
-//! What evaluations say about a space: how the best improved, which parameters matter, and which pairs go together.
+//! What evaluations reveal about a space: convergence, the importance of parameters, and good pairs of values.
 
 use crate::history::History;
 use crate::random::Random;
 use crate::space::{Point, Space};
 use crate::surrogate::forest::Forest;
 
-/// How often a parameter is shuffled.
+/// Shuffles per parameter.
 const SHUFFLES: usize = 20;
-/// With fewer evaluations no importance is given.
+/// Least number of evaluations for which importance is computed.
 const FEWEST: usize = 20;
 
-/// How much a parameter matters.
+/// Importance of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Importance {
-    /// The place of the parameter.
+    /// Index of the parameter.
     pub parameter: usize,
-    /// Half the error that shuffling the parameter adds to the prediction, as a share of the variance: 1 if nothing else
-    /// matters, since two independent draws differ by twice the variance.
+    /// Permutation importance, normalised: half the squared error that shuffling the parameter adds, divided by the
+    /// variance. It is 1 if nothing else matters, since two independent draws differ by twice the variance.
     pub share: f64,
-    /// The standard deviation of the share over shuffles.
+    /// Standard deviation of `share` over the shuffles.
     pub error: f64,
 }
 
-/// Returns the best objective after 1, 2, 5, 10, 20, … evaluations, as long as there is one, and at the end.
+/// Best objective after 1, 2, 5, 10, 20, … evaluations and at the end. Leading rows without a right result are
+/// omitted.
 #[must_use]
 pub fn convergence(history: &History) -> Vec<(usize, f64)> {
     let mut rows = Vec::new();
@@ -40,8 +41,8 @@ pub fn convergence(history: &History) -> Vec<(usize, f64)> {
     rows
 }
 
-/// Returns how much each parameter with several values matters, the most important first, by permutation: a forest
-/// predicts the logarithms of the objectives, once as they are and once with the values of a parameter shuffled.
+/// Permutation importance of each parameter with several values, most important first. A forest predicts the
+/// logarithms of the objectives with and without a parameter's values shuffled.
 #[must_use]
 pub fn importance(space: &Space, history: &History, seed: u64) -> Vec<Importance> {
     let known: Vec<(Point, f64)> = history
@@ -89,7 +90,7 @@ pub fn importance(space: &Space, history: &History, seed: u64) -> Vec<Importance
     found
 }
 
-/// Returns for each value of one parameter and each of another the best objective that was found with both.
+/// Best objective for each pair of values of two parameters.
 #[must_use]
 pub fn pairs(space: &Space, history: &History, (one, other): (usize, usize)) -> Vec<Vec<Option<f64>>> {
     let (rows, columns) = (space.parameters()[one].values.len(), space.parameters()[other].values.len());

@@ -1,17 +1,15 @@
-//! How many points a search evaluates.
-
 use std::str::FromStr;
 
-/// A number of points, or a share of a space.
+/// Size of a search: a number of points or a share of a space.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Budget {
-    /// So many points.
+    /// A number of points.
     Count(u64),
-    /// This share of the space.
+    /// A share of the space.
     Share(f64),
 }
 
-/// The share of a space that is evaluated where nothing else is asked for.
+/// 5 % of the space.
 impl Default for Budget {
     fn default() -> Self {
         Self::Share(0.05)
@@ -19,7 +17,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Returns the number of points in a space of `size`, at least 1.
+    /// Number of points in a space of `size`, at least 1.
     #[must_use]
     pub fn resolve(self, size: u64) -> u64 {
         match self {

@@ -1,45 +1,44 @@
-//! Compares strategies on a measured space: how often and how fast they come near the optimum.
+//! Comparison of strategies on a measured space: how often and how fast they come near the optimum.
 
 use crate::history::History;
 use crate::replay::Measured;
 use crate::score::{Baseline, mean};
 use crate::strategy::named;
 
-/// A point is as good as the best one if it is worse by this factor at most.
+/// Largest factor over the optimum at which a point counts as near it.
 const NEAR: f64 = 1.01;
 
-/// Searches that are repeated with several seeds.
+/// Searches of one space, repeated with several seeds.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     measured: &'a Measured,
     baseline: Baseline,
-    /// How many evaluations count.
+    /// Number of evaluations that count.
     budget: usize,
-    /// How many evaluations a search makes: as many as its score needs, or as many as count.
+    /// Number of evaluations of a search: `budget`, or more if its score needs more.
     evaluations: usize,
-    /// How many points are evaluated at once.
+    /// Number of points evaluated at once.
     parallel: usize,
 }
 
-/// Holds the results of all searches of one strategy.
+/// Results of all searches of one strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// How many searches there were.
+    /// Number of searches.
     pub searches: usize,
-    /// After how many evaluations a search came near the optimum, of those that did within the budget, in increasing
-    /// order.
+    /// Evaluations until each successful search came near the optimum within the budget, in increasing order.
     pub near: Vec<usize>,
-    /// The results within the budget of the searches that did not, as multiples of the optimum.
+    /// Results of the other searches within the budget, as multiples of the optimum.
     pub missed: Vec<f64>,
-    /// The greatest result within the budget, as a multiple of the optimum.
+    /// Worst result within the budget, as a multiple of the optimum.
     pub worst: f64,
-    /// The score; without meaning if the searches ended with the budget.
+    /// Score of the strategy; without meaning if the searches ended with the budget.
     pub score: f64,
 }
 
 impl<'a> Comparison<'a> {
-    /// Prepares searches of a budget. With `scored`, they go on as long as their score needs. `None` if all points of the
-    /// space failed.
+    /// Prepares searches with a budget. With `scored`, they continue as long as their score needs. `None` if all
+    /// points of the space failed.
     #[must_use]
     pub fn new(measured: &'a Measured, budget: u64, parallel: usize, scored: bool) -> Option<Self> {
         let (baseline, budget) = (Baseline::new(measured)?, budget as usize);
@@ -47,13 +46,13 @@ impl<'a> Comparison<'a> {
         Some(Self { measured, baseline, budget, evaluations, parallel: parallel.max(1) })
     }
 
-    /// Returns how many points are near the optimum.
+    /// Number of points near the optimum.
     #[must_use]
     pub fn near(&self) -> usize {
         self.measured.sorted().iter().filter(|value| self.is_near(**value)).count()
     }
 
-    /// Describes so many searches of the space in two lines.
+    /// Describes the space and a number of searches in two lines.
     #[must_use]
     pub fn describe(&self, searches: u64) -> String {
         let (sorted, near) = (self.measured.sorted(), self.near());
@@ -74,7 +73,7 @@ impl<'a> Comparison<'a> {
         value <= self.baseline.optimum() * NEAR
     }
 
-    /// Searches with a strategy of a name once for each seed; `None` if there is no such strategy.
+    /// Searches once per seed with the strategy `name`; `None` if there is none of this name.
     #[must_use]
     pub fn run(&self, name: &str, seeds: std::ops::Range<u64>) -> Option<Row> {
         let search = |seed| {
@@ -103,7 +102,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl Row {
-    /// Returns after how many evaluations half of the searches were near the optimum, if they were.
+    /// Evaluations after which half of the searches were near the optimum, if they ever were.
     #[must_use]
     pub fn half(&self) -> Option<usize> {
         self.near.get(self.searches / 2).copied()

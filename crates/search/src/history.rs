@@ -1,4 +1,4 @@
-//! What has been evaluated so far, and what is being evaluated.
+//! Evaluations of a search so far, and the points in evaluation. A strategy learns only from these.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,20 +7,20 @@ use crate::ranking::Ranking;
 /// How the evaluation of a point ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
-    /// The objective, which is minimised: a positive time or count.
+    /// The objective to minimise: a positive time or count.
     Value(f64),
     /// The point could not be compiled, launched or checked.
     Failed,
 }
 
 impl Outcome {
-    /// Returns the outcome of a measurement, which must be positive and finite to be one.
+    /// Outcome of a measurement. A value that is not positive and finite is a failure.
     #[must_use]
     pub fn of_measured(value: Option<f64>) -> Self {
         value.filter(|value| value.is_finite() && *value > 0.0).map_or(Self::Failed, Self::Value)
     }
 
-    /// Returns the objective of a point that did not fail.
+    /// The objective, unless the point failed.
     #[must_use]
     pub fn value(self) -> Option<f64> {
         match self {
@@ -33,26 +33,26 @@ impl Outcome {
 /// One evaluated point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
-    /// The index of the point in its space.
+    /// Number of the point in its space.
     pub point: u64,
-    /// How its evaluation ended.
+    /// How the evaluation ended.
     pub outcome: Outcome,
 }
 
-/// All evaluations in the order in which they ended, and the points that are being evaluated.
+/// All evaluations in the order of their end, and the points in evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     evaluations: Vec<Evaluation>,
     places: HashMap<u64, u32>,
     pending: HashSet<u64>,
-    /// The points that are proposed when no others are left.
+    /// Points proposed only when no others are left.
     last: HashSet<u64>,
     ranking: Ranking,
-    /// The part of the space that is evaluated here, if others evaluate the rest.
+    /// Part of the space that is evaluated here, if others evaluate the rest.
     part: Option<Part>,
 }
 
-/// One of several parts of a space, which have about as many points.
+/// One of several parts of a space with about the same number of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     index: u64,
@@ -60,13 +60,13 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns a part by its number, from 1 to `of`.
+    /// Makes part `index`, from 1 to `of`.
     #[must_use]
     pub fn new(index: u32, of: u32) -> Self {
         Self { index: u64::from(index) - 1, of: u64::from(of) }
     }
 
-    /// Says whether a point is of this part. Neighbours are in different parts as often as other points are.
+    /// Whether a point is in this part. Neighbours share a part no more often than other points do.
     #[must_use]
     pub fn has(self, point: u64) -> bool {
         // The output function of SplitMix64, a bijection that mixes all bits.
@@ -77,27 +77,27 @@ impl Part {
 }
 
 impl History {
-    /// Leaves all points but those of a part to others, whose evaluations may be added.
+    /// Restricts proposals to a part of the space. Evaluations of other points can still be added.
     pub fn keep(&mut self, part: Part) {
         self.part = Some(part);
     }
 
-    /// Keeps points from being proposed as long as there are others.
+    /// Holds points back as long as there are others.
     pub fn put_last(&mut self, points: &[u64]) {
         self.last.extend(points);
     }
 
-    /// Lets the points that were put last be proposed; says whether there were any.
+    /// Releases the points of [`Self::put_last`]; returns whether there were any.
     pub fn release_last(&mut self) -> bool {
         !std::mem::take(&mut self.last).is_empty()
     }
 
-    /// Notes that a point is being evaluated.
+    /// Records that an evaluation starts.
     pub fn start(&mut self, point: u64) {
         self.pending.insert(point);
     }
 
-    /// Notes how the evaluation of a point ended. A second outcome of a point is ignored.
+    /// Records the end of an evaluation. A second outcome of a point is ignored.
     pub fn finish(&mut self, point: u64, outcome: Outcome) {
         self.pending.remove(&point);
         let place = self.evaluations.len() as u32;
@@ -111,12 +111,12 @@ impl History {
         }
     }
 
-    /// Notes that a point is not evaluated after all.
+    /// Records that a started evaluation will not end.
     pub fn give_up(&mut self, point: u64) {
         self.pending.remove(&point);
     }
 
-    /// Gives each evaluation another outcome, in the order in which they ended: the objective is another one from now on.
+    /// Replaces the outcomes of all evaluations, in order, after a change of the objective.
     pub fn replace(&mut self, outcomes: &[Outcome]) {
         self.ranking = Ranking::default();
         for ((evaluation, &outcome), place) in self.evaluations.iter_mut().zip(outcomes).zip(0..) {
@@ -127,32 +127,31 @@ impl History {
         }
     }
 
-    /// Returns all evaluations in the order in which they ended.
+    /// All evaluations in the order of their end.
     #[must_use]
     pub fn evaluations(&self) -> &[Evaluation] {
         &self.evaluations
     }
 
-    /// Returns how many points have been evaluated, failed ones included.
+    /// Number of evaluated points, including failed ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.evaluations.len()
     }
 
-    /// Says whether no evaluation has ended.
+    /// Whether no evaluation has ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.evaluations.is_empty()
     }
 
-    /// Returns the outcome of a point that has been evaluated.
+    /// Outcome of a point, if evaluated.
     #[must_use]
     pub fn outcome(&self, point: u64) -> Option<Outcome> {
         self.places.get(&point).map(|&place| self.evaluations[place as usize].outcome)
     }
 
-    /// Says whether a point is not to be proposed: it has been evaluated, is being evaluated, is left to others, or was put
-    /// last.
+    /// Whether a point must not be proposed: it is evaluated, in evaluation, left to others, or held back.
     #[must_use]
     pub fn is_taken(&self, point: u64) -> bool {
         self.places.contains_key(&point)
@@ -161,13 +160,13 @@ impl History {
             || self.part.is_some_and(|part| !part.has(point))
     }
 
-    /// Says whether a point is being evaluated.
+    /// Whether a point is in evaluation.
     #[must_use]
     pub fn is_pending(&self, point: u64) -> bool {
         self.pending.contains(&point)
     }
 
-    /// Returns the points that are being evaluated, in increasing order.
+    /// Points in evaluation, in increasing order.
     #[must_use]
     pub fn pending(&self) -> Vec<u64> {
         let mut pending: Vec<u64> = self.pending.iter().copied().collect();
@@ -175,31 +174,30 @@ impl History {
         pending
     }
 
-    /// Returns the best point with its objective.
+    /// Best point and its objective.
     #[must_use]
     pub fn best(&self) -> Option<(u64, f64)> {
         self.ranked().next()
     }
 
-    /// Returns the points that did not fail with their objectives, best first.
+    /// Points that did not fail, each with its objective, best first.
     pub fn ranked(&self) -> impl Iterator<Item = (u64, f64)> {
         let evaluations = self.ranking.places().map(|place| self.evaluations[place as usize]);
         evaluations.filter_map(|evaluation| Some((evaluation.point, evaluation.outcome.value()?)))
     }
 
-    /// Returns how many points did not fail.
+    /// Number of points that did not fail.
     #[must_use]
     pub fn right(&self) -> usize {
         self.ranking.len()
     }
 
-    /// Returns the objective that seven of ten points that did not fail reach.
+    /// Worst objective among the best 70 % of the points that did not fail.
     pub(crate) fn worst_good(&self) -> Option<f64> {
         self.ranking.worst_good()
     }
 
-    /// Returns how many points of the space have neither been evaluated nor are being evaluated; those that are left to
-    /// others count.
+    /// Number of points neither evaluated nor in evaluation, including those left to others.
     #[must_use]
     pub fn untouched(&self, size: u64) -> u64 {
         size.saturating_sub((self.evaluations.len() + self.pending.len()) as u64)
@@ -219,9 +217,10 @@ mod tests {
             assert_eq!(owners.len(), 1, "{point}");
             counts[owners[0]] += 1;
         }
-        // The deviation of a count is 82.
+        // The standard deviation of a count is 82.
         assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
-        // Points that differ in the last parameter alone, which has two values, are in the same part as often as not.
+        // Points that differ only in the last parameter, which has two values, share a part no more often than
+        // chance.
         let pairs = (0..10_000).filter(|pair| parts[0].has(2 * pair) && parts[0].has(2 * pair + 1)).count();
         assert!(pairs.abs_diff(10_000 / 9) < 200, "{pairs}");
     }

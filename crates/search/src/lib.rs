@@ -1,10 +1,10 @@
-//! Finds the best point of a constrained discrete space with few evaluations, in which some may fail.
+//! Finds the best point of a constrained discrete space with few evaluations, some of which may fail.
 //!
-//! A [`space::Space`] has parameters with lists of values, and constraints that are compiled into a decision diagram: its
-//! valid points are numbered, so that all of them are drawn without rejection. A [`strategy::Strategy`] proposes points,
-//! given the [`history::History`] of what was evaluated; the caller evaluates them, as many at once as it likes.
-//! [`replay::Measured`] is a space of which everything is known, in which strategies are compared; [`score`] says how
-//! good they are in the terms of a published methodology, and [`format`] has the files that autotuners exchange.
+//! A [`space::Space`] has parameters with lists of values, and constraints that are compiled into a decision diagram.
+//! Its valid points are numbered, so they can be drawn without rejection. A [`strategy::Strategy`] proposes points,
+//! given the [`history::History`] of evaluations; the caller evaluates them, as many at once as it likes.
+//! [`replay::Measured`] is a fully measured space, on which strategies are compared. [`score`] rates them by a
+//! published methodology, and [`format`] has the files that autotuners exchange.
 //!
 //! ```
 //! use search::history::{History, Outcome};

@@ -1,39 +1,38 @@
-//! Several objectives at once: the points that no other point beats, and the one objective that a strategy sees in the
-//! place of all.
+//! Several objectives at once: the Pareto front, and a single objective that a strategy sees in place of all.
 //!
-//! The objectives are joined as in `ParEGO` (Knowles, 2006): weights are drawn from a lattice, and the augmented Chebyshev
-//! function of the weighted objectives is minimised until other weights are drawn. Any point that no other point beats is
-//! the least for some weights, also where the front is not convex. An objective counts by its logarithm, so that 0 is
-//! the best that is known and 1 the median: the slowest points say nothing about the good ones.
+//! The objectives are joined as in `ParEGO` (Knowles, 2006). Weights are drawn from a lattice, and the augmented
+//! Chebyshev function of the weighted objectives is minimised until the next draw. Each point of the front is the
+//! minimum for some weights, even where the front is not convex. An objective counts by its logarithm, scaled so that
+//! 0 is the best known value and 1 the median: the slowest points say nothing about the good ones.
 
 use crate::history::Outcome;
 use crate::random::Random;
 
-/// The objectives of an evaluated point, all positive; `None` if it failed.
+/// Objectives of an evaluated point, all positive; `None` if it failed.
 pub type Objectives = Option<Box<[f64]>>;
 
-/// Weights are multiples of one part in so many.
+/// Weights are multiples of one in `PARTS`.
 const PARTS: u64 = 10;
-/// How much the sum of the weighted objectives counts beside the greatest of them. Without it, a point could win that
-/// another one beats in all objectives but the greatest.
+/// Weight of the sum of the weighted objectives relative to their maximum. Without the sum, a point could win
+/// although another one is better in all objectives but the greatest.
 const SUM: f64 = 0.05;
-/// No joined objective is greater, so that its exponential is finite.
+/// Upper limit of a joined objective, so that its exponential is finite.
 const GREATEST: f64 = 600.0;
 
-/// Says whether a point is nowhere worse than another one and somewhere better.
+/// Whether `one` is nowhere worse than `other` and somewhere better.
 #[must_use]
 pub fn dominates(one: &[f64], other: &[f64]) -> bool {
     one.iter().zip(other).all(|(a, b)| a <= b) && one.iter().zip(other).any(|(a, b)| a < b)
 }
 
-/// The evaluations that no other one beats, while evaluations are added one by one.
+/// The evaluations that no other one dominates, as evaluations are added.
 #[derive(Debug, Clone, Default)]
 pub struct Front {
     places: Vec<usize>,
 }
 
 impl Front {
-    /// Adds the last of some evaluations.
+    /// Adds the last of all evaluations.
     pub fn add_last(&mut self, all: &[Objectives]) {
         let Some((place, Some(new))) = (0..).zip(all).last() else { return };
         let values = |&place: &usize| all[place].as_deref().unwrap_or_default();
@@ -44,14 +43,14 @@ impl Front {
         self.places.push(place);
     }
 
-    /// Returns the places of the evaluations, in increasing order.
+    /// Indices of the evaluations, in increasing order.
     #[must_use]
     pub fn places(&self) -> &[usize] {
         &self.places
     }
 
-    /// Chooses members that are far from each other: the best in each objective, and then always the one that is farthest
-    /// from all that are chosen (Gonzalez, 1985), by the logarithms of the objectives as shares of their range.
+    /// Chooses distant members: the best in each objective, then repeatedly the one farthest from all chosen ones
+    /// (Gonzalez, 1985). Distances are of the objectives' logarithms, scaled to their range.
     #[must_use]
     pub fn spread(&self, all: &[Objectives], count: usize) -> Vec<usize> {
         let rows: Vec<(usize, Vec<f64>)> = self
@@ -87,10 +86,10 @@ impl Front {
     }
 }
 
-/// Draws weights, of which each lattice point is as likely as any other. Their sum is 1.
+/// Draws weights with the sum 1 uniformly from the lattice.
 #[must_use]
 pub fn draw_weights(count: usize, random: &mut Random) -> Vec<f64> {
-    // Places of bars among the parts: what lies between two bars is a weight.
+    // Stars and bars: the parts between two bars are a weight.
     let mut bars: Vec<u64> = Vec::new();
     while bars.len() + 1 < count {
         let bar = random.below(PARTS + count as u64 - 1);
@@ -110,16 +109,16 @@ pub fn draw_weights(count: usize, random: &mut Random) -> Vec<f64> {
         .collect()
 }
 
-/// The one objective in the place of several, for some weights.
+/// A single objective in place of several, for given weights.
 #[derive(Debug, Clone)]
 pub struct Joined {
     weights: Vec<f64>,
-    /// The least logarithm of each objective, and how much greater the median is.
+    /// Least logarithm of each objective, and the distance of the median from it.
     scales: Vec<(f64, f64)>,
 }
 
 impl Joined {
-    /// Joins objectives whose scales are those of some evaluations.
+    /// Joins objectives, scaled by the given evaluations.
     #[must_use]
     pub fn new(all: &[Objectives], weights: Vec<f64>) -> Self {
         let scale = |place: usize| {
@@ -134,7 +133,7 @@ impl Joined {
         Self { weights, scales }
     }
 
-    /// Returns the joined objective of an evaluation.
+    /// Joined objective of an evaluation.
     #[must_use]
     pub fn outcome(&self, row: &Objectives) -> Outcome {
         let Some(row) = row else { return Outcome::Failed };
@@ -146,8 +145,8 @@ impl Joined {
     }
 }
 
-/// Returns for each evaluation its objective that is worst beside the best of all, as a multiple of that: what is small is
-/// good by all objectives.
+/// For each evaluation, the largest ratio of one of its objectives to the best known value. A small one is good by
+/// all objectives.
 #[must_use]
 pub fn largest_multiples(all: &[Objectives]) -> Vec<Outcome> {
     let count = all.iter().flatten().next().map_or(0, |row| row.len());
@@ -173,10 +172,11 @@ mod tests {
 
     #[test]
     fn the_front_has_what_no_other_point_beats() {
-        // (2, 5) is beaten by (2, 4), which comes later; (3, 4) by (2, 4); equal points do not beat each other.
+        // (2, 5) is dominated by (2, 4), which comes later; (3, 4) by (2, 4); equal points do not dominate each
+        // other.
         let mut all = rows(&[[2.0, 5.0], [1.0, 9.0], [3.0, 4.0], [2.0, 4.0], [8.0, 1.0], [2.0, 4.0], [8.0, 2.0]]);
         assert_eq!(front_of(&all).places(), [1, 3, 4, 5]);
-        // A failed point is not on it, and does not keep others from it.
+        // A failed point is not on the front and keeps no other off it.
         all.push(None);
         assert_eq!(front_of(&all).places(), [1, 3, 4, 5]);
         assert!(dominates(&[1.0, 2.0], &[1.0, 3.0]) && !dominates(&[1.0, 2.0], &[1.0, 2.0]));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn chosen_members_are_the_ends_and_what_is_far_from_them() {
-        // By logarithms to the base 2 and in shares of 4: (0, 4), (0.1, 3.9), (2, 2), (3.9, 0.1), (4, 0).
+        // In logarithms to the base 2, as shares of 4: (0, 4), (0.1, 3.9), (2, 2), (3.9, 0.1), (4, 0).
         let place = |a: f64, b: f64| [a.exp2(), b.exp2()];
         let all = rows(&[place(0.1, 3.9), place(0.0, 4.0), place(3.9, 0.1), place(4.0, 0.0), place(2.0, 2.0)]);
         let front = front_of(&all);

@@ -1,14 +1,14 @@
-//! A seeded random generator that gives the same numbers on every system.
+//! A seeded random generator with the same numbers on every system.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// A generator of random numbers: the same seed gives the same numbers.
+/// A random generator whose numbers depend only on its seed.
 #[derive(Debug, Clone)]
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// Starts the generator of `seed`.
+    /// Seeds a generator.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
@@ -16,26 +16,26 @@ impl Random {
 
     /// Draws an integer below `bound`, which must not be zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The high half of the product is uniform but for a bias of `bound` in 2⁶⁴.
+        // The high half of the product has a bias of only `bound` in 2⁶⁴.
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Draws an index of a slice of `len` elements, which must not be empty.
+    /// Draws an index into a slice of `len` elements, which must not be empty.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// Draws a number of at least 0 and less than 1.
+    /// Draws a number from 0 to 1, excluding 1.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Says true with a probability.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Puts a slice into a random order.
+    /// Shuffles a slice.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.index(last + 1));

@@ -1,23 +1,23 @@
-//! The order of the objectives, which is kept while evaluations are added one by one.
+//! Order of the objectives, maintained as evaluations are added.
 
 use std::collections::BTreeSet;
 
-/// The share of the objectives that are good.
+/// Share of the objectives that count as good.
 const GOOD: f64 = 0.7;
 
-/// Evaluations by their objectives, equal ones in the order of evaluation. The best and the worst of the good ones are
-/// found without a look at the others, of which there may be a million.
+/// Evaluations by objective, equal ones in order of evaluation. The best and the worst of the good ones are found
+/// without sorting all evaluations, of which there may be a million.
 #[derive(Debug, Clone, Default)]
 pub struct Ranking {
     good: BTreeSet<Rank>,
     rest: BTreeSet<Rank>,
 }
 
-/// The bits of an objective, which order positive numbers as the numbers are ordered, and the place of its evaluation.
+/// Bits of a positive objective, which sort like the number, and the index of its evaluation.
 type Rank = (u64, u32);
 
 impl Ranking {
-    /// Adds a positive objective and the place of its evaluation.
+    /// Adds a positive objective with the index of its evaluation.
     pub fn insert(&mut self, value: f64, place: u32) {
         let rank = (value.to_bits(), place);
         if self.good.last().is_none_or(|last| rank < *last) {
@@ -25,7 +25,7 @@ impl Ranking {
         } else {
             self.rest.insert(rank);
         }
-        // One more changes the number of good ones by at most one.
+        // One more objective changes the number of good ones by at most one.
         let wanted = ((self.len() - 1) as f64 * GOOD) as usize + 1;
         if self.good.len() > wanted {
             self.rest.extend(self.good.pop_last());
@@ -34,17 +34,16 @@ impl Ranking {
         }
     }
 
-    /// Returns how many objectives there are.
     pub fn len(&self) -> usize {
         self.good.len() + self.rest.len()
     }
 
-    /// Returns the places of the evaluations, best first.
+    /// Indices of the evaluations, best first.
     pub fn places(&self) -> impl Iterator<Item = u32> {
         self.good.iter().chain(&self.rest).map(|&(_, place)| place)
     }
 
-    /// Returns the worst of the good objectives: seven of ten are as good or better.
+    /// The worst good objective.
     pub fn worst_good(&self) -> Option<f64> {
         self.good.last().map(|&(value, _)| f64::from_bits(value))
     }
@@ -60,7 +59,7 @@ mod tests {
         let mut random = Random::new(1);
         let (mut ranking, mut list) = (Ranking::default(), Vec::new());
         for place in 0..500 {
-            // Few different values, so that many are equal.
+            // Few distinct values, so that many are equal.
             let value = (1 + random.below(60)) as f64 / 8.0;
             ranking.insert(value, place);
             list.push((value, place));

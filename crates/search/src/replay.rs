@@ -1,4 +1,4 @@
-//! Replays a search in a space in which every point was measured.
+//! Searches in a space whose points are all measured already, so that strategies are compared without a device.
 
 use std::collections::HashMap;
 
@@ -16,19 +16,19 @@ pub struct Measured {
     seconds: Option<Vec<f64>>,
 }
 
-/// What is known of one point.
+/// Measurement of one point.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The value of each parameter.
+    /// Value of each parameter.
     pub values: Vec<Value>,
-    /// How its evaluation ended.
+    /// How the evaluation ended.
     pub outcome: Outcome,
-    /// How long its evaluation took.
+    /// Duration of the evaluation.
     pub seconds: Option<f64>,
 }
 
 impl Measured {
-    /// Makes a measured space. A point without an outcome has failed.
+    /// Makes a measured space. A point without an outcome counts as failed.
     #[must_use]
     pub fn new(space: Space, outcomes: &HashMap<u64, Outcome>) -> Self {
         let outcomes =
@@ -63,19 +63,19 @@ impl Measured {
         Ok(Self { space, outcomes, seconds: timed.then_some(seconds) })
     }
 
-    /// Returns the outcome of a point.
+    /// Outcome of a point.
     #[must_use]
     pub fn outcome(&self, point: u64) -> Outcome {
         self.outcomes[point as usize]
     }
 
-    /// Returns how many seconds the evaluation of a point took, if that is known.
+    /// Duration of a point's evaluation in seconds, if known.
     #[must_use]
     pub fn seconds(&self, point: u64) -> Option<f64> {
         self.seconds.as_ref().map(|seconds| seconds[point as usize])
     }
 
-    /// Returns the objectives of the points that did not fail, in increasing order.
+    /// Objectives of the points that did not fail, in increasing order.
     #[must_use]
     pub fn sorted(&self) -> Vec<f64> {
         let mut sorted: Vec<f64> = self.outcomes.iter().filter_map(|outcome| outcome.value()).collect();
@@ -83,7 +83,7 @@ impl Measured {
         sorted
     }
 
-    /// Lets a strategy evaluate a number of points, of which `parallel` are being evaluated at once.
+    /// Runs a strategy for `budget` evaluations, `parallel` of them at once.
     #[must_use]
     pub fn search(&self, strategy: &mut dyn Strategy, budget: usize, parallel: usize, seed: u64) -> History {
         let mut history = History::default();

@@ -1,30 +1,30 @@
-//! How good strategies are, in the terms of the published methodology for comparing autotuners.
+//! Scores of strategies by the published methodology for comparing autotuners.
 //!
-//! A strategy is compared with random search: at each time its score is how much of the way from what random search is
-//! expected to have found to the optimum it has gone. 0 is random search, 1 is the optimum from the first moment.
+//! At each time, the score is the share of the way from the expected result of random search to the optimum. 0 is
+//! random search; 1 is the optimum from the first moment.
 
 use crate::history::History;
 use crate::replay::Measured;
 
-/// The share of the way from the median to the optimum that random search must cover: the time that it takes is the
-/// budget of every strategy.
+/// Share of the way from the median to the optimum. The time that random search takes to cover it is the budget of
+/// every strategy.
 const SHARE: f64 = 0.95;
-/// The score is the mean over so many times, evenly spread over the budget.
+/// Number of times, evenly spread over the budget, over which the score is averaged.
 const TIMES: usize = 50;
 
-/// What random search does in a measured space.
+/// Expected course of random search in a measured space.
 #[derive(Debug, Clone)]
 pub struct Baseline {
-    /// The objectives, worst first.
+    /// Objectives, worst first.
     worst_first: Vec<f64>,
-    /// How long one evaluation takes: the median of seconds, or 1 if no times are known.
+    /// Cost of an evaluation: the median of the seconds, or 1 if they are unknown.
     cost: f64,
-    /// After how many evaluations random search is expected to be near the optimum.
+    /// Number of evaluations after which random search is expected near the optimum.
     evaluations: usize,
 }
 
 impl Baseline {
-    /// Works out random search in a space; `None` if all of it failed.
+    /// Computes the course of random search; `None` if all points failed.
     #[must_use]
     pub fn new(measured: &Measured) -> Option<Self> {
         let mut worst_first = measured.sorted();
@@ -40,13 +40,13 @@ impl Baseline {
         Some(Self { worst_first, cost, evaluations: (index as f64 / (n + 1 - index) as f64).ceil() as usize })
     }
 
-    /// Returns the number of evaluations that random search needs, which is the budget of a comparison.
+    /// Number of evaluations that random search needs: the budget of a comparison.
     #[must_use]
     pub fn evaluations(&self) -> usize {
         self.evaluations
     }
 
-    /// Returns the objective that random search is expected to have found after some evaluations.
+    /// Objective that random search is expected to have found after some evaluations.
     #[must_use]
     pub fn expected(&self, evaluations: f64) -> f64 {
         let n = self.worst_first.len();
@@ -54,13 +54,13 @@ impl Baseline {
         self.worst_first[index.clamp(1, n) - 1]
     }
 
-    /// Returns the optimum.
+    /// Best objective of the space.
     #[must_use]
     pub fn optimum(&self) -> f64 {
         self.worst_first.last().copied().unwrap_or(f64::NAN)
     }
 
-    /// Returns the score of a strategy at each of the times, from several of its searches.
+    /// Score of a strategy at each time, from several of its searches.
     #[must_use]
     pub fn scores(&self, measured: &Measured, searches: &[History]) -> Vec<f64> {
         let budget = self.evaluations as f64;
@@ -78,13 +78,13 @@ impl Baseline {
                     / curves.len().max(1) as f64;
                 let random = self.expected(time);
                 let left = random - self.optimum();
-                // Where random search is expected to have the optimum, there is no way left to compare.
+                // Where random search is expected at the optimum, the score is 1 or 0.
                 if left <= 0.0 { f64::from(u8::from(found <= self.optimum())) } else { (random - found) / left }
             })
             .collect()
     }
 
-    /// Returns when a search found its best points, in evaluations of the median cost, and the best objective since then.
+    /// Times of improvements, in evaluations of median cost, with the best objective from then on.
     fn curve(&self, measured: &Measured, search: &History) -> Vec<(f64, f64)> {
         let mut time = 0.0;
         let mut best = f64::INFINITY;
@@ -100,7 +100,7 @@ impl Baseline {
     }
 }
 
-/// Returns the mean of the scores of several spaces over all times, which is one number for a strategy.
+/// Mean over all times and spaces: a single number for a strategy.
 #[must_use]
 pub fn mean(scores: &[Vec<f64>]) -> f64 {
     let means: Vec<f64> = scores.iter().map(|scores| scores.iter().sum::<f64>() / scores.len().max(1) as f64).collect();

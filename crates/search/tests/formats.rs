@@ -1,5 +1,3 @@
-//! T1, T4 and tables are read and written.
-
 #![expect(clippy::expect_used, reason = "a test panics to fail")]
 
 use std::io::Write;
@@ -106,7 +104,7 @@ const T1: &str = r#"{
 fn a_problem_becomes_a_space() {
     let problem = Problem::read(T1.as_bytes()).expect("this is T1");
     let space = problem.space().expect("the space is not empty");
-    // All 12 combinations but the two of `column` with 64.
+    // All 12 combinations except two of `column` with 64.
     assert_eq!(space.len(), 10);
     let written = serde_json::to_string(&problem).expect("a problem is JSON");
     assert_eq!(Problem::read(written.as_bytes()).expect("this is T1").space().expect("not empty").len(), 10);

@@ -1,4 +1,4 @@
-//! The score of the published methodology, worked out by hand.
+//! The score of the published methodology, calculated by hand.
 
 #![expect(clippy::expect_used, clippy::float_cmp, reason = "a test panics to fail; the values are exact")]
 

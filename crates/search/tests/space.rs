@@ -1,4 +1,4 @@
-//! Spaces with constraints: their points are exactly those that a nested loop finds, and sampling needs no rejection.
+//! Spaces with constraints: their points are those that nested loops find, and sampling needs no rejection.
 
 #![expect(clippy::expect_used, reason = "a test panics to fail")]
 
@@ -76,7 +76,7 @@ fn each_number_is_one_point_and_each_point_has_its_number() {
     assert_eq!(space.number(&[15, 4, 0, 0, 0, 0, 0, 0]), None);
 }
 
-/// Ten parameters of eight values, of whose 8¹⁰ combinations about one in 10⁵ is valid.
+/// Ten parameters of eight values; about one in 10⁵ of the 8¹⁰ combinations is valid.
 fn needle() -> Space {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let values = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -94,7 +94,7 @@ fn needle() -> Space {
 #[test]
 fn a_sparse_space_is_compiled_without_visiting_its_billion_combinations() {
     let space = needle();
-    // The same count by loops, which cut where a constraint is violated.
+    // The same count by loops that stop where a constraint is violated.
     let values = [1, 2, 4, 8, 16, 32, 64, 128];
     let mut expected = 0_u64;
     for a in values {
@@ -175,7 +175,7 @@ fn expressions_mean_what_they_mean_in_python() {
     let count = |constraint: &str| {
         space(vec![integers("a", -3..=3), integers("b", 0..=2)], &[constraint]).map_or(0, |space| space.len())
     };
-    // Floor division and its rest have the sign of the divisor.
+    // Floor division and remainder have the divisor's sign.
     assert_eq!(count("a // 2 == -2"), 3);
     assert_eq!(count("a % 3 == 2"), 6);
     // A chain compares neighbours.
@@ -186,7 +186,7 @@ fn expressions_mean_what_they_mean_in_python() {
     assert_eq!(count("a not in [0, 1] or b in (2,)"), 17);
     assert_eq!(count("abs(a) == max(b, 1, 2)"), 6);
     assert_eq!(count("not a"), 3);
-    // A division by zero does not hold.
+    // A constraint with a division by zero does not hold.
     assert_eq!(count("a / b >= 0"), 8);
     assert_eq!(count("a / 2 == 1.5"), 3);
 }

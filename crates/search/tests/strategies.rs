@@ -1,4 +1,4 @@
-//! Strategies: each proposes free points alone, is reproducible, and ends when a space is exhausted.
+//! Strategies: each proposes only free points, is reproducible, and ends when the space is exhausted.
 
 #![expect(clippy::expect_used, reason = "a test panics to fail")]
 
@@ -9,7 +9,7 @@ use search::replay::{Measured, Row};
 use search::space::Value;
 use search::strategy::{NAMES, Strategy, is_blind, named};
 
-/// 60 points, of which every seventh fails, with one optimum.
+/// 60 points with one optimum; every seventh fails.
 fn small() -> Measured {
     let rows: Vec<Row> = (0..60_i64)
         .map(|n| {
@@ -66,7 +66,7 @@ fn a_space_in_which_everything_fails_is_searched_to_its_end() {
 
 #[test]
 fn a_walk_leaves_a_region_in_which_all_is_known() {
-    // Two halves of 512 points: no step leads from one to the other, because it would have to change two parameters.
+    // Two halves of 512 points. No step leads from one to the other, because it would change two parameters.
     let rows: Vec<Row> = (0..1024_i64)
         .map(|n| {
             let digits = [0, 2, 4, 6, 8].map(|shift| n >> shift & 3);
@@ -86,7 +86,7 @@ fn a_walk_leaves_a_region_in_which_all_is_known() {
 
 #[test]
 fn strategies_that_learn_find_what_random_search_does_not() {
-    // Of 10,400 points, 60 are evaluated, of which 21 are the sample that comes first.
+    // 60 of 10,400 points are evaluated, 21 of them as the initial sample.
     for kind in [Kind::Separable, Kind::Interacting] {
         let measured = kind.make(3);
         let found = |name: &str| {
@@ -115,7 +115,7 @@ fn annealing_goes_to_the_better_one_of_points_that_were_evaluated_at_once() {
         history.start(point);
         point
     };
-    // The sample, and three neighbours of that, of which the first is the best of all.
+    // The sample, and three neighbours of it, the first of which is the best of all.
     for value in 1..=21 {
         let point = propose(&mut *strategy, &mut history, &mut random);
         history.finish(point, Outcome::Value(f64::from(100 + value)));
@@ -125,8 +125,8 @@ fn annealing_goes_to_the_better_one_of_points_that_were_evaluated_at_once() {
     for (point, value) in points.into_iter().zip([1.0, 1e9, 1e9]) {
         history.finish(point, Outcome::Value(value));
     }
-    // A step to a point that is ten million times as slow is out of the question: the walk is at the first of the three, and
-    // has left the neighbourhood of the best of the sample.
+    // A step to a point ten million times as slow is impossible. The walk is at the first of the three, and has left
+    // the neighbourhood of the sample's best.
     let next = propose(&mut *strategy, &mut history, &mut random);
     let distances = [points[0], start].map(|point| measured.space.distance(point, next));
     assert_eq!(distances, [1, 2]);

@@ -1,4 +1,5 @@
-//! What a search knows: its evaluations, in memory and in its file, and what is known of those that have not ended.
+//! What a search knows: its evaluations, in memory and in its file, and the partial results of those that have not
+//! ended.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -21,57 +22,57 @@ use crate::values::values;
 /// How often progress is shown.
 const SHOW: Duration = Duration::from_secs(5);
 
-/// With several objectives, so many points are proposed for the same weights: at least this many, and a share of what is
-/// known, because other weights give every evaluation another value.
+/// With several objectives, points proposed per draw of weights: at least `SAME_WEIGHTS`, and at least one in
+/// `SHARE_OF_KNOWN` of the known points. New weights change the value of every evaluation.
 const SAME_WEIGHTS: usize = 8;
 const SHARE_OF_KNOWN: usize = 16;
 
 /// Shows a line to the user.
 pub type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
-/// Keeps the evaluations of a search, and the state from which it continues.
+/// The evaluations of a search, and the state from which it continues.
 pub struct Evaluations<'a> {
     seat: Seat<'a>,
-    /// The evaluations by the objective, or by all objectives joined with the present weights.
+    /// Evaluations by the objective, or by all objectives joined with the current weights.
     pub history: History,
     pub log: Log,
-    /// The objectives of each evaluation and the front, if there are several.
+    /// Objectives of each evaluation and the Pareto front, if there are several objectives.
     pub rows: Vec<Objectives>,
     pub front: Front,
     joined: Option<Joined>,
-    /// How many more points are proposed for these weights.
+    /// Points still to propose with these weights.
     left: usize,
-    /// Holds the measured values of the cases that are not settled yet.
+    /// Measured values of the cases that are not settled yet.
     measured: HashMap<u64, Measured>,
-    /// The milliseconds that compiling the code of a case took.
+    /// Milliseconds that compiling a case took.
     pub compiled: HashMap<u64, f64>,
-    /// When this search began, and after how many evaluations of earlier ones.
+    /// When this search began, and the number of earlier evaluations.
     pub begun: Instant,
     before: usize,
-    /// How many evaluations are of other shards.
+    /// Number of evaluations by other shards.
     of_others: usize,
-    /// How many seconds the earlier ones took.
+    /// Seconds that earlier searches took.
     earlier: f64,
-    /// How long the devices have waited for code, together.
+    /// Total time that devices waited for code.
     pub waited: Duration,
     say: Say<'a>,
     shown: Instant,
     pub failure: Option<TuneError>,
 }
 
-/// Holds the measured values of a case until it is settled.
+/// Measured values of a case until it is settled.
 #[derive(Debug, Clone, Default)]
 struct Measured {
-    /// The value of each objective.
+    /// Value of each objective.
     values: Vec<Option<f64>>,
-    /// The samples of the time.
+    /// Samples of the time.
     times: Vec<f64>,
 }
 
-/// The group that a device runs: when it began, and how many cases it has.
+/// A group that a device runs.
 #[derive(Debug, Clone, Copy)]
 pub struct RunningGroup {
-    /// The place of the device, if there are several.
+    /// Number of the device, if there are several.
     device: Option<u32>,
     begun: Instant,
     cases: u32,
@@ -88,7 +89,7 @@ impl RunningGroup {
 }
 
 impl<'a> Evaluations<'a> {
-    /// Takes over the evaluations of an earlier search, which the log has.
+    /// Takes over the evaluations of an earlier search from the log.
     pub fn new(seat: Seat<'a>, log: Log, say: Say<'a>) -> Result<Self, TuneError> {
         let now = Instant::now();
         let mut known = Self {
@@ -122,7 +123,6 @@ impl<'a> Evaluations<'a> {
         Ok(known)
     }
 
-    /// Takes over an evaluation of a file.
     fn take_over(&mut self, entry: &Entry) {
         let problem = self.seat.problem;
         let value = |name: &str| entry.configuration.0.iter().find(|(known, _)| known == name).map(|(_, v)| v);
@@ -135,7 +135,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Takes over what other shards have evaluated since the last time.
+    /// Takes over what other shards have evaluated since the last call.
     pub fn read_others(&mut self) {
         let (before, standing) = (self.history.len(), self.standing());
         match self.log.read_others() {
@@ -148,7 +148,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Notes the value of each objective; `None` if the evaluation failed.
+    /// Records the value of each objective; `None` if the evaluation failed.
     fn finish(&mut self, point: u64, values: Option<Vec<f64>>) {
         let objectives = self.seat.problem.objectives();
         let levels: Objectives = values
@@ -164,7 +164,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Draws other weights of several objectives from time to time, before a point is proposed.
+    /// With several objectives, draws new weights from time to time.
     pub fn prepare_proposal(&mut self, random: &mut Random) {
         let count = self.seat.problem.objectives().len();
         if count == 1 {
@@ -180,7 +180,7 @@ impl<'a> Evaluations<'a> {
         self.left -= 1;
     }
 
-    /// Takes over what a device says of its cases.
+    /// Records what a device reports about its cases.
     pub fn observe(&mut self, event: &Event, group: &mut RunningGroup) {
         let problem = self.seat.problem;
         match event {
@@ -213,7 +213,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Notes how the evaluation of a case ended.
+    /// Records how the evaluation of a case ended.
     pub fn settle(&mut self, case: &Case, outcome: &Outcome, group: RunningGroup) {
         let problem = self.seat.problem;
         let Some(point) = problem.point(&case.key) else { return };
@@ -260,7 +260,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Returns what a new best point changes.
+    /// A value that changes with the best point or, with several objectives, with the front.
     fn standing(&self) -> Option<(usize, u64)> {
         if self.rows.is_empty() {
             return self.history.best().map(|(point, value)| (0, point ^ value.to_bits()));
@@ -268,7 +268,7 @@ impl<'a> Evaluations<'a> {
         self.front.places().last().map(|&last| (self.front.places().len(), last as u64))
     }
 
-    /// Says what is known of the best.
+    /// Describes the best points in words.
     fn found(&self) -> String {
         match (self.history.best(), self.front.places().len()) {
             (None, _) => "none is right yet".to_owned(),
@@ -279,7 +279,6 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Shows a line.
     pub fn say(&mut self, line: &str) {
         (self.say)(line);
     }
@@ -301,7 +300,7 @@ impl<'a> Evaluations<'a> {
     }
 }
 
-/// Says what a right case lacks.
+/// Explains why a right case has no value of an objective.
 fn lack(objective: &Objective) -> String {
     match objective {
         Objective::Counter(name) => format!("no counter `{name}`; `runner run` lists those that there are"),
@@ -311,7 +310,7 @@ fn lack(objective: &Objective) -> String {
     }
 }
 
-/// Returns the name that T4 has for an outcome.
+/// The outcome as a T4 file names it.
 fn invalidity(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Measured | Outcome::Unstable { .. } => "correct",

@@ -1,5 +1,3 @@
-//! The cases that are measured after a search.
-
 use std::collections::HashSet;
 
 use crate::candidates::Candidates;
@@ -11,13 +9,12 @@ use crate::values::{Values, configuration};
 /// The cases that are measured after a search.
 #[derive(Debug)]
 pub struct Finalists<'a> {
-    /// The cases.
     pub keys: HashSet<CaseKey>,
     objectives: &'a [Objective],
 }
 
 impl<'a> Finalists<'a> {
-    /// Chooses the cases of all groups that have one of some configurations, or are the baseline.
+    /// Chooses the cases of all groups that have one of the chosen configurations or are the baseline.
     #[must_use]
     pub fn choose(plan: &Plan, groups: &[Candidates], chosen: &HashSet<Values>, objectives: &'a [Objective]) -> Self {
         let cells = groups.iter().flat_map(|candidates| &candidates.cells);
@@ -28,7 +25,7 @@ impl<'a> Finalists<'a> {
         Self { keys: keys.collect(), objectives }
     }
 
-    /// Lets a case be measured by every objective of the search.
+    /// Makes a case measure every objective of the search.
     pub fn prepare(&self, case: &mut CaseJob) {
         measure_by(self.objectives, case);
     }

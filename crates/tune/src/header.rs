@@ -1,25 +1,22 @@
-//! The first line of the file of a search: what its evaluations depend on.
+//! First line of a search's file: what its evaluations depend on. A resumed search compares it with its own.
 
 use serde::{Deserialize, Serialize};
 
-/// The name of the file.
 pub const SEARCH_FILE: &str = "search.jsonl";
 
-/// What evaluations depend on: those under another header do not apply.
+/// What evaluations depend on. Those under another header do not apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The name of the experiment.
     pub experiment: String,
-    /// The hash of the manifest without what changes no evaluation.
+    /// Hash of the manifest's parts that affect evaluations.
     pub manifest: String,
-    /// The hash of the files that cases read.
+    /// Hash of the files that cases read.
     #[serde(default)]
     pub files: String,
-    /// The name of the device.
     pub device: String,
     /// How the command line narrows the plan.
     pub narrowed: String,
-    /// The names of the objectives.
+    /// Names of the objectives.
     pub objective: String,
     /// The axes that all configurations share.
     #[serde(default)]
@@ -27,7 +24,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Checks the first line of a file that has evaluations for this search; else says why they do not apply.
+    /// Checks that the evaluations below a first line apply to this search; otherwise returns the differences.
     pub fn accept(&self, line: &[u8]) -> Result<(), String> {
         let known: Self = serde_json::from_slice(line).map_err(|error| format!("no search: {error}"))?;
         let differences = known.differences(self);
@@ -37,7 +34,7 @@ impl Header {
         Err(format!("its evaluations do not apply: {}", differences.join("; ")))
     }
 
-    /// Returns in what another header differs, in words.
+    /// Differences from another header, in words.
     fn differences(&self, other: &Self) -> Vec<String> {
         let named = |what: &str, own: &str, other: &str| {
             let word = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };

@@ -12,20 +12,19 @@ use crate::model::{CaseJob, sha256_hex};
 /// What evaluations depend on besides the device, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The manifest without what changes no evaluation.
+    /// Hash of the manifest's parts that affect evaluations.
     pub manifest: String,
-    /// The files that cases read.
+    /// Hash of the files that cases read.
     pub files: String,
 }
 
-/// Returns the identity of the evaluations of a manifest whose cases read these files.
 #[must_use]
 pub fn identify(manifest: &Manifest, files: &BTreeSet<PathBuf>) -> Identity {
     let each: Vec<String> = files.iter().map(|path| content(path)).collect();
     Identity { manifest: essence(&manifest.source.text), files: sha256_hex(each.join("\n").as_bytes()) }
 }
 
-/// Adds the files that a case reads to others.
+/// Adds the files that a case reads.
 pub fn files_of(case: &CaseJob, files: &mut BTreeSet<PathBuf>) {
     let units = case.body.units();
     let sources = units
@@ -34,24 +33,24 @@ pub fn files_of(case: &CaseJob, files: &mut BTreeSet<PathBuf>) {
     let inputs = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
     let expected = case.checks.iter().filter_map(|check| check.expect.file());
     for path in sources.chain(inputs).chain(expected) {
-        // Nearly all cases read the files of the case before.
+        // Most cases read the same files as the case before.
         if !files.contains(path) {
             files.insert(path.to_owned());
         }
     }
 }
 
-/// Returns the hash of a file, and of what it includes from its own folder. One that cannot be read hashes as empty; its
-/// cases report the error.
+/// Hash of a file and of its includes from its own folder. An unreadable file hashes as empty; its cases report the
+/// error.
 fn content(path: &Path) -> String {
     let whole = cpp::digest(path).ok().flatten();
     whole.unwrap_or_else(|| sha256_hex(&fs::read(path).unwrap_or_default()))
 }
 
-/// Keys of `[search]` that say what its configurations are; the others say how it goes on.
+/// Keys of `[search]` that define its configurations. The others affect only how it proceeds.
 const OF_THE_SPACE: &str = "axes";
 
-/// Returns the hash of a manifest without comments, without what its report says, and without how it is searched.
+/// Hash of a manifest without comments, its report's texts, and how it is searched.
 fn essence(text: &str) -> String {
     let Ok(mut table) = text.parse::<toml::Table>() else { return sha256_hex(text.as_bytes()) };
     for key in ["claim", "accept"] {

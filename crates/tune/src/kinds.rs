@@ -1,30 +1,29 @@
-//! Reasons of failures by kind: reasons that differ in numbers and names alone are of one kind.
+//! Groups failure reasons that differ only in numbers and names, so that a page lists a few kinds instead of every
+//! failure.
 
 use std::collections::HashMap;
 
 /// A part of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part<'a> {
-    /// Words and signs, which are those of the kind.
+    /// Words and signs that identify the kind.
     Text(&'a str),
-    /// A number; `hex` if it is written as one with `0x`.
+    /// A number; `hex` if written with `0x`.
     Number { digits: &'a str, hex: bool },
-    /// A word with digits in it, such as the name of a symbol.
+    /// A word with digits in it, e.g. the name of a symbol.
     Name(&'a str),
 }
 
-/// A kind of failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
-    /// The reason, in which numbers that differ are ranges and names that differ are `…`.
+    /// The reason with ranges for differing numbers and `…` for differing names.
     pub reason: String,
-    /// How many failures are of the kind.
     pub count: usize,
     /// The first reason of the kind, if its reasons differ.
     pub example: Option<String>,
 }
 
-/// A part of the reasons of one kind: text that all share, a number, or a name.
+/// A part of the reasons of one kind: common text, a number, or a name.
 #[derive(Debug)]
 enum Place {
     Text(String),
@@ -32,14 +31,14 @@ enum Place {
     Name { first: String, differs: bool },
 }
 
-/// Reasons, grouped by kind while they are added.
+/// Reasons, grouped by kind as they are added.
 #[derive(Debug, Default)]
 pub struct Kinds {
     known: HashMap<String, (Vec<Place>, usize, String)>,
 }
 
 impl Kinds {
-    /// Adds a reason of some failures.
+    /// Adds a reason that `count` failures have.
     pub fn add(&mut self, reason: &str, count: usize) {
         let parts = split(reason);
         let key: String = parts
@@ -57,7 +56,7 @@ impl Kinds {
         places.iter_mut().zip(&parts).for_each(|(place, part)| place.widen(part));
     }
 
-    /// Returns the kinds, the most frequent first.
+    /// The kinds, most frequent first.
     pub fn sorted(self) -> Vec<Kind> {
         let kind = |(places, count, first): (Vec<Place>, usize, String)| {
             let reason: String = places.iter().map(Place::describe).collect();
@@ -115,8 +114,8 @@ fn number(digits: &str, hex: bool) -> f64 {
     digits.parse().unwrap_or_default()
 }
 
-/// Splits a reason into its parts. A word begins with a letter or digit; one that begins with a digit is a number with its
-/// unit after it.
+/// Splits a reason into parts. A word begins with a letter or digit. One that begins with a digit is a number
+/// followed by its unit.
 fn split(reason: &str) -> Vec<Part<'_>> {
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut parts = Vec::new();

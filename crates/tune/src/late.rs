@@ -1,4 +1,4 @@
-//! What is put last: configurations that are beyond a bound in another search, such as one of a small size on the simulator.
+//! Configurations to evaluate last because they were slow in another search, e.g. of a small size on the simulator.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ use crate::error::TuneError;
 use crate::format::plural;
 use crate::values::Values;
 
-/// A configuration is put last if its value is at least so many times the lower median: at most half of them are.
+/// A configuration is put last if its value is at least this multiple of the lower median. At most half of them are.
 const BOUND: f64 = 2.0;
 
-/// The share of what would be put last that is treated like the others, to see whether that is right.
+/// Fraction of the slow configurations that is not put last, as a control of whether the other search predicts well.
 const CONTROLS: f64 = 0.1;
 
-/// Reads the configurations that are beyond the bound in a file: T4 or a table, with `:NAME` after it if a measurement or
-/// column is to be chosen.
+/// Reads the slow configurations of a file: T4 or a table, followed by `:NAME` if a measurement or column must be
+/// chosen.
 pub fn read_late(named: &str) -> Result<Vec<Values>, TuneError> {
     let (path, objective) = match named.rsplit_once(':') {
         Some((path, objective)) if !Path::new(named).exists() => (path, Some(objective)),
@@ -30,29 +30,29 @@ pub fn read_late(named: &str) -> Result<Vec<Values>, TuneError> {
     let sorted = measured.sorted();
     let median = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(f64::INFINITY);
     let names = || measured.space.parameters().iter().map(|parameter| parameter.name.clone());
-    // What failed may have failed for want of the simulator, so that it says nothing.
+    // A failure proves nothing: the simulator may lack what the configuration needs.
     let is_late = |&point: &u64| measured.outcome(point).value().is_some_and(|value| value >= BOUND * median);
     let points = (0..measured.space.len()).filter(is_late);
     Ok(points.map(|point| names().zip(measured.space.values(point)).collect()).collect())
 }
 
-/// The points of a search that another one found beyond the bound.
+/// Points of a search that were slow in another one.
 #[derive(Debug, Default)]
 pub struct Late {
-    /// The points that are proposed when no others are left.
+    /// Points proposed only when no others are left.
     pub last: Vec<u64>,
-    /// The points that are treated like any other.
+    /// Points that are treated like any other.
     controls: Vec<u64>,
 }
 
 impl Late {
-    /// Draws the points that are treated like any other, the same ones after `--resume`. The points increase.
+    /// Draws the controls from sorted points. The draw depends only on the point, so `--resume` draws the same.
     pub fn draw(points: BTreeSet<u64>) -> Self {
         let (controls, last) = points.into_iter().partition(|point| Random::new(*point).chance(CONTROLS));
         Self { last, controls }
     }
 
-    /// Says how many points were put last, and how often that was right; empty if there are none.
+    /// Describes how many points were put last and how often that was right; empty if there are none.
     pub fn describe(&self, history: &History) -> String {
         let (mut text, all) = (String::new(), self.last.len() + self.controls.len());
         if all == 0 {

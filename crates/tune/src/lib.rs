@@ -1,9 +1,9 @@
 //! Searches the cases of a plan for the best configuration.
 //!
-//! [`Sizes`] makes the cases of each group a space of the crate `search`. A strategy proposes points, their code is
-//! compiled on all cores, and those that are ready go to the workers of one or more devices, which check and measure them
-//! briefly. Each evaluation is a line of a log, from which a search goes on and from which its files are written. Nothing
-//! here compiles, runs a case or reads the command line: who calls it brings a [`Compiler`] and pools of workers.
+//! [`Sizes`] makes the cases of each group a space of the crate `search`. A strategy proposes points, and their code
+//! is compiled on all cores. Those that are ready go to the workers of one or more devices, which check and measure
+//! them briefly. Each evaluation is a line of a log, from which a search resumes and its files are written. Nothing
+//! here compiles, runs a case or reads the command line: the caller brings a [`Compiler`] and pools of workers.
 
 mod candidates;
 mod error;

@@ -1,4 +1,4 @@
-//! The file of a search: a line for each evaluated configuration, so that an interrupted search goes on.
+//! The file of a search: one line per evaluated configuration, so that an interrupted search can resume.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,20 +14,20 @@ use crate::journal::FolderLock;
 use crate::model::Shard;
 use crate::shards::{self, Others};
 
-/// The file, open for the next line.
+/// The file, open for appending.
 #[derive(Debug)]
 pub struct Log {
     file: File,
     path: PathBuf,
-    /// The other shards, if this is the file of one.
+    /// The other shards, if this is a shard's file.
     others: Option<Others>,
     /// Keeps other runs and searches out of the folder.
     _lock: FolderLock,
 }
 
 impl Log {
-    /// Begins the file of a search or of a shard of it, or continues one: without a last line that was cut. The file of a
-    /// whole search takes over what its shards have evaluated.
+    /// Begins or resumes the file of a search or shard. A last line that was cut off is removed. The file of a whole
+    /// search takes over its shards' evaluations.
     pub fn open(search: &Path, header: &Header, resume: bool, shard: Option<Shard>) -> Result<Self, TuneError> {
         let folder = shard.map_or_else(|| search.to_owned(), |shard| shards::folder_of(search, shard));
         atomic::create_folder(&folder).map_err(|error| TuneError::Environment(error.to_string()))?;
@@ -52,7 +52,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Takes over what shards have evaluated: all of it or, if the machine stops, a part that is completed the next time.
+    /// Takes over the shards' evaluations. After a crash in between, the next search adds the rest.
     fn gather(&mut self, folder: &Path, header: &Header, resume: bool) -> Result<(), TuneError> {
         let known = self.entries()?.map(|entry| Ok(shards::name(&entry?.configuration))).collect::<Result<_, _>>()?;
         for entry in shards::gather(folder, header, (resume, known))? {
@@ -61,12 +61,11 @@ impl Log {
         Ok(())
     }
 
-    /// Returns what other shards have evaluated since the last time.
+    /// Reads what other shards have evaluated since the last call.
     pub fn read_others(&mut self) -> Result<Vec<Entry>, TuneError> {
         self.others.as_mut().map_or_else(|| Ok(Vec::new()), Others::read_new)
     }
 
-    /// Adds a line.
     pub fn add(&mut self, entry: &Entry) -> Result<(), TuneError> {
         self.file.write_all(json(entry).as_bytes()).map_err(|error| {
             TuneError::Environment(format!(
@@ -76,7 +75,7 @@ impl Log {
         })
     }
 
-    /// Reads all evaluations, in their order. They are not kept in memory, because a search may have a million of them.
+    /// Reads all evaluations in order, one at a time: a search may have a million of them.
     pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, TuneError>> + use<>, TuneError> {
         let path = self.path.clone();
         let refused = move |number: usize, why: &dyn std::fmt::Display| {
@@ -92,11 +91,11 @@ impl Log {
 }
 
 fn json(line: &impl Serialize) -> String {
-    // Names, numbers and texts have a form in JSON.
+    // Names, numbers and strings always serialise.
     serde_json::to_string(line).unwrap_or_default() + "\n"
 }
 
-/// Checks whether a file is of the search that goes on; returns how many bytes its complete lines have.
+/// Checks that a file belongs to the resumed search; returns the length of its complete lines in bytes.
 fn find_end(path: &Path, header: &Header) -> Result<u64, TuneError> {
     let refused = |why: String| TuneError::Usage(format!("--resume: {}: {why}", path.display()));
     let mut file = BufReader::new(File::open(path).map_err(|error| refused(error.to_string()))?);

@@ -1,35 +1,35 @@
-//! Defines the objectives that a search can minimise, and reads their values from results.
+//! What a search can minimise. An objective's value is read from events during the search, and from records
+//! afterwards.
 
 use crate::model::{BackendKind, CaseJob, CaseRecord, Event, Outcome, ResultError};
 use crate::stats::median;
 
-/// Something that a search minimises.
+/// A quantity that a search minimises.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objective {
-    /// The time of a run of the body.
+    /// Time per run of the body.
     Time,
-    /// The energy of the board for a run of the body.
+    /// Energy of the board per run of the body.
     Energy,
-    /// How far a right result is from its reference.
+    /// Error of a right result relative to its reference.
     Error(Error),
-    /// A counter of the simulator.
+    /// Counter of the simulator.
     Counter(String),
 }
 
-/// A measure of how far a result is from its reference, as the columns of `results.csv` have it.
+/// A measure of the error, as in the columns of `results.csv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
-    /// The greatest difference.
+    /// Largest difference.
     Abs,
-    /// The greatest as a fraction of the expected value.
+    /// Largest difference as a fraction of the expected value.
     Rel,
-    /// The mean of these fractions.
+    /// Mean of these fractions.
     RelMean,
-    /// The greatest in units in the last place.
+    /// Largest difference in units in the last place.
     Ulp,
 }
 
-/// The errors with their names.
 const ERRORS: [(&str, Error); 4] = [
     ("error_rel", Error::Rel),
     ("error_abs", Error::Abs),
@@ -37,11 +37,11 @@ const ERRORS: [(&str, Error); 4] = [
     ("error_ulp", Error::Ulp),
 ];
 
-/// The counter that is minimised where there is no clock and nothing else is named.
+/// The default objective of a device without a clock.
 const COUNTER: &str = "inst_executed";
 
 impl Objective {
-    /// Returns the objectives of these names, or what a device minimises if there are none.
+    /// The objectives of these names, or the device's default if there are none.
     pub fn resolve(names: &[String], backend: BackendKind) -> Result<Vec<Self>, String> {
         let simulates = backend == BackendKind::Sim;
         if names.is_empty() {
@@ -75,7 +75,6 @@ impl Objective {
         Ok(found)
     }
 
-    /// Returns the name of the objective, as in files.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -86,7 +85,7 @@ impl Objective {
         }
     }
 
-    /// Returns the unit of its values; empty without one.
+    /// Unit of the values; empty without one.
     #[must_use]
     pub const fn unit(&self) -> &'static str {
         match self {
@@ -96,7 +95,7 @@ impl Objective {
         }
     }
 
-    /// Returns the name with the unit, as the head of a column.
+    /// Name and unit, as the heading of a column.
     #[must_use]
     pub fn column(&self) -> String {
         match self.unit() {
@@ -105,8 +104,8 @@ impl Objective {
         }
     }
 
-    /// Returns a value as a strategy sees it, which takes its logarithm: a count of 0 is half of one, and an exact result
-    /// has an error below that of any other.
+    /// A positive value for strategies, which take its logarithm. A count of 0 becomes 0.5; an exact result gets an
+    /// error below any other.
     #[must_use]
     pub fn level(&self, value: f64) -> f64 {
         match self {
@@ -116,7 +115,7 @@ impl Objective {
         }
     }
 
-    /// Returns the value that an event has of a case.
+    /// Value of the objective that an event reports.
     pub(crate) fn value_in(&self, event: &Event) -> Option<f64> {
         match (self, event) {
             (Self::Time, Event::CaseMeasured { measurement, .. }) => {
@@ -130,7 +129,7 @@ impl Objective {
         }
     }
 
-    /// Returns the value of a right case of a report.
+    /// Value of the objective in a record; `None` unless the case is right.
     pub(crate) fn value_of(&self, record: &CaseRecord) -> Option<f64> {
         if !matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. }) {
             return None;
@@ -144,7 +143,7 @@ impl Objective {
     }
 }
 
-/// Lets a case be measured by these objectives; times and counters are measured in any case.
+/// Makes a case measure these objectives. Times and counters are always measured.
 pub fn measure_by(objectives: &[Objective], case: &mut CaseJob) {
     case.measure.energy |= objectives.contains(&Objective::Energy);
     if objectives.iter().any(|objective| matches!(objective, Objective::Error(_))) {

@@ -1,4 +1,4 @@
-//! What a search leaves: all evaluations as T4 and CSV, and a page.
+//! Output files of a search: all evaluations as T4 and CSV, and a page.
 
 use std::fmt::Write as _;
 use std::io;
@@ -18,20 +18,19 @@ use crate::render::configurations::{self, Configuration};
 use crate::search::Searched;
 use crate::{atomic, format};
 
-/// The page shows the pairs of so many of the most important parameters.
+/// Number of most important parameters whose pairs the page shows.
 const PAIRS: usize = 3;
 
-/// The page lists so many kinds of failures; what `search.csv` has is only counted beyond them.
+/// Number of kinds of failures on the page. Further ones are only counted, since `search.csv` has them.
 const REASONS: usize = 20;
 
-/// The page lists so many of the best configurations, and so many of a front.
+/// Numbers of best configurations and of members of the front on the page.
 const LISTED: usize = 10;
 const FRONT: usize = 50;
 
-/// The file of the chart.
 const CHART: &str = "search.svg";
 
-/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg`, and says where.
+/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg`, and tells the user.
 pub fn write(
     folder: &Path,
     candidates: &Candidates,
@@ -57,7 +56,6 @@ pub fn write(
     Ok(())
 }
 
-/// Returns all evaluations for a file that is written.
 fn entries(log: &Log) -> impl Iterator<Item = io::Result<Entry>> {
     let (entries, failed) = match log.entries() {
         Ok(entries) => (Some(entries), None),
@@ -67,13 +65,13 @@ fn entries(log: &Log) -> impl Iterator<Item = io::Result<Entry>> {
     all.map(|entry| entry.map_err(|error| io::Error::other(error.to_string())))
 }
 
-/// What the page says of the evaluations besides their objectives.
+/// What the page shows of the evaluations besides their objectives.
 #[derive(Debug, Default)]
 struct Digest {
-    /// The seconds of searching at the end of each evaluation.
+    /// Seconds of searching at the end of each evaluation.
     seconds: Vec<f32>,
     failed: usize,
-    /// Kinds of failures, the most frequent first.
+    /// Kinds of failures, most frequent first.
     failures: Vec<Kind>,
     /// Kinds of cells of the matrix that are no configurations.
     excluded: Vec<Kind>,
@@ -96,7 +94,7 @@ impl Digest {
     }
 }
 
-/// Returns all right configurations over parallel axes, one for each parameter with several values.
+/// Chart of all right configurations on parallel axes, one per parameter with several values.
 fn chart(problem: &Problem<'_>, searched: &Searched) -> Result<Option<String>, TuneError> {
     let Some((_, least)) = searched.history.best() else { return Ok(None) };
     let parameters = problem.space.parameters().iter().enumerate().filter(|(_, parameter)| parameter.values.len() > 1);
@@ -121,27 +119,26 @@ fn chart(problem: &Problem<'_>, searched: &Searched) -> Result<Option<String>, T
     configurations::parallel(&title, &axes, &lines).map(Some).map_err(|error| TuneError::Environment(error.to_string()))
 }
 
-/// Returns an objective with as many digits as tell good configurations apart.
+/// Formats a value with enough digits to distinguish good configurations.
 fn shown(value: f64) -> String {
     if value.fract() == 0.0 { format::count(value) } else { format::at_place(value, format::magnitude(value) - 4) }
 }
 
-/// Returns the value of an objective that a strategy saw as `level`.
+/// Formats the value that [`Objective::level`] turned into `level`.
 fn shown_level(objective: &Objective, level: f64) -> String {
     shown(if level <= objective.level(0.0) { 0.0 } else { level })
 }
 
-/// Returns a level as a multiple of the least; empty if the least is 0.
+/// A level as a multiple of the least; empty if the least is 0.
 fn multiple(objective: &Objective, level: f64, least: f64) -> String {
     if least <= objective.level(0.0) { String::new() } else { format!("{:.3}", level / least) }
 }
 
-/// Returns the unit of an objective, after a blank; empty without one.
+/// Unit of an objective after a space; empty without one.
 fn unit(objective: &Objective) -> String {
     if objective.unit().is_empty() { String::new() } else { format!(" {}", objective.unit()) }
 }
 
-/// Writes all evaluations, in their order.
 fn write_table(file: &mut dyn io::Write, problem: &Problem<'_>, log: &Log) -> io::Result<()> {
     let parameters = problem.space.parameters();
     let names: Vec<String> = parameters.iter().map(|parameter| field(&parameter.name)).collect();
@@ -230,7 +227,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
     text
 }
 
-/// Returns the best configurations by one objective.
+/// Table of the best configurations by one objective.
 fn best(problem: &Problem<'_>, searched: &Searched) -> String {
     let objective = &problem.objectives()[0];
     let mut text =
@@ -244,7 +241,7 @@ fn best(problem: &Problem<'_>, searched: &Searched) -> String {
     text
 }
 
-/// Returns the configurations that no other one beats, in the order of the first objective.
+/// Table of the Pareto front, sorted by the first objective.
 fn front(problem: &Problem<'_>, searched: &Searched) -> String {
     let heads: Vec<String> = problem
         .objectives()
@@ -283,7 +280,6 @@ fn front(problem: &Problem<'_>, searched: &Searched) -> String {
     text
 }
 
-/// Returns kinds of reasons as a table.
 fn kinds(title: &str, list: &[Kind]) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let mut text = format!("\n## {title}\n\n| reason | configurations | one of them |\n|---|---:|---|\n");
@@ -297,7 +293,7 @@ fn kinds(title: &str, list: &[Kind]) -> String {
     text
 }
 
-/// Returns the best objective for each pair of values of two parameters, as multiples of the best of all.
+/// Best objective for each pair of values of two parameters, as multiples of the overall best.
 fn heat_map(problem: &Problem<'_>, searched: &Searched, (one, other): (usize, usize)) -> String {
     let (row, column) = (&problem.space.parameters()[one], &problem.space.parameters()[other]);
     let Some((_, least)) = searched.history.best() else { return String::new() };

@@ -16,30 +16,27 @@ use crate::plan::{Cell, Plan, bare_group, resolve_case};
 use crate::settings::Settings;
 use crate::values::{Values, configuration, values};
 
-/// The device time that a sample of a configuration may take, in seconds.
+/// Limit of the device time per sample of a configuration, in seconds.
 const BRIEF: f64 = 0.05;
-/// How many samples a configuration has at least.
+/// Least samples per configuration.
 const FEWEST: u32 = 3;
 
 /// The cases of a group as a space.
 #[derive(Debug)]
 pub struct Problem<'a> {
-    /// The configurations.
     pub space: Space,
-    /// How the search is made.
     pub settings: &'a Settings,
-    /// The configurations that are put last.
+    /// Configurations to evaluate last.
     pub late: Late,
     manifest: &'a Manifest,
     plan: &'a Plan,
     /// What the cases share.
     group: GroupJob,
-    /// The cell of each point, by the number of the point.
+    /// Cell of each point, by the point's number.
     cells: Vec<Cell>,
 }
 
 impl<'a> Problem<'a> {
-    /// Makes the space of a group.
     pub fn new(
         manifest: &'a Manifest,
         plan: &'a Plan,
@@ -54,23 +51,20 @@ impl<'a> Problem<'a> {
         Ok(problem)
     }
 
-    /// Returns what is minimised.
     #[must_use]
     pub fn objectives(&self) -> &'a [Objective] {
         &self.settings.objectives
     }
 
-    /// Returns the name of a point's case.
     pub fn case(&self, point: u64) -> Case {
         self.plan.case(self.cells[point as usize])
     }
 
-    /// Resolves the case of a point. That has succeeded before, so it fails only if a file has changed.
+    /// Resolves the case of a point. It could be resolved before, so this fails only if a file has changed.
     pub fn resolve(&self, point: u64) -> Result<CaseJob, Outcome> {
         resolve_case(self.manifest, self.plan, self.cells[point as usize])
     }
 
-    /// Returns the point of a case.
     pub fn point(&self, key: &CaseKey) -> Option<u64> {
         let values = values(key);
         let point: Option<Point> = self
@@ -85,8 +79,8 @@ impl<'a> Problem<'a> {
         self.space.number(&point?)
     }
 
-    /// Returns the point with these values. A parameter that they do not name must have one value alone: another size has
-    /// the same configurations.
+    /// The point with these values. A parameter that they do not name must have a single value, since another size
+    /// has the same configurations.
     pub fn find(&self, values: &Values) -> Option<u64> {
         let parameters = self.space.parameters().iter();
         let point: Option<Point> = parameters
@@ -99,27 +93,26 @@ impl<'a> Problem<'a> {
         self.space.number(&point?)
     }
 
-    /// Returns the values of a point, without those that all points of the group share.
+    /// Values of a point, except those that all points of the group share.
     pub fn configuration(&self, point: u64) -> Values {
         configuration(&self.case(point))
     }
 
-    /// Returns the experiment's name.
     pub fn name(&self) -> &str {
         &self.manifest.name
     }
 
-    /// Returns the text of the axes that all points share.
+    /// The axes that all points share, as text.
     pub fn size(&self) -> String {
         self.group.key.to_string()
     }
 
-    /// Returns the baseline, if it is one of the space.
+    /// The baseline, if it is in the space.
     pub fn baseline(&self) -> Option<u64> {
         self.cells.iter().position(|cell| self.plan.is_baseline(cell.ordinal)).map(|point| point as u64)
     }
 
-    /// Makes a group of cases that are linked with their code, to be measured briefly. `best` is the best objective so far.
+    /// Makes a group of linked cases for a brief measurement. `best` is the best objective so far.
     pub fn batch(&self, mut cases: Vec<CaseJob>, best: Option<f64>) -> GroupJob {
         for case in &mut cases {
             let measure = &mut case.measure;
@@ -128,7 +121,7 @@ impl<'a> Problem<'a> {
             measure.max_samples = measure.max_samples.min(self.settings.samples);
             measure.min_samples = measure.min_samples.min(FEWEST).min(measure.max_samples);
             measure.energy = false;
-            // What is slow may be the best by another objective.
+            // A slow configuration may be the best by another objective.
             let drops = self.objectives() == [Objective::Time];
             measure.drop_above = best.filter(|_| drops).map(|best| best * 1e6 * self.settings.drop_above);
             measure_by(self.objectives(), case);
@@ -136,7 +129,7 @@ impl<'a> Problem<'a> {
         GroupJob { cases, ..self.group.clone() }
     }
 
-    /// Returns what the evaluations of the search depend on. `narrowed` is how the command line narrows the plan.
+    /// What the evaluations of the search depend on. `narrowed` is how the command line narrows the plan.
     #[must_use]
     pub fn header(&self, environment: &Environment, identity: &Identity, narrowed: Option<String>) -> Header {
         Header {
@@ -151,8 +144,8 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// Makes the space of the cells; returns the cell of each point, too. The values of a cell are worked out several times,
-/// because those of a million cells would fill the memory.
+/// The space of the cells, and the cell of each point. Values are computed repeatedly, because those of a million
+/// cells would fill the memory.
 fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), TuneError> {
     let values_of = |cell: Cell| values(&plan.case(cell).key);
     let Some(&first) = candidates.first() else {

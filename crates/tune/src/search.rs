@@ -1,5 +1,5 @@
-//! The search itself: proposes configurations, has them compiled on all cores, and gives those that are ready to the
-//! workers of its devices, in groups that are measured briefly.
+//! The loop of a search: it proposes configurations, has them compiled on all cores, and gives finished ones to the
+//! workers of its devices in groups for a brief measurement.
 
 use std::sync::{Mutex, PoisonError, RwLock, mpsc};
 use std::thread;
@@ -18,27 +18,25 @@ use crate::model::{CompileUnit, Event};
 use crate::seat::Seat;
 use crate::source::{Arrivals, Proposals, Source, lock};
 
-/// What a search found.
 #[derive(Debug)]
 pub struct Searched {
-    /// All evaluations: by the objective, or by the largest multiple of the best of an objective if there are several.
+    /// All evaluations: by the objective, or with several objectives by the largest multiple of an objective's best.
     pub history: History,
-    /// The objectives of each evaluation, if there are several.
+    /// Objectives of each evaluation, if there are several.
     pub rows: Vec<Objectives>,
-    /// The evaluations that no other one beats, if there are several objectives.
+    /// Pareto front, if there are several objectives.
     pub front: Front,
-    /// The file that has all evaluations.
     pub log: Log,
-    /// Whether the user ended it.
+    /// Whether the user ended the search.
     pub interrupted: bool,
-    /// The time of the search.
+    /// Duration of the search.
     pub wall: Duration,
-    /// How long each device waited for code, on average.
+    /// Average time that a device waited for code.
     pub waited: Duration,
 }
 
 impl Searched {
-    /// Returns points that are measured at the end: the best, or what no other point beats, far from each other.
+    /// Points to measure at the end: the best, or distant members of the front.
     #[must_use]
     pub fn best(&self, count: usize) -> Vec<u64> {
         if self.rows.is_empty() {
@@ -49,8 +47,8 @@ impl Searched {
     }
 }
 
-/// Evaluates configurations until the budget is spent, the space is exhausted or the user interrupts. Each pool is of
-/// another device of one model.
+/// Evaluates configurations until the budget is spent, the space is exhausted or the user interrupts. Each pool
+/// belongs to another device of the same model.
 pub fn run(
     seat: Seat<'_>,
     strategy: Box<dyn Strategy>,
@@ -97,7 +95,7 @@ pub fn run(
             device.join().unwrap_or_else(|_| RunEnd::Environment("a thread of the search has panicked".to_owned()))
         });
         let ends = ends.collect();
-        // What is still being compiled is not needed; without a sender the threads end.
+        // Units still being compiled are not needed. Without a sender, the threads end.
         compiler.stop();
         lock(&shared).ask = None;
         ends

@@ -1,4 +1,4 @@
-//! What a search is about and where it runs.
+//! What a search works on and with. It is one value, because proposing, compiling and recording all need it.
 
 use std::fmt::Debug;
 
@@ -9,45 +9,41 @@ use crate::problem::Problem;
 /// The code of a unit, or why there is none.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
-/// Compiles the units of configurations, many at once.
+/// Compiles the units of configurations in parallel.
 pub trait Compiler: Debug + Sync {
-    /// Returns how many units are compiled at once beside one device.
+    /// Number of units compiled at once next to a single device.
     fn jobs(&self) -> usize;
-    /// Lets units be compiled, after a search that has ended.
+    /// Permits compiling again after an earlier search stopped it.
     fn begin(&self);
     /// Compiles one unit; returns the seconds that it took, too.
     fn compile(&self, unit: &CompileUnit) -> (UnitResult, f64);
-    /// Ends compilers that still run.
+    /// Ends running compilers.
     fn stop(&self);
-    /// Returns why nothing can be compiled any more.
+    /// Why nothing more can be compiled, if so.
     fn fault(&self) -> Option<String>;
 }
 
-/// What a search is about and where it runs.
+/// What a search works on and with.
 #[derive(Debug, Clone, Copy)]
 pub struct Seat<'a> {
-    /// The space.
     pub problem: &'a Problem<'a>,
-    /// Compiles the code of configurations.
     pub compiler: &'a dyn Compiler,
-    /// The device and the programs that results depend on.
+    /// Device and programs that results depend on.
     pub environment: &'a Environment,
-    /// The user's wish to end.
     pub interrupt: &'a Interrupt,
-    /// How many configurations are evaluated, those of an earlier search included, and those of other shards not.
+    /// Number of configurations to evaluate, including those of an earlier search but not of other shards.
     pub budget: u64,
-    /// Whether the strategy learns from results, so that few configurations should be on their way.
+    /// Whether the strategy learns from results, in which case few configurations should be in flight.
     pub learns: bool,
-    /// The points that are evaluated first: those that are good elsewhere.
+    /// Points to evaluate first, because they are good elsewhere.
     pub first: &'a [u64],
-    /// How many devices evaluate configurations.
     pub devices: usize,
-    /// The part of the space that this process evaluates; `None` for all of it.
+    /// Part of the space that this process evaluates; `None` for all of it.
     pub shard: Option<Shard>,
 }
 
 impl Seat<'_> {
-    /// Returns how many units are compiled at once: each further device has a core for its worker.
+    /// Number of units compiled at once. Each device after the first leaves one core to its worker.
     pub fn jobs(&self) -> usize {
         jobs_beside(self.compiler.jobs(), self.devices)
     }
@@ -63,7 +59,7 @@ mod tests {
 
     #[test]
     fn each_device_has_a_core_beside_the_threads_that_compile() {
-        // On 16 cores, 15 threads compile beside one device.
+        // On 16 cores, 15 threads compile next to one device.
         assert_eq!([1, 2, 4].map(|devices| jobs_beside(15, devices)), [15, 14, 12]);
         assert_eq!(jobs_beside(1, 8), 1);
     }

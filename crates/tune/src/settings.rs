@@ -1,4 +1,4 @@
-//! How a search is made.
+//! Settings of a search: what the user asks for, with defaults that depend on the backend.
 
 use search::Budget;
 use search::strategy::NAMES;
@@ -8,35 +8,33 @@ use crate::experiment::SearchSpec;
 use crate::model::BackendKind;
 use crate::objective::Objective;
 
-/// How many of the best configurations are measured at the end.
+/// Default number of the best configurations that are measured at the end.
 const FINALISTS: usize = 5;
-/// How many samples a configuration has at most before the end.
+/// Default limit of samples per configuration during the search.
 const SAMPLES: u32 = 7;
-/// A configuration has no more samples once all are longer than the best time by this factor: as much as a single sample
-/// may be off.
+/// Sampling of a configuration stops once all its samples exceed the best time by this factor, which covers the error
+/// of a single sample.
 const DROPPED: f64 = 1.25;
 
 /// How a search is made.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The name of the strategy.
     pub strategy: String,
-    /// How many configurations are evaluated.
+    /// Number of configurations to evaluate.
     pub budget: Budget,
-    /// Seed of the strategy.
     pub seed: u64,
-    /// What is minimised, at least one.
+    /// Quantities to minimise, at least one.
     pub objectives: Vec<Objective>,
-    /// How many of the best are measured at the end.
+    /// Number of best configurations measured at the end.
     pub finalists: usize,
-    /// The most samples of a configuration before the end.
+    /// Limit of samples per configuration during the search.
     pub samples: u32,
-    /// A configuration has no more samples once all are longer than the best time by this factor.
+    /// Sampling of a configuration stops once all its samples exceed the best time by this factor.
     pub drop_above: f64,
 }
 
 impl Settings {
-    /// Returns how a space is searched on a device of this backend: as it is asked for, or else by the defaults.
+    /// Combines what the user asks for with the defaults of the backend.
     pub fn resolve(asked: &SearchSpec, backend: BackendKind) -> Result<Self, TuneError> {
         let budget = asked.budget.as_ref().map(|text| text.parse()).transpose().map_err(TuneError::Usage)?;
         Ok(Self {
@@ -50,20 +48,18 @@ impl Settings {
         })
     }
 
-    /// Returns the names of the objectives between commas.
     #[must_use]
     pub fn objective_names(&self) -> String {
         self.objectives.iter().map(Objective::name).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Returns the name of the strategy that is asked for, or of the default.
+/// The strategy that the user asks for, or the default one.
 pub fn strategy_of(asked: &SearchSpec) -> Result<&str, TuneError> {
     let name = asked.strategy.as_deref().unwrap_or(NAMES[0].0);
     if NAMES.iter().any(|(known, _)| *known == name) { Ok(name) } else { Err(unknown_strategy(name)) }
 }
 
-/// Says which strategies there are.
 #[must_use]
 pub fn unknown_strategy(name: &str) -> TuneError {
     let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();

@@ -1,5 +1,5 @@
-//! Shards of a search: processes that divide its space. Each has a file of its own and reads those of the others as they
-//! grow, so that all learn from all evaluations and no configuration is evaluated twice.
+//! Shards of a search: processes that divide its space. Each has a file and reads the growing files of the others. So
+//! all learn from all evaluations, and no configuration is evaluated twice.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -15,18 +15,17 @@ use crate::header::{Header, SEARCH_FILE};
 use crate::journal::FolderLock;
 use crate::model::Shard;
 
-/// The folder of the shards, in that of the search.
+/// Folder of the shards within the search's folder.
 const FOLDER: &str = "shards";
 
 /// How often a shard looks for evaluations of the others.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Returns the folder of a shard.
 pub fn folder_of(folder: &Path, shard: Shard) -> PathBuf {
     folder.join(FOLDER).join(shard.folder())
 }
 
-/// Returns the files of all shards, in the order of their names.
+/// Files of all shards, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let shards = fs::read_dir(folder.join(FOLDER)).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = shards.map(|shard| shard.path().join(SEARCH_FILE)).collect();
@@ -35,31 +34,29 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the part of the space that a shard evaluates.
 pub fn part_of(shard: Shard) -> Part {
     Part::new(shard.index, shard.of)
 }
 
-/// Returns how many evaluations a shard makes of those of the whole search.
+/// Number of a search's evaluations that a shard makes.
 #[must_use]
 pub fn share_of(shard: Shard, budget: u64, points: u64) -> u64 {
     let part = part_of(shard);
     share(budget, points, (0..points).filter(|&point| part.has(point)).count() as u64)
 }
 
-/// Returns as large a share of a budget as there are own points, rounded up.
+/// A fraction of the budget proportional to the own points, rounded up.
 fn share(budget: u64, points: u64, own: u64) -> u64 {
     (u128::from(budget) * u128::from(own)).div_ceil(u128::from(points.max(1))) as u64
 }
 
-/// The evaluations of the other shards, read from their journals as they grow.
+/// Evaluations of the other shards, read from their files as they grow.
 #[derive(Debug)]
 pub struct Others {
-    /// The folder of the search.
     folder: PathBuf,
     own: PathBuf,
     header: Header,
-    /// How many bytes of each file are known.
+    /// Bytes of each file that were read.
     known: BTreeMap<PathBuf, u64>,
     looked: Option<Instant>,
 }
@@ -70,7 +67,7 @@ impl Others {
         Self { folder: folder.to_owned(), own, header, known: BTreeMap::new(), looked: None }
     }
 
-    /// Returns what the others have evaluated since the last time. Looks at the files now and then.
+    /// Reads what the others have evaluated since the last call. Looks at the files at most every [`LOOK`].
     pub fn read_new(&mut self) -> Result<Vec<Entry>, TuneError> {
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return Ok(Vec::new());
@@ -88,12 +85,12 @@ impl Others {
     }
 }
 
-/// Reads the complete lines of a file after the first `known` bytes, and adds their bytes to `known`.
+/// Reads the complete lines after the first `known` bytes and advances `known`.
 fn read_from(path: &Path, known: &mut u64, header: &Header) -> Result<Vec<Entry>, TuneError> {
     let refused = |why: &dyn std::fmt::Display| TuneError::Environment(format!("{}: {why}", path.display()));
     let mut file = File::open(path).map_err(|error| refused(&error))?;
     if file.metadata().map_err(|error| refused(&error))?.len() < *known {
-        // The shard has begun anew.
+        // The shard has restarted from the beginning.
         *known = 0;
     }
     file.seek(SeekFrom::Start(*known)).map_err(|error| refused(&error))?;
@@ -118,8 +115,8 @@ fn read_from(path: &Path, known: &mut u64, header: &Header) -> Result<Vec<Entry>
     }
 }
 
-/// Returns what the shards have evaluated and the whole search has not, in the order of the seconds of searching. Fails if
-/// a shard still runs, or if the shards are not to be continued.
+/// Evaluations of the shards that the whole search lacks, in the order of their time. Fails if a shard still runs, or
+/// if shards exist and the search is not resumed.
 pub fn gather(
     folder: &Path,
     header: &Header,
@@ -144,9 +141,9 @@ pub fn gather(
     Ok(new)
 }
 
-/// Returns a text that is the same for equal configurations alone.
+/// A text that identifies a configuration.
 pub fn name(configuration: &Configuration) -> String {
-    // Names and values have a form in JSON.
+    // Names and values always serialise.
     serde_json::to_string(configuration).unwrap_or_default()
 }
 

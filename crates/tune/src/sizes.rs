@@ -1,4 +1,4 @@
-//! The searches of a manifest, one for each size, one after the other.
+//! The searches of a manifest: one per size, in order. Each size has its own best configuration.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,50 +23,45 @@ use crate::settings::{Settings, unknown_strategy};
 use crate::shards::share_of;
 use crate::values::Values;
 
-/// Describes what all searches of one manifest have in common: each size is searched by itself.
+/// What all searches of one manifest have in common.
 #[derive(Debug, Clone)]
 pub struct Sizes<'a> {
-    /// The manifest whose axes are searched.
     pub manifest: &'a Manifest,
-    /// The plan of the manifest.
     pub plan: &'a Plan,
-    /// The space of each size.
+    /// Space of each size.
     pub groups: &'a [Candidates],
-    /// How the spaces are searched.
     pub settings: &'a Settings,
-    /// The configurations that are put last.
+    /// Configurations to evaluate last.
     pub late: &'a [Values],
-    /// Compiles the code of configurations.
     pub compiler: &'a dyn Compiler,
-    /// The device and the programs that results depend on.
+    /// Device and programs that results depend on.
     pub environment: &'a Environment,
-    /// The hashes of the manifest and of the files that cases read, by which a resumed search finds what changed.
+    /// Hashes of the manifest and of the files that cases read, by which a resumed search detects changes.
     pub identity: &'a Identity,
     /// How the command line narrows the plan.
     pub narrowed: Option<String>,
-    /// The folder of the report; several sizes have a folder each below it.
+    /// Folder of the report. With several sizes, each has a subfolder.
     pub folder: &'a Path,
-    /// Whether an earlier search goes on.
+    /// Whether to resume an earlier search.
     pub resume: bool,
-    /// The part of each space that this process evaluates; `None` for all of it.
+    /// Part of each space that this process evaluates; `None` for all of it.
     pub shard: Option<Shard>,
-    /// The user's wish to end.
     pub interrupt: &'a Interrupt,
 }
 
-/// Holds what all searches of one manifest found.
+/// What all searches of one manifest found.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The best configurations of all sizes.
+    /// Best configurations of all sizes.
     pub best: HashSet<Values>,
-    /// How many sizes were searched.
+    /// Number of sizes that were searched.
     pub sizes: usize,
-    /// Whether the user ended the last one.
+    /// Whether the user ended the last search.
     pub interrupted: bool,
 }
 
 impl Sizes<'_> {
-    /// Searches one size after the other; writes the page of each, unless it is a shard's. What is best at one size is
+    /// Searches the sizes in order and writes the page of each, unless this is a shard. The best of one size are
     /// tried first at the next, after the configurations of `known`.
     pub fn search(&self, mut known: Vec<Values>, pools: &mut [&mut Pool], say: Say<'_>) -> Result<Found, TuneError> {
         let mut found = Found::default();

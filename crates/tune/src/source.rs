@@ -1,4 +1,4 @@
-//! Points on their way: proposed, compiled, linked, and given to the device that asks first.
+//! Points in flight: proposed, compiled, linked, and given to the device that asks first.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::mpsc::Sender;
@@ -15,18 +15,17 @@ use crate::plan::link::link;
 use crate::seat::{Seat, UnitResult};
 use crate::units::Units;
 
-/// How often a search that waits for code looks for an interrupt.
+/// How often a search that waits for code checks for an interrupt.
 const POLL: Duration = Duration::from_millis(50);
-/// A group is given to a device when so many of its cases have their code, or when nothing is being compiled: its
-/// inputs and expected values are made once.
+/// Number of cases with code at which a device gets a group. When nothing is being compiled, fewer will do. A group
+/// makes its inputs and expected values once, so small groups are costly.
 const GROUP: usize = 8;
-/// The largest group.
 const LARGEST: usize = 32;
 
-/// A unit that was compiled, and the seconds that it took.
+/// A compiled unit, and the seconds that it took.
 type Compiled = (CompileUnit, UnitResult, f64);
 
-/// What the compiling threads have finished.
+/// Finished units of the compiling threads.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     list: Mutex<Vec<Compiled>>,
@@ -34,7 +33,6 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Adds a unit.
     pub fn add(&self, unit: CompileUnit, result: UnitResult, seconds: f64) {
         lock(&self.list).push((unit, result, seconds));
         self.changed.notify_all();
@@ -44,7 +42,7 @@ impl Arrivals {
         std::mem::take(&mut *lock(&self.list))
     }
 
-    /// Waits for a unit, for a short time.
+    /// Waits briefly for a unit.
     fn wait(&self) {
         let list = lock(&self.list);
         if list.is_empty() {
@@ -57,26 +55,26 @@ impl Arrivals {
 struct Waiting {
     point: u64,
     case: CaseJob,
-    /// The units that it misses.
+    /// Units without a result.
     missing: HashSet<CompileUnit>,
 }
 
-/// What a device does.
+/// State of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// The device waits for a group, and has had so many.
+    /// Waits for a group, after this many groups.
     Waits(u32),
     Runs,
     Ended,
 }
 
-/// The points of a search that are on their way. All devices share it.
+/// The points of a search that are in flight. All devices share it.
 pub struct Proposals<'a> {
     seat: Seat<'a>,
     strategy: Box<dyn Strategy>,
     random: Random,
     pub known: Evaluations<'a>,
-    /// Asks for units; `None` after the end.
+    /// Requests units; `None` after the end.
     pub ask: Option<Sender<CompileUnit>>,
     units: Units,
     waiting: Vec<Waiting>,
@@ -86,12 +84,12 @@ pub struct Proposals<'a> {
     started: u64,
     is_exhausted: bool,
     window: usize,
-    /// What each device does.
+    /// State of each device.
     turns: Vec<Turn>,
 }
 
 impl<'a> Proposals<'a> {
-    /// Begins with the baseline and the points that are evaluated first.
+    /// Begins with the baseline and the points to evaluate first.
     pub fn new(
         seat: Seat<'a>,
         strategy: Box<dyn Strategy>,
@@ -112,7 +110,7 @@ impl<'a> Proposals<'a> {
             again: Vec::new(),
             started,
             is_exhausted: false,
-            // While a group runs, every core has units.
+            // While a group runs, every core must have units to compile.
             window: (if seat.learns { 2 } else { 6 } * seat.jobs()).max(GROUP * seat.devices),
             turns: vec![Turn::Waits(0); seat.devices],
         };
@@ -125,7 +123,7 @@ impl<'a> Proposals<'a> {
         proposals
     }
 
-    /// Proposes configurations until enough of them are on their way.
+    /// Proposes configurations until enough of them are in flight.
     fn propose(&mut self) {
         self.known.read_others();
         while let Some(point) = self.again.pop() {
@@ -189,8 +187,8 @@ impl<'a> Proposals<'a> {
         }
     }
 
-    /// Returns a group for a device if enough configurations have their code, or no others will have it soon. Of the
-    /// devices that wait, the one that has had the fewest groups is the next.
+    /// A group for a device, if enough configurations have their code or no more will have it soon. Among waiting
+    /// devices, the one with the fewest groups so far is next.
     fn group(&mut self, device: usize) -> Option<GroupJob> {
         let groups = |turn: &Turn| if let Turn::Waits(groups) = turn { Some(*groups) } else { None };
         let fewest = self.turns.iter().filter_map(groups).min();
@@ -213,7 +211,7 @@ impl<'a> Proposals<'a> {
             && self.seat.compiler.fault().is_none()
     }
 
-    /// Takes over what a device says. A case that was not run is run by another device, unless the user ends the search.
+    /// Records what a device reports. Another device runs a case that was not run, unless the search ends.
     pub fn observe(&mut self, event: &Event, group: &mut RunningGroup) {
         self.known.observe(event, group);
         if let Event::CaseSettled { case, outcome: Outcome::NotRun { .. }, .. } = event
@@ -231,15 +229,15 @@ impl<'a> Proposals<'a> {
 pub struct Source<'s, 'a> {
     shared: &'s Mutex<Proposals<'a>>,
     arrivals: &'s Arrivals,
-    /// The lock of the host, which all devices share.
+    /// Lock of the host, which all devices share.
     host: &'s RwLock<()>,
     held: Option<Held<'s>>,
     device: usize,
-    /// How many groups the device has had.
+    /// Number of groups that the device has had.
     groups: u32,
 }
 
-/// The share of the host that the group which runs has, until it is dropped.
+/// Host lock held by the running group.
 enum Held<'s> {
     WithOthers { _guard: RwLockReadGuard<'s, ()> },
     Alone { _guard: RwLockWriteGuard<'s, ()> },
@@ -255,7 +253,7 @@ impl<'s, 'a> Source<'s, 'a> {
     }
 }
 
-/// The others do not wait for a device that takes no more groups.
+/// Other devices must not wait for one that takes no more groups.
 impl Drop for Source<'_, '_> {
     fn drop(&mut self) {
         lock(self.shared).turns[self.device] = Turn::Ended;
@@ -298,7 +296,7 @@ impl GroupSource for Source<'_, '_> {
     }
 
     fn remaining(&mut self) -> Vec<GroupJob> {
-        // What was proposed and not begun is not evaluated; a resumed search may propose it again.
+        // Configurations that were proposed but not begun are dropped. A resumed search may propose them again.
         Vec::new()
     }
 
@@ -307,7 +305,7 @@ impl GroupSource for Source<'_, '_> {
     }
 }
 
-/// Locks what threads share. A thread that panicked has left it as it was between two steps.
+/// Locks shared state, also after a thread panicked: no step leaves it inconsistent.
 pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Which configuration is best for which size: as JSON, and as a C++ header that chooses one.
+//! The best configuration of each size, as JSON and as a C++ header that chooses one.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,15 +20,15 @@ struct Size {
     results: Vec<(Values, f64)>,
 }
 
-/// A table to dispatch by, as it is written.
+/// The file `dispatch.json`.
 #[derive(Serialize)]
 struct Table<'a> {
     experiment: &'a str,
     device: &'a str,
     objective: &'a str,
-    /// The unit of its values; empty for counts.
+    /// Unit of the values; empty for counts.
     unit: &'a str,
-    /// The configuration whose geometric mean over the sizes is the best; `null` if none is right at every size.
+    /// Configuration with the best geometric mean over all sizes; `null` if none is right at every size.
     best_for_all: Option<Configuration<'a>>,
     sizes: Vec<Row<'a>>,
 }
@@ -37,13 +37,13 @@ struct Table<'a> {
 struct Row<'a> {
     size: Configuration<'a>,
     best: Configuration<'a>,
-    /// The objective of `best`.
+    /// Objective of `best`.
     value: f64,
-    /// The objective of `best_for_all` at this size, as a multiple of `value`.
+    /// Objective of `best_for_all` at this size, as a multiple of `value`.
     best_for_all: Option<f64>,
 }
 
-/// The values of parameters, as an object.
+/// Values of parameters, serialised as an object.
 #[derive(Clone, Copy)]
 struct Configuration<'a>(&'a Values);
 
@@ -53,8 +53,7 @@ impl Serialize for Configuration<'_> {
     }
 }
 
-/// Writes `dispatch.json` and `dispatch.h` by an objective from the records of the finalists at all sizes; says what it has
-/// written.
+/// Writes `dispatch.json` and `dispatch.h` from the records of the finalists at all sizes, and tells the user.
 pub fn write_table(
     folder: &Path,
     manifest: &Manifest,
@@ -106,20 +105,19 @@ pub fn write_table(
 }
 
 impl Size {
-    /// Returns the objective of a configuration at this size.
+    /// Objective of a configuration at this size.
     fn value(&self, values: &Values) -> Option<f64> {
         self.results.iter().find(|(known, _)| known == values).map(|(_, value)| *value)
     }
 }
 
-/// Returns the mean of the logarithms of a configuration's objectives, if it is right at every size.
+/// Mean logarithm of a configuration's objectives; `None` unless it is right at every size.
 fn mean_logarithm(values: &Values, sizes: &[Size]) -> Option<f64> {
     let logarithms: Option<Vec<f64>> = sizes.iter().map(|size| size.value(values).map(f64::ln)).collect();
     Some(logarithms?.iter().sum::<f64>() / sizes.len() as f64)
 }
 
-/// Returns the table as a header for C++17. `choose` takes the size whose numbers are nearest as ratios; a word must be
-/// equal.
+/// The table as a C++17 header. `choose` takes the size whose numbers are nearest by ratio; words must be equal.
 fn header_of(table: &Table<'_>) -> String {
     let (Some(first), name) = (table.sizes.first(), identifier(table.experiment)) else { return String::new() };
     let fields = |values: &Values| -> String {
@@ -170,7 +168,7 @@ fn header_of(table: &Table<'_>) -> String {
             return nearest->best;\n}\n\n}\n"
 }
 
-/// Returns a type of C++ that has a value, ready for a name after it.
+/// The C++ type of a value, with a space after it, so that a name can follow.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Int(_) => "long long ",
@@ -187,7 +185,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// Returns an experiment's name as one of C++.
+/// Turns an experiment's name into a C++ identifier.
 fn identifier(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if plain.starts_with(|c: char| c.is_ascii_digit()) { format!("n{plain}") } else { plain }

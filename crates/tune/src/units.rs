@@ -1,4 +1,4 @@
-//! The code of configurations that are on their way: which units are being compiled, and the results of the latest.
+//! The code of configurations in flight: which units are being compiled, and recent results.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,38 +6,36 @@ use crate::model::CompileUnit;
 use crate::plan::link::CompiledUnits;
 use crate::seat::UnitResult;
 
-/// Results that no waiting configuration needs are kept for so many units: configurations that are proposed one after the
-/// other often share one. A unit that is needed again later is read from the cache on disk.
+/// Number of results to keep that no waiting configuration needs: consecutive proposals often share a unit. An older
+/// one is read again from the cache on disk.
 const KEPT: usize = 64;
 
-/// Units that are being compiled, and the results of those that were compiled last.
 #[derive(Debug, Default)]
 pub struct Units {
     requested: HashSet<CompileUnit>,
     compiled: CompiledUnits,
-    /// The compiled units, the oldest first.
+    /// The compiled units, oldest first.
     order: VecDeque<CompileUnit>,
 }
 
 impl Units {
-    /// Returns the results, by unit.
     pub const fn compiled(&self) -> &CompiledUnits {
         &self.compiled
     }
 
-    /// Says whether a unit must be compiled: it has no result, and is not being compiled. From now on it is.
+    /// Whether a unit must be compiled: it has no result and is not being compiled. Marks it as being compiled.
     pub fn request(&mut self, unit: &CompileUnit) -> bool {
         !self.compiled.contains_key(unit) && self.requested.insert(unit.clone())
     }
 
-    /// Takes over the result of a unit that was requested.
+    /// Stores the result of a requested unit.
     pub fn arrive(&mut self, unit: CompileUnit, result: UnitResult) {
         self.requested.remove(&unit);
         self.order.push_back(unit.clone());
         self.compiled.insert(unit, result);
     }
 
-    /// Forgets the oldest results, except those that are needed.
+    /// Drops the oldest results that are not needed.
     pub fn release(&mut self, needed: &HashSet<&CompileUnit>) {
         let mut excess = self.order.len().saturating_sub(KEPT);
         self.order.retain(|unit| {

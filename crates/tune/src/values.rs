@@ -1,25 +1,24 @@
-//! The values of a configuration.
+//! Configurations as values of the crate `search`, made from the keys of cases.
 
 use search::space::Value;
 
 use crate::model::{self, Case, CaseKey};
 
-/// The values of a configuration, with the names of their parameters.
+/// Values of a configuration with the names of their parameters.
 pub type Values = Vec<(String, Value)>;
 
-/// Returns the values that tell a case from others of its group.
+/// Values that distinguish a case from others of its group.
 pub fn configuration(case: &Case) -> Values {
     let is_shared = |name: &String| case.group.0.iter().any(|(shared, _)| shared == name);
     values(&case.key).into_iter().filter(|(name, _)| !is_shared(name)).collect()
 }
 
-/// Returns the values that tell a case from others: its axes, and its variant.
+/// Values that distinguish a case from others: its axes and its variant.
 pub fn values(key: &CaseKey) -> Values {
     let axes = key.axes.iter().map(|(name, value)| (name.clone(), value_of(value)));
     axes.chain([("variant".to_owned(), Value::Text(key.variant.clone()))]).collect()
 }
 
-/// Returns a value of an axis as one of a space.
 pub fn value_of(value: &model::Value) -> Value {
     match value {
         model::Value::Int(value) => Value::Int(*value),

@@ -1,4 +1,5 @@
-//! CUDA arrays: the texels of a buffer in the order that the hardware fetches them in.
+//! CUDA arrays: the texels of a buffer in the layout that the hardware fetches. [`crate::views`] decides which
+//! textures and surfaces need one.
 
 use std::ptr;
 
@@ -10,7 +11,7 @@ use crate::model::{ElementType, Texture, TextureKind};
 use crate::views::ArrayView;
 use crate::{BufferId, DeviceError};
 
-/// An array, which is destroyed when dropped.
+/// An array, destroyed when dropped.
 #[derive(Debug)]
 pub(super) struct Array(sys::CUarray);
 
@@ -22,7 +23,7 @@ impl Array {
         let mut create = |description| unsafe { sys::cuArray3DCreate_v2(&raw mut array, description) };
         let mut code = create(&raw const description);
         if code != sys::CUresult::CUDA_SUCCESS && description.Flags == sys::CUDA_ARRAY3D_TEXTURE_GATHER {
-            // Fewer planes have gathers than fetches.
+            // Gathers have smaller size limits than fetches.
             description.Flags = 0;
             code = create(&raw const description);
         }
@@ -50,7 +51,7 @@ impl Drop for Array {
     }
 }
 
-/// Describes an array. Extents that the kind does not have are zero; layers and faces are the depth.
+/// Describes an array. Extents that the kind lacks are zero; layers and faces are the depth.
 fn description(view: &ArrayView) -> sys::CUDA_ARRAY3D_DESCRIPTOR {
     let [width, height, depth] = view.texels.shape.map(|extent| extent as usize);
     let (height, depth, flags) = match view.texels.kind {
@@ -72,7 +73,7 @@ fn description(view: &ArrayView) -> sys::CUDA_ARRAY3D_DESCRIPTOR {
     }
 }
 
-/// Returns the driver's name of a channel's type.
+/// Driver's name of a channel's type.
 pub(super) const fn format(element: ElementType) -> sys::CUarray_format {
     use sys::CUarray_format_enum as F;
     match element {
@@ -94,17 +95,17 @@ pub(super) struct ArrayCopy {
     array: sys::CUarray,
     address: sys::CUdeviceptr,
     texels: Texture<BufferId>,
-    /// Whether it is from the array to the buffer.
+    /// Whether the copy goes from the array to the buffer.
     pub is_store: bool,
 }
 
 impl ArrayCopy {
-    /// Returns a copy into an array from the buffer at this address. The array must be of these texels.
+    /// Copy into an array from the buffer at this address. The array must have these texels.
     pub const fn load(array: sys::CUarray, address: sys::CUdeviceptr, texels: Texture<BufferId>) -> Self {
         Self { array, address, texels, is_store: false }
     }
 
-    /// Returns the copy in the other direction.
+    /// The reverse copy.
     pub fn store(&self) -> Self {
         Self { is_store: true, ..self.clone() }
     }
@@ -116,7 +117,7 @@ impl ArrayCopy {
         check("cuMemcpy3DAsync", unsafe { sys::cuMemcpy3DAsync_v2(&raw const parameters, stream.raw()) })
     }
 
-    /// Describes the copy. Rows and planes of the buffer follow each other without gaps; widths are in bytes.
+    /// Describes the copy. Rows and planes of the buffer are contiguous; widths are in bytes.
     fn parameters(&self) -> sys::CUDA_MEMCPY3D {
         use sys::CUmemorytype_enum::{CU_MEMORYTYPE_ARRAY as ARRAY, CU_MEMORYTYPE_DEVICE as DEVICE};
         let [width, height, depth] = self.texels.shape.map(|extent| extent as usize);

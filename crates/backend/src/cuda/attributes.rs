@@ -1,6 +1,6 @@
 //! The driver's attributes of a device, as a [`DeviceInfo`].
 //!
-//! Every figure is the driver's except the FP32 lanes per SM, which no driver reports: they come from the table
+//! All figures are the driver's except the FP32 lanes per SM, which no driver reports: they are from the table
 //! "Arithmetic Instructions" of the CUDA C++ Programming Guide. Nothing here creates a context.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -14,7 +14,7 @@ use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3}
 
 use sys::CUdevice_attribute as Attribute;
 
-/// A device that the driver lists, with the id that it has in this crate.
+/// A device that the driver lists, with its id in this crate.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     pub raw: sys::CUdevice,
@@ -22,7 +22,7 @@ pub(super) struct Listed {
     pub info: DeviceInfo,
 }
 
-/// Returns every device, in the driver's order. The driver must be initialised.
+/// Every device, in the driver's order. The driver must be initialised.
 pub(super) fn list() -> Result<Vec<Listed>, DeviceError> {
     let mut count: c_int = 0;
     // SAFETY: the driver is initialised, and `count` outlives the call.
@@ -85,7 +85,7 @@ fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DeviceError> {
     })
 }
 
-/// Returns one attribute; the driver's numbers are never negative.
+/// Reads an attribute; the driver's values are never negative.
 pub(super) fn get(device: sys::CUdevice, attribute: Attribute) -> Result<u32, DeviceError> {
     let mut value: c_int = 0;
     // SAFETY: `device` comes from `cuDeviceGet`, and `value` outlives the call.
@@ -97,7 +97,7 @@ fn name(device: sys::CUdevice) -> Result<String, DeviceError> {
     result::device::get_name(device).map_err(|error| driver_error("cuDeviceGetName", error))
 }
 
-/// Returns the PCI address, for example `0000:18:00.0`, by which NVML finds the device.
+/// PCI address, e.g. `0000:18:00.0`, by which NVML finds the device.
 pub(super) fn pci_bus_id(device: sys::CUdevice) -> Result<String, DeviceError> {
     let mut text: [c_char; 32] = [0; 32];
     // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, the last of them
@@ -118,7 +118,7 @@ fn uuid(device: sys::CUdevice) -> Result<String, DeviceError> {
     Ok(format_uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
 }
 
-/// Returns the driver's own form: `GPU-8f3c2a1e-…`.
+/// Formats a UUID like nvidia-smi: `GPU-8f3c2a1e-…`.
 fn format_uuid(bytes: [u8; 16]) -> String {
     let mut text = String::from("GPU");
     for (index, byte) in bytes.iter().enumerate() {
@@ -130,12 +130,12 @@ fn format_uuid(bytes: [u8; 16]) -> String {
     text
 }
 
-/// Returns a failed call of cudarc's `result` layer, in this crate's error.
+/// Converts an error of cudarc's `result` layer.
 fn driver_error(call: &'static str, error: result::DriverError) -> DeviceError {
     check(call, error.0).err().unwrap_or_else(|| DeviceError::Driver { call, message: error.to_string() })
 }
 
-/// Returns the number of FP32 lanes that an SM of this compute capability has.
+/// FP32 lanes per SM.
 ///
 /// Source: CUDA C++ Programming Guide, "Arithmetic Instructions", row "32-bit floating-point add, multiply,
 /// multiply-add".

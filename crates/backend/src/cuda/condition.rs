@@ -1,10 +1,10 @@
-//! The condition of a loop as a kernel: PTX that reads buffers, evaluates the expression and says whether the loop goes
-//! on.
+//! The condition of a loop as a kernel: PTX that reads buffers, evaluates the expression and decides whether the loop
+//! continues.
 //!
-//! The kernel gives the same truth as [`Condition::holds`], and notices every case in which the expression has no
-//! value. The driver compiles the text, and resolves `cudaGraphSetConditional`, so neither a toolkit nor a linker is
-//! needed. A condition whose kinds depend on its values, or whose functions give other bits on a GPU (`**`, `log2`, `%`
-//! of floats), is not translated.
+//! The kernel agrees with [`Condition::holds`], including on every case without a value. The driver compiles the text
+//! and resolves `cudaGraphSetConditional`, so neither a toolkit nor a linker is needed. Some conditions are not
+//! translated: those whose types depend on values, and those with functions whose bits differ on a GPU (`**`, `log2`,
+//! `%` of floats).
 
 mod expression;
 #[cfg(test)]
@@ -15,31 +15,27 @@ use std::fmt::Write as _;
 use crate::Condition;
 use expression::{Translated, translate};
 
-/// Most buffers that a condition reads.
+/// Limit of the buffers that a condition reads.
 pub(super) const MOST_READ: usize = 64;
 
-/// The kernel that begins a loop: state, counter, handle.
+/// Kernel that begins a loop. Parameters: state, counter, handle.
 pub(super) const BEGIN: &str = "begin_loop";
-/// The kernel that ends an iteration: state, counter, bound, number of the condition, the handle of the loop, that of
-/// the next iteration of its body, and the address of each element that the condition reads.
+/// Kernel that ends an iteration. Parameters: state, counter, bound, number of the condition, handles of the loop and
+/// of the body's next iteration, and the address of each element that the condition reads.
 pub(super) const JUDGE: &str = "end_iteration";
 
-/// Words of the state, which all loops of a graph share: the number of the condition that failed, from 1; the
-/// iterations of the loop that ended last; what the failed condition read.
+/// Words of the state that all loops of a graph share: number of the failed condition, counted from 1; iterations of
+/// the loop that ended last; what the failed condition read.
 pub(super) const FAILED: usize = 0;
 pub(super) const ITERATIONS: usize = 1;
 pub(super) const VALUES: usize = 2;
-/// How many words of the state are before the counters of the loops.
+/// Number of words before the loops' counters.
 pub(super) const COUNTERS: usize = VALUES + MOST_READ;
 
-/// A function of the driver.
+/// Declaration of the driver's function.
 const SET: &str = ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n";
 
-/// Returns the kernels of a condition.
-///
-/// # Errors
-///
-/// What of the expression cannot be translated.
+/// PTX with the kernels of a condition, or what cannot be translated.
 pub(super) fn ptx(condition: &Condition) -> Result<String, String> {
     let reads = condition.reads.len();
     if reads > MOST_READ {

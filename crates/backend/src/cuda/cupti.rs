@@ -1,9 +1,10 @@
-//! CUPTI's activity records: the times at which the hardware began and ended each kernel, copy and memset.
+//! CUPTI's activity records: when the hardware began and ended each kernel, copy and memset.
 //!
-//! The reference clock for event times, in a separate process, since tracing slows what it traces. The library is
-//! opened at run time without its headers: the few entry points and the first fields of the records are declared here,
-//! which `cupti_activity.h` has kept since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to `…6`,
-//! `CUpti_ActivityMemset` to `…4`). Nothing else is traced: a host function may queue anything.
+//! They are the reference clock for event times, in a separate process, since tracing slows what it traces. The
+//! library is opened at run time without its headers. The few entry points and the first fields of the records are
+//! declared here. `cupti_activity.h` has kept those since CUDA 7 (`CUpti_ActivityKernel3` to `…10`,
+//! `CUpti_ActivityMemcpy` to `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced: a host function may queue
+//! anything.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::env;
@@ -17,19 +18,18 @@ use libloading::Library;
 
 use crate::DeviceError;
 
-/// The value of `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`.
+/// `CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL`.
 const CONCURRENT_KERNEL: c_int = 10;
-/// The value of `CUPTI_ACTIVITY_KIND_KERNEL`.
+/// `CUPTI_ACTIVITY_KIND_KERNEL`.
 const KERNEL: c_int = 3;
-/// The value of `CUPTI_ACTIVITY_KIND_MEMCPY`, which stands for every copy but one between two devices.
+/// `CUPTI_ACTIVITY_KIND_MEMCPY`: every copy except those between devices.
 const MEMCPY: c_int = 1;
-/// The value of `CUPTI_ACTIVITY_KIND_MEMSET`.
+/// `CUPTI_ACTIVITY_KIND_MEMSET`.
 const MEMSET: c_int = 2;
-/// The value of `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
+/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
 const FLUSH_FORCED: u32 = 1;
 
-/// Versions of the interface whose records begin as [`KernelHead`] and [`CopyHead`] do: CUDA 11.8 to 12.9,
-/// then 13.x.
+/// Interface versions whose records begin as [`KernelHead`] and [`CopyHead`]: CUDA 11.8 to 12.9, then 13.x.
 const KNOWN_VERSIONS: [std::ops::RangeInclusive<u32>; 2] = [18..=28, 130_000..=139_999];
 
 /// A buffer of records, aligned to eight bytes as CUPTI requires.
@@ -47,7 +47,7 @@ type Enable = unsafe extern "C" fn(c_int) -> c_int;
 type FlushAll = unsafe extern "C" fn(u32) -> c_int;
 type NextRecord = unsafe extern "C" fn(*mut u8, usize, *mut *mut c_void) -> c_int;
 
-/// The first fields of the record of a kernel.
+/// First fields of a kernel's record.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct KernelHead {
@@ -61,18 +61,18 @@ struct KernelHead {
     start: u64,
     end: u64,
     completed: u64,
-    /// The fields that are not read: device, context, stream, grid, block, shared and local memory, correlation.
+    /// Device, context, stream, grid, block, shared and local memory, correlation: not read.
     configuration: [u32; 14],
     grid_id: i64,
     name: *const c_char,
 }
 
-/// The first fields of the records of a copy and of a memset.
+/// First fields of the records of a copy and of a memset.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct CopyHead {
     kind: c_int,
-    /// The copy's kind, both memories' kinds and flags; the value where it is a memset.
+    /// A copy's kind, both memory kinds and flags; a memset's value.
     what: u32,
     bytes: u64,
     /// Nanoseconds; both are 0 if the times are unknown.
@@ -80,7 +80,7 @@ struct CopyHead {
     end: u64,
 }
 
-// Offsets as a C++ program reports them of CUDA 13.0's header, for every version of the record.
+// Offsets that a C++ program printed with CUDA 13.0's header, for every version of the record.
 const _: () = {
     assert!(std::mem::offset_of!(KernelHead, start) == 16);
     assert!(std::mem::offset_of!(KernelHead, end) == 24);
@@ -90,22 +90,22 @@ const _: () = {
     assert!(std::mem::offset_of!(CopyHead, end) == 24);
 };
 
-/// The time that one operation ran.
+/// Interval in which one operation ran.
 #[derive(Debug, Clone, PartialEq)]
 struct Span {
     start: u64,
     end: u64,
-    /// A kernel's; a copy and a memset have none.
+    /// Name of a kernel; empty for copies and memsets.
     name: String,
 }
 
-/// The records expected of a timed batch, in order.
+/// Records expected of a timed batch, in order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     pub samples: usize,
-    /// Runs of a sample.
+    /// Runs per sample.
     pub runs: usize,
-    /// The first ones, which are the sample; the others time the launches of a sequence one by one.
+    /// Number of first runs that are the sample; the others time the launches of a sequence one by one.
     pub counted: usize,
     /// Operations that prepare a run.
     pub prepare: usize,
@@ -113,15 +113,15 @@ pub(super) struct Expected {
     pub body: usize,
 }
 
-/// State of the callbacks, which get no user pointer.
+/// Shared with the callbacks, which get no user pointer.
 static NEXT_RECORD: OnceLock<NextRecord> = OnceLock::new();
 static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 
-/// Tracing, enabled for the rest of the process's life.
+/// Tracing, enabled until the process ends.
 #[derive(Debug)]
 pub(super) struct Tracer {
     flush_all: FlushAll,
-    /// The name that messages use, for example `CUPTI 13.0`.
+    /// Name in messages, e.g. `CUPTI 13.0`.
     pub name: String,
 }
 
@@ -155,10 +155,9 @@ impl Tracer {
         self.take().map(drop)
     }
 
-    /// Returns the nanoseconds of each sample, in order: from the beginning of a body's first operation to the end of
-    /// its last, as the mean over the runs. Kernels named `ignored` are left out.
-    ///
-    /// The device must be idle. It is an error if the records are not exactly the expected ones, each with its times.
+    /// Nanoseconds of each sample, in order: from the beginning of a body's first operation to the end of its last,
+    /// averaged over the runs. Kernels named `ignored` are left out. The device must be idle. Fails unless the
+    /// records are exactly the expected ones, each with its times.
     pub fn bodies(&self, expected: Expected, ignored: &str) -> Result<Vec<f64>, DeviceError> {
         bodies(self.take()?, expected, ignored)
             .map_err(|message| DeviceError::Driver { call: "cuptiActivityFlushAll", message })
@@ -195,7 +194,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     Ok(spans.chunks((runs * of_run).max(1)).map(of_sample).collect())
 }
 
-/// Gives CUPTI the empty buffer that it requests, as its callback.
+/// Callback: gives CUPTI an empty buffer.
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // SAFETY: the layout has a size above zero.
     let memory = unsafe { alloc(BUFFER) };
@@ -207,7 +206,7 @@ unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_reco
     }
 }
 
-/// Takes a buffer with `valid` bytes of records from CUPTI, as its callback.
+/// Callback: takes a buffer with `valid` bytes of records.
 unsafe extern "C" fn completed(_: sys::CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     if buffer.is_null() {
         return;
@@ -244,13 +243,13 @@ fn span(head: &KernelHead) -> Span {
     Span { start: head.start, end: head.end, name }
 }
 
-/// Opens the library of the driver's major version, or the one before it.
+/// Opens the library of the driver's major version, or of the one before.
 fn open((major, _): (u32, u32)) -> Result<Library, String> {
     let roots = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let roots: Vec<PathBuf> = roots.chain([PathBuf::from("/usr/local/cuda")]).collect();
     let places = places(&roots, major);
     for place in &places {
-        // The loader searches for a bare name; the other paths need not exist.
+        // The loader searches for a bare name; other paths must exist.
         if place.components().count() > 1 && !place.is_file() {
             continue;
         }
@@ -266,7 +265,7 @@ fn open((major, _): (u32, u32)) -> Result<Library, String> {
     ))
 }
 
-/// Returns where CUPTI may be: in the toolkits' folders, then by name alone.
+/// Candidate paths of CUPTI: in the toolkits' folders, then the bare name.
 fn places(roots: &[PathBuf], major: u32) -> Vec<PathBuf> {
     let names: Vec<String> = [major, major.saturating_sub(1)].iter().map(|m| format!("libcupti.so.{m}")).collect();
     let folders = ["extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
@@ -286,7 +285,7 @@ fn version(library: &Library) -> Result<u32, String> {
     Ok(version)
 }
 
-/// Returns the toolkit's version, which the number encodes since CUDA 13.0.
+/// Name of the toolkit's version, which the number encodes since CUDA 13.0.
 fn release(version: u32) -> String {
     match version {
         130_000.. => format!("CUPTI {}.{}", version / 10_000, version / 100 % 100),
@@ -294,7 +293,7 @@ fn release(version: u32) -> String {
     }
 }
 
-/// Returns an entry point; `F` must be its C signature.
+/// An entry point; `F` must be its C signature.
 fn entry<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
     // SAFETY: the library stays open for the process's life; each caller names the signature that NVIDIA documents.
     let symbol = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
@@ -309,7 +308,7 @@ fn check(library: &Library, call: &str, code: c_int) -> Result<(), String> {
         let mut words: *const c_char = ptr::null();
         // SAFETY: `words` outlives the call; what CUPTI gives is a constant that ends in a NUL.
         let known = unsafe { text(code, &raw mut words) } == 0 && !words.is_null();
-        // SAFETY: as above.
+        // SAFETY: `words` is a NUL-terminated constant of CUPTI; `known` has checked that it is not null.
         known.then(|| unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned())
     });
     Err(format!("{call} failed with error {code} ({})", message.unwrap_or_else(|| "no message".to_owned())))

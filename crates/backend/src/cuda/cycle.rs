@@ -1,10 +1,10 @@
-//! Where the hardware begins each launch.
+//! Control over where the hardware begins each launch.
 //!
 //! An H100 gives the first block of each launch to the next of eight places, most likely its GPCs, which differ in
 //! their distance from the memory. So the time of a short kernel recurs with every eighth launch: 16,384 integers
 //! summed in two launches take 4.2 to 5.5 µs, and one block 1.8 to 2.2 µs. If a run makes an even number of launches,
-//! its repetitions see only some of the places, and which ones is chance. One empty launch more, before the flush,
-//! makes the number odd: eight runs in a row then begin in every place once.
+//! its repetitions see only some of the places, chosen by chance. One more empty launch, before the flush, makes the
+//! number odd: eight consecutive runs then begin once in every place.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -25,11 +25,11 @@ impl Cycle {
         Self { random: ChaCha8Rng::seed_from_u64(0) }
     }
 
-    /// Returns how many empty launches come before a run of a sample, counted from 0. `own` are the launches of each
-    /// run, the flush included.
+    /// Number of empty launches before a run of a sample, counted from 0. `own` is the number of launches per run,
+    /// including the flush.
     ///
-    /// Every eighth run begins anywhere, so that a sample of one run does, and so that a wrong count, as for a host
-    /// function, does not keep a sample to some of the places.
+    /// Every eighth run begins anywhere. So does a sample of one run, and a wrong count (as of a host function) does
+    /// not restrict a sample to some of the places.
     pub fn empty_launches(&mut self, run: u32, own: usize) -> u32 {
         if run.is_multiple_of(LAUNCHES) { self.random.next_u32() % LAUNCHES } else { u32::from(own.is_multiple_of(2)) }
     }
@@ -41,7 +41,7 @@ pub(super) fn runs_of_parts(runs: u32) -> u32 {
     runs.min(LAUNCHES)
 }
 
-/// Returns the launches of a run with one flush.
+/// Number of launches of a run with one flush.
 pub(super) fn launches(prepare: &[Operation<'_>], body: &[Operation<'_>]) -> usize {
     prepare.iter().chain(body).map(Operation::launches).sum::<usize>() + 1
 }
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the places in which the runs of a sample begin, each of `own` launches.
+    /// Places in which the runs of a sample begin, each of `own` launches.
     fn places(cycle: &mut Cycle, own: u32, runs: u32) -> Vec<u32> {
         let mut launched = 5;
         let place = |run| {
@@ -89,7 +89,7 @@ mod tests {
         let mut cycle = Cycle::new();
         let mut launched = 0;
         let mut counts = [0; LAUNCHES as usize];
-        // Two launches that are counted as one: an even step.
+        // Two launches counted as one: an even step.
         for run in 0..32_000 {
             launched += cycle.empty_launches(run, 2) + 3;
             counts[(launched % LAUNCHES) as usize] += 1;

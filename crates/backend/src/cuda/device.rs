@@ -1,7 +1,7 @@
 //! An opened GPU: the [`Device`] of this backend, which gives ids to modules, kernels and buffers.
 //!
-//! Every public call makes the device's context current, and returns with the device idle. After
-//! [`DeviceError::ContextLost`] every further call fails: the process must end. Results are not judged here.
+//! Every public call makes the device's context current and returns with the device idle. After
+//! [`DeviceError::ContextLost`] every further call fails: the process must end.
 
 use std::fs;
 use std::path::Path;
@@ -36,11 +36,11 @@ use crate::{
 /// The driver's default limit of pending launches from kernels.
 const PENDING_LAUNCHES: u32 = 2048;
 
-/// The note of a report whose launches copy arrays within the measured time.
+/// Note of a report whose launches copy arrays within the measured time.
 const COPIED: &str = "launches copy arrays of textures or surfaces, since the case uses the buffers in another way too: the \
                       copies are part of the time";
 
-/// A GPU that is used through its primary context. Fields drop in this order, so that the context goes last.
+/// A GPU, used through its primary context. Fields drop in this order, so the context drops last.
 #[derive(Debug)]
 pub(super) struct CudaDevice {
     pub(super) info: DeviceInfo,
@@ -51,23 +51,22 @@ pub(super) struct CudaDevice {
     /// NVML, or why it cannot be used.
     pub(super) monitor: Result<Gpu, String>,
     staging: Staging,
-    /// Modules of this program's own, by their text.
+    /// This program's own modules, by their text.
     own: Vec<(&'static str, ModuleId)>,
     pub(super) table: Table,
     pub(super) preparer: Preparer,
-    /// How many launches may be pending; `None` for the driver's default.
+    /// Limit of pending launches; `None` for the driver's default.
     pending_launches: Option<u32>,
     pub(super) lanes: Lanes,
     pub(super) stream: Stream,
     pub(super) context: Context,
     pub(super) limits: ContextLimits,
-    /// How its kernels are observed.
     observed: Cuda,
 }
 
 impl CudaDevice {
     /// Takes the primary context and allocates what transfers and measurements need. Inside a profiler or
-    /// compute-sanitizer it has no clock. With a tracer both clocks time its kernels.
+    /// compute-sanitizer, the device has no clock. With a tracer, both clocks time its kernels.
     pub fn open(listed: Listed, observed: Cuda, tracer: Option<Tracer>) -> Result<Self, DeviceError> {
         let Listed { raw, id, mut info } = listed;
         let context = Context::retain(raw)?;
@@ -108,7 +107,7 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     fs::read(path).map_err(|error| DeviceError::Driver { call: "cuModuleLoadDataEx", message: message(error) })
 }
 
-/// Returns the compiled code as the driver loads it.
+/// Compiled code as the driver loads it: PTX ends with a NUL.
 fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     let mut image = read(&code.code)?;
     if code.kind == CodeKind::Ptx {
@@ -117,7 +116,7 @@ fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     Ok(image)
 }
 
-/// Resolves every id of preparation and of the bodies on each set of buffers, and adds the copies of arrays that are
+/// Resolves the ids of the preparation and of the bodies on each set of buffers, and adds the array copies that are
 /// made once.
 pub(super) fn resolved<'a, 's>(
     (table, preparer, lanes): (&'a Table, &'a Preparer, &'a Lanes),
@@ -143,7 +142,7 @@ pub(super) fn resolved<'a, 's>(
 }
 
 impl CudaDevice {
-    /// Runs a batch by `once`.
+    /// Runs each repetition of a batch by `once`.
     pub(super) fn run_batch(&mut self, batch: &Batch, once: Run) -> Result<RunReport, DeviceError> {
         self.context.enter()?;
         self.lanes.provide(&batch.steps)?;
@@ -172,7 +171,7 @@ impl CudaDevice {
 
 impl Drop for CudaDevice {
     fn drop(&mut self) {
-        // The fields drop next, and need the context; without it their memory is freed when the process ends.
+        // The fields drop next and need the context. Without it, their memory is freed when the process ends.
         let _ = self.context.enter();
     }
 }
@@ -219,7 +218,7 @@ impl Device for CudaDevice {
         if code.kind == CodeKind::Plugin {
             return Plugin::load(&code.code).map(|plugin| self.table.add_plugin(plugin));
         }
-        // The variables are those of the code before it is linked: the device runtime has variables of its own.
+        // List the variables before linking: the device runtime has variables of its own.
         let original = image(code)?;
         let mut variables = variables::names(&original, code.kind);
         for part in code.parts.iter().skip(1) {
@@ -233,11 +232,11 @@ impl Device for CudaDevice {
             None => original,
         };
         let module = Module::load(&image)?;
-        // Looking a kernel up loads it, also where the driver loads lazily.
+        // Looking a kernel up loads it, even where the driver loads lazily.
         for mangled in code.kernels.values() {
             module.function(mangled)?;
         }
-        // The driver finds no variable that the linker has dropped.
+        // The linker may have dropped a variable.
         let variables = variables.into_iter().filter(|name| module.global(name).is_ok()).collect();
         Ok(self.table.add_module(module, variables))
     }
@@ -392,12 +391,12 @@ impl Device for CudaDevice {
         self.table.loops.iterations()
     }
 
-    /// Sets nothing: the driver cannot end a kernel.
+    /// The driver cannot end a kernel.
     fn set_time_limit(&mut self, _limit: Duration) -> bool {
         false
     }
 
-    /// Drops the name: the driver's messages do not name memory.
+    /// The driver's messages do not name memory.
     fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn memory_free(&self) -> Option<u64> {

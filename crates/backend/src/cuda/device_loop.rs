@@ -1,12 +1,12 @@
 //! Loops with a condition in a graph: the device decides when they end.
 //!
-//! A loop is a WHILE node. Its body is one iteration and a kernel that evaluates the condition ([`super::condition`]),
-//! counts, and sets the node's handle. Where iterations differ, since buffers are swapped, the body is the first of
-//! them and an IF node with the next one, and so on. A kernel before the WHILE node sets its count to zero. What the
-//! host has to know is in a piece of device memory, read once when the graph has ended.
+//! A loop is a WHILE node. Its body is one iteration and a kernel that evaluates the condition
+//! ([`super::condition`]), counts, and sets the node's handle. Where iterations differ, because buffers are swapped,
+//! the body is the first of them and an IF node with the next one, and so on. A kernel before the WHILE node sets the
+//! count to zero. The host reads the results from device memory, once, when the graph has ended.
 //!
-//! A graph is filled between captures: what lies between two loops is captured into it, a conditional node is added,
-//! and its body is filled last, when nothing is captured.
+//! A graph is filled between captures. What lies between two loops is captured into it, then a conditional node is
+//! added. The node's body is filled last, when nothing is captured.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -27,7 +27,6 @@ use crate::{Condition, DeviceError, Loop, ModuleId};
 
 use sys::CUgraphConditionalNodeType as NodeType;
 
-/// Returns the shape of a launch of one thread.
 fn one_thread() -> Shape {
     Shape::new(Dim3::new(1, 1, 1), Dim3::new(1, 1, 1))
 }
@@ -36,26 +35,26 @@ fn one_thread() -> Shape {
 #[derive(Debug)]
 pub(super) struct DeviceLoops {
     kernels: Vec<Kernels>,
-    /// The conditions with the bounds of their loops, by number.
+    /// Conditions with the bounds of their loops, by number.
     conditions: Vec<(Condition, u32)>,
     state: DeviceMemory,
 }
 
-/// The kernels of a condition.
+/// Kernels of a condition.
 #[derive(Debug)]
 struct Kernels {
     ptx: String,
     begin: Kernel,
     judge: Kernel,
-    /// Last: the kernels are a part of it.
+    /// Dropped last: the kernels are part of it.
     _module: Module,
 }
 
-/// A body that is still empty: that of a loop, or the rest of one.
+/// An empty body to fill: a loop's, or the rest of one.
 struct Body<'a> {
     graph: sys::CUgraph,
     repeated: &'a Repeated<'a, Operation<'a>>,
-    /// The iteration, of those that differ.
+    /// Index among the iterations that differ.
     nth: usize,
     handle: sys::CUgraphConditionalHandle,
     counter: sys::CUdeviceptr,
@@ -150,11 +149,8 @@ impl DeviceLoops {
         found.ok_or_else(|| refused(format!("`{}` was not loaded", iteration.until.program.text())))
     }
 
-    /// Returns the iterations of the loop that ended last, after the graph has.
-    ///
-    /// # Errors
-    ///
-    /// The error is that of a loop whose condition never held, or had no value.
+    /// Iterations of the loop that ended last. The graph must have ended. Fails if a condition never held or had no
+    /// value.
     pub fn iterations(&self, stream: &Stream) -> Result<u32, DeviceError> {
         let mut words = [0_u64; COUNTERS];
         // SAFETY: the state has more than so many words, the graph has ended, and `words` outlives the call.
@@ -202,7 +198,7 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
     })
 }
 
-/// Returns after how many iterations the first follows again.
+/// Number of iterations after which the first one recurs.
 fn period(repeated: &Repeated<'_, Operation<'_>>) -> Result<usize, DeviceError> {
     repeated.period.ok_or_else(|| {
         refused(format!(
@@ -217,7 +213,7 @@ fn refused(message: String) -> DeviceError {
     DeviceError::Driver { call: "graph", message }
 }
 
-/// Adds to a graph what follows its last nodes.
+/// Appends to a graph.
 struct Filler<'a> {
     context: &'a Context,
     stream: &'a Stream,
@@ -248,7 +244,7 @@ impl Filler<'_> {
         queue(self.stream)
     }
 
-    /// Returns a handle for a conditional node of this graph, which a kernel sets before the node.
+    /// Creates a handle for a conditional node of this graph, which a kernel sets before the node.
     fn handle(&self) -> Result<sys::CUgraphConditionalHandle, DeviceError> {
         let mut handle = 0;
         // SAFETY: graph and context live, and `handle` outlives the call.
@@ -258,7 +254,7 @@ impl Filler<'_> {
         Ok(handle)
     }
 
-    /// Adds a conditional node, and returns its empty body.
+    /// Adds a conditional node and returns its empty body.
     fn conditional(
         &mut self,
         handle: sys::CUgraphConditionalHandle,
@@ -300,12 +296,12 @@ impl Filler<'_> {
         Ok(unsafe { *parameters.__bindgen_anon_1.conditional.phGraph_out })
     }
 
-    /// Returns the nodes that were captured last; null where there are none.
+    /// Nodes that were captured last; null if there are none.
     fn last_nodes(&self) -> *const sys::CUgraphNode {
         if self.last.is_empty() { ptr::null() } else { self.last.as_ptr() }
     }
 
-    /// Notes which nodes were captured last.
+    /// Records which nodes were captured last.
     fn note_last(&mut self) -> Result<(), DeviceError> {
         let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         let (mut nodes, mut edges, mut count) = (ptr::null(), ptr::null(), 0);
@@ -340,7 +336,7 @@ impl Filler<'_> {
 }
 
 impl Drop for Filler<'_> {
-    /// Ends a capture that failed: the stream must not stay in it.
+    /// Ends a failed capture: the stream must not stay in it.
     fn drop(&mut self) {
         let _ = self.end();
     }

@@ -1,8 +1,8 @@
 //! The CUDA driver library: its presence, its version, and what its error codes mean for a run.
 //!
-//! The library is opened at run time, and cudarc panics on a library or an entry point that is missing. So [`api`]
-//! comes before every call and checks that the driver is present; entry points that CUDA 12.0 lacks are looked up one
-//! by one. No call is retried.
+//! The library is opened at run time, and cudarc panics on a missing library or entry point. So [`api`] precedes
+//! every call and checks that the driver is present. Entry points that CUDA 12.0 lacks are looked up one by one. No
+//! call is retried.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fs;
@@ -13,13 +13,13 @@ use cudarc::driver::{result, sys};
 
 use crate::{DeviceError, DriverVersion};
 
-/// The oldest driver that has every entry point that is used unchecked.
+/// Oldest driver with every entry point that is used unchecked.
 const OLDEST: (u32, u32) = (12, 0);
 
-/// The oldest driver whose graphs may have conditional nodes.
+/// Oldest driver whose graphs may have conditional nodes.
 const CONDITIONAL_NODES: (u32, u32) = (12, 4);
 
-/// The entry points that make them.
+/// Entry points that conditional nodes need.
 const CONDITIONAL_CALLS: [&[u8]; 4] = [
     b"cuGraphConditionalHandleCreate\0",
     b"cuGraphAddNode_v2\0",
@@ -27,32 +27,32 @@ const CONDITIONAL_CALLS: [&[u8]; 4] = [
     b"cuStreamGetCaptureInfo_v3\0",
 ];
 
-/// The signature that both names of `cuEventElapsedTime` have.
+/// Signature of both names of `cuEventElapsedTime`.
 type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
-/// The signature that `cuCtxRecordEvent` has.
+/// Signature of `cuCtxRecordEvent`.
 type RecordContext = unsafe extern "C" fn(sys::CUcontext, sys::CUevent) -> sys::CUresult;
 
-/// An entry point whose presence is checked; cudarc calls it.
+/// An entry point that is only checked for presence; cudarc calls it.
 type Any = unsafe extern "C" fn();
 
-/// A driver that is initialised.
+/// An initialised driver.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Api {
-    /// The CUDA version that the driver supports.
+    /// CUDA version that the driver supports.
     pub cuda: (u32, u32),
     pub elapsed: Elapsed,
-    /// `cuCtxRecordEvent` (CUDA 12.5), where it exists.
+    /// `cuCtxRecordEvent` (CUDA 12.5), if it exists.
     pub record_context: Option<RecordContext>,
     /// Whether `cuStreamWaitValue32_v2` exists.
     pub has_stream_wait: bool,
     /// Whether `cuFuncGetParamInfo` exists (CUDA 12.4).
     pub has_parameter_info: bool,
-    /// Whether graphs may have conditional nodes, and be captured into (CUDA 12.4).
+    /// Whether graphs may have conditional nodes and be captured into (CUDA 12.4).
     pub has_conditional_nodes: bool,
 }
 
-/// Returns the driver, initialised once per process.
+/// The driver, initialised once per process.
 pub(super) fn api() -> Result<&'static Api, DeviceError> {
     static API: OnceLock<Result<Api, DeviceError>> = OnceLock::new();
     API.get_or_init(load).as_ref().map_err(Clone::clone)
@@ -95,7 +95,7 @@ fn load() -> Result<Api, DeviceError> {
     })
 }
 
-/// Returns an entry point of the driver; `F` must be its C signature.
+/// Looks up an entry point; `F` must be its C signature.
 fn find<F: Copy>(name: &[u8]) -> Option<F> {
     // SAFETY: the library is present (the caller looked) and stays open for the process's life, so the copied pointer
     // does. Each caller names the signature that NVIDIA documents for the entry point, or never calls it.
@@ -106,7 +106,7 @@ fn unavailable(message: &str) -> DeviceError {
     DeviceError::Unavailable(message.to_owned())
 }
 
-/// Returns why `cuInit` failed, and what to do.
+/// Why `cuInit` failed, and what to do.
 fn initialisation_hint(code: sys::CUresult) -> String {
     use sys::CUresult as E;
     match code {
@@ -131,7 +131,7 @@ fn initialisation_hint(code: sys::CUresult) -> String {
     }
 }
 
-/// Turns a driver's code into this crate's error.
+/// Turns a driver's result code into an error.
 pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<(), DeviceError> {
     if code == sys::CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -144,7 +144,7 @@ pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<(), Devic
     })
 }
 
-/// Returns the code's name and the driver's description.
+/// Name and description of a code.
 fn describe(code: sys::CUresult) -> String {
     match result::DriverError(code).error_string() {
         Ok(text) => format!("{code:?}: {}", CStr::to_string_lossy(text)),
@@ -152,8 +152,8 @@ fn describe(code: sys::CUresult) -> String {
     }
 }
 
-/// Returns the name and description of a code that may come from the CUDA runtime, which shares most of the driver's
-/// codes. `None` for a number that the driver does not know.
+/// Name and description of a code that may come from the CUDA runtime, which shares most codes of the driver. `None`
+/// for a code that the driver does not know.
 pub(super) fn text_of(code: c_int) -> Option<String> {
     type Text = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
     api().ok()?;
@@ -168,7 +168,7 @@ pub(super) fn text_of(code: c_int) -> Option<String> {
     Some(format!("{}: {}", text(b"cuGetErrorName\0")?, text(b"cuGetErrorString\0")?))
 }
 
-/// Whether every later call of the process fails too: the errors that destroy the context.
+/// Whether the error destroys the context, so that every later call of the process fails.
 fn kills_context(code: sys::CUresult) -> bool {
     use sys::CUresult as E;
     matches!(
@@ -195,7 +195,7 @@ fn kills_context(code: sys::CUresult) -> bool {
     )
 }
 
-/// Returns the version of the kernel module, and the CUDA version that the library supports.
+/// Version of the kernel module, and the CUDA version that the library supports.
 pub(super) fn version(api: &Api) -> DriverVersion {
     let version = fs::read_to_string("/proc/driver/nvidia/version")
         .ok()
@@ -204,7 +204,7 @@ pub(super) fn version(api: &Api) -> DriverVersion {
     DriverVersion { version, cuda: api.cuda }
 }
 
-/// Returns the first word that looks like a driver's version: two or three numbers separated by points.
+/// First word that looks like a driver's version: two or three numbers separated by points.
 fn parse_version(text: &str) -> Option<String> {
     let looks_right = |word: &&str| {
         let parts: Vec<&str> = word.split('.').collect();

@@ -1,8 +1,8 @@
 //! Runs work back to back while the energy counter is read.
 //!
-//! Two portions of runs are queued at any time: while one is running the host reads the counter, which takes some
-//! milliseconds, and queues the next. Runs are captured into a CUDA graph where possible, since short ones would wait
-//! for the host to launch them. The host's clock gives the rate of the runs.
+//! Two portions of runs are always queued. While one runs, the host reads the counter, which takes some milliseconds,
+//! and queues the next. Runs are captured into a CUDA graph where possible, since short ones would wait for the host
+//! to launch them. The host's clock gives the rate of the runs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,23 +14,23 @@ use super::work::Work;
 use crate::model::Joules;
 use crate::{DeviceError, EnergyReading};
 
-/// The duration of a portion, which is longer than reading the counter and queueing another.
+/// Duration of a portion, longer than reading the counter and queueing another portion.
 const PORTION: Duration = Duration::from_millis(12);
 
-/// The largest number of operations in a graph.
+/// Limit of the operations in a graph.
 const MOST_IN_GRAPH: usize = 384;
 
-/// Most launches of that graph in a portion, or runs where there is none.
+/// Largest number of the graph's launches in a portion, or of runs if there is no graph.
 const MOST_REPEATS: u32 = 1 << 14;
 
-/// What is queued again and again.
+/// Work that is queued repeatedly.
 struct Portion<'a, 'b> {
     bodies: &'a [Vec<Operation<'b>>],
-    /// A graph of runs that alternate between the bodies, and their number.
+    /// Graph of runs that alternate between the bodies, and their number.
     graph: Option<(Graph, u32)>,
-    /// Launches of the graph, or runs, in one portion.
+    /// Launches of the graph, or runs, per portion.
     repeats: u32,
-    /// The next body, where there is no graph.
+    /// Index of the next body, if there is no graph.
     next: usize,
 }
 
@@ -42,13 +42,13 @@ impl<'a, 'b> Portion<'a, 'b> {
         let may_be_captured = in_graph > 1 && bodies.iter().flatten().all(|step| step.function().is_none());
         let runs = bodies.iter().cycle().take(in_graph as usize);
         let capture = || Graph::capture(stream, || runs.flatten().try_for_each(|step| step.queue(stream)));
-        // A body that cannot be captured is launched run by run; a context that is lost shows at the next call.
+        // A body that cannot be captured is launched run by run. A lost context shows at the next call.
         let graph = may_be_captured.then(capture).and_then(Result::ok);
         let repeats = if graph.is_some() { wanted.div_ceil(in_graph) } else { wanted };
         Self { bodies, graph: graph.map(|graph| (graph, in_graph)), repeats: repeats.min(MOST_REPEATS), next: 0 }
     }
 
-    /// Queues a portion; returns its runs.
+    /// Queues a portion; returns its number of runs.
     fn queue(&mut self, stream: &Stream) -> Result<u64, DeviceError> {
         for _ in 0..self.repeats {
             match &self.graph {
@@ -75,7 +75,7 @@ impl Line {
         Ok(())
     }
 
-    /// Removes those that are done; returns their runs.
+    /// Removes finished portions; returns their number of runs.
     fn done(&mut self) -> Result<u64, DeviceError> {
         let mut runs = 0;
         while let Some((event, _)) = self.ahead.front()
@@ -101,7 +101,7 @@ pub(super) fn run_metered(
         return Err(DeviceError::InvalidLaunch("there is nothing to run, so it takes no energy".to_owned()));
     }
     stream.settle(queue_all(&work.prepare, stream))?;
-    // One run to warm up, and one to find out how long it takes.
+    // One run to warm up, and one to measure its duration.
     stream.settle(queue_all(&work.bodies[0], stream))?;
     let since = Instant::now();
     stream.settle(queue_all(&work.bodies[0], stream))?;
@@ -129,7 +129,7 @@ fn go_on(
             .map_err(|message| DeviceError::Driver { call: "nvmlDeviceGetTotalEnergyConsumption", message })?;
         runs += line.done()?;
         if line.ahead.is_empty() {
-            // The device had to wait for the host: its portions are too short.
+            // The device waited for the host: the portions are too short.
             portion.repeats = (portion.repeats * 2).min(MOST_REPEATS);
         }
         if !continues(EnergyReading { at: start.elapsed().as_secs_f64(), energy, runs }) {
@@ -138,13 +138,13 @@ fn go_on(
     }
 }
 
-/// Returns how many runs make a portion where one takes so long.
+/// Number of runs in a portion if one run takes `took`.
 fn runs_in_portion(took: Duration) -> u32 {
     let wanted = PORTION.as_secs_f64() / took.as_secs_f64().max(1e-7);
     (wanted.ceil() as u32).clamp(1, MOST_REPEATS)
 }
 
-/// Returns how many of `wanted` runs one graph has: a multiple of the sets, so that every set has equally many.
+/// Number of runs in a graph, up to `wanted`: a multiple of the sets, so that all sets run equally often.
 fn runs_in_graph(wanted: u32, operations: usize, sets: usize) -> u32 {
     let most = wanted.min((MOST_IN_GRAPH / operations.max(1)) as u32);
     most - most % sets.max(1) as u32

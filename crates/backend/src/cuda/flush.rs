@@ -1,8 +1,8 @@
-//! Flushes the L2 cache before a measurement, and leaves no dirty lines.
+//! Flushes the L2 cache before a measurement and leaves no dirty lines.
 //!
-//! A flush by memset leaves the cache full of dirty lines, whose write-back is then part of the measured time. This one
-//! reads a buffer larger than the cache before each sample, so that every line is clean. Lines that a kernel made
-//! persistent are reset first.
+//! A flush by memset leaves the cache full of dirty lines, whose write-back is then part of the measured time. This
+//! one reads a buffer larger than the cache, so that every line is clean. Lines that a kernel made persistent are
+//! reset first.
 
 use cudarc::driver::sys;
 
@@ -18,11 +18,11 @@ use crate::{DeviceError, ModuleId};
 /// The kernel, as PTX for every supported GPU; the driver needs the final NUL.
 const READ_ALL: &str = concat!(include_str!("flush.ptx"), "\0");
 
-/// The kernel's name, by which a tracer excludes it from the operations that it times.
+/// Name by which a tracer excludes the kernel from the operations that it times.
 pub(super) const KERNEL: &str = "read_all";
 
 const THREADS: u32 = 256;
-/// Bytes of the vector that one thread reads.
+/// Bytes of the vector that a thread reads.
 const VECTOR: u64 = 16;
 
 /// The buffer and the kernel that reads it.
@@ -31,14 +31,14 @@ pub(super) struct Flush {
     kernel: Kernel,
     shape: Shape,
     arguments: Arguments,
-    /// The arguments of a launch that reads nothing.
+    /// Arguments of a launch that reads nothing.
     nothing: Arguments,
     bytes: u64,
-    /// Whether lines may be persistent on this device.
+    /// Whether the device supports persistent lines.
     persisting: bool,
     _buffer: DeviceMemory,
     _sink: DeviceMemory,
-    /// Last: the kernel is a part of it.
+    /// Dropped last: the kernel is part of it.
     _module: Module,
 }
 
@@ -74,7 +74,6 @@ impl Flush {
         Ok(flush)
     }
 
-    /// Returns how many bytes each flush reads.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -100,7 +99,7 @@ impl Flush {
     }
 }
 
-/// Returns two and a half times the cache, at least 16 MiB: a cache in two partitions may hold a line twice.
+/// Two and a half times the cache, at least 16 MiB: a cache in two partitions may hold a line twice.
 fn buffer_bytes(l2: u64) -> u64 {
     (l2 * 5 / 2).max(16 << 20).next_multiple_of(VECTOR * u64::from(THREADS))
 }

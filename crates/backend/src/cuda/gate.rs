@@ -1,9 +1,9 @@
-//! A gate in a stream: work queued behind it starts when the host opens it, not when it arrives.
+//! A gate in a stream: work behind it starts when the host opens it, not when it arrives.
 //!
-//! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. Work queued
-//! behind the gate runs back to back, so that launch latency is not measured. A gate deadlocks if a launch call waits
-//! for earlier work: under a profiler, with blocking launches, or on a full queue. So a gate is tried once under a
-//! watchdog, calls of host functions get a watchdog each time, and a closed gate opens when it is dropped.
+//! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. Work behind
+//! the gate runs back to back, so launch latency is not measured. A gate deadlocks if a launch call waits for earlier
+//! work: under a profiler, with blocking launches, or on a full queue. So a gate is tried once under a watchdog,
+//! calls of host functions get a watchdog each time, and a closed gate opens when dropped.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -17,11 +17,10 @@ use super::handles::Stream;
 use super::memory::PinnedMemory;
 use crate::DeviceError;
 
-/// How long calls may take before the watchdog takes them for waiting.
+/// Duration of calls at which the watchdog assumes that they wait for the gate.
 const TRIAL: Duration = Duration::from_millis(250);
 
-/// The largest number of operations that are queued behind a closed gate: far below the depth at which a launch call
-/// waits for room.
+/// Limit of the operations queued behind a closed gate, far below the depth at which a launch call blocks.
 pub(super) const MOST_QUEUED: usize = 400;
 
 /// The word on which the stream waits.
@@ -29,7 +28,7 @@ pub(super) const MOST_QUEUED: usize = 400;
 pub(super) struct Gate {
     memory: PinnedMemory,
     device: sys::CUdeviceptr,
-    /// The value that opens it next; grows by one each time, and the comparison is cyclic.
+    /// Value that opens the gate next. It grows by one each time, and the comparison is cyclic.
     epoch: u32,
 }
 
@@ -43,7 +42,7 @@ pub(super) struct Closed<'a> {
 }
 
 impl Closed<'_> {
-    /// Makes everything that is queued from here on wait.
+    /// Makes everything queued from here on wait.
     pub fn wait(&self, stream: &Stream) -> Result<(), DeviceError> {
         let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         // SAFETY: the word is mapped host memory that lives as long as the gate; the caller that queues work behind it
@@ -53,8 +52,8 @@ impl Closed<'_> {
         })
     }
 
-    /// Does `work` under a watchdog, which opens the gate if that takes too long. Returns the result, and whether the
-    /// gate stayed closed.
+    /// Does `work` under a watchdog that opens the gate after [`TRIAL`]. Returns the result, and whether the gate
+    /// stayed closed.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
         thread::scope(|scope| {
             let (done, watch) = channel::<()>();
@@ -89,7 +88,7 @@ impl Gate {
         Ok(Self { memory, device, epoch: 0 })
     }
 
-    /// Closes it: what [`Closed::wait`] makes wait starts when it opens.
+    /// Closes the gate for what [`Closed::wait`] makes wait.
     pub fn close(&mut self) -> Closed<'_> {
         self.epoch = self.epoch.wrapping_add(1);
         // SAFETY: the memory holds an aligned 32-bit word that the host only touches through this atomic, and it
@@ -98,7 +97,7 @@ impl Gate {
         Closed { word, device: self.device, epoch: self.epoch }
     }
 
-    /// Closes the gate, queues `work`, and opens it: whether the calls of `work` returned while it was closed.
+    /// Whether the calls of `work` return while the gate is closed.
     fn holds(&mut self, stream: &Stream, work: impl Fn() -> Result<(), DeviceError>) -> Result<bool, DeviceError> {
         let closed = self.close();
         closed.wait(stream)?;
@@ -110,9 +109,8 @@ impl Gate {
     }
 }
 
-/// Returns a gate that works on this device and in this process, or the reason why there is none.
-///
-/// `work` queues a launch between events, as a measurement does; it has run before.
+/// A gate that works on this device and in this process, or the reason why there is none. `work` queues a launch
+/// between events, as a measurement does, and has run before.
 pub(super) fn open_or_explain(
     stream: &Stream,
     work: impl Fn() -> Result<(), DeviceError>,
@@ -134,7 +132,7 @@ pub(super) fn open_or_explain(
     }
 }
 
-/// Returns what in the environment makes launch calls wait.
+/// The environment variable that makes launch calls wait, if any.
 fn obstacle(environment: impl Iterator<Item = (String, String)>) -> Option<String> {
     for (name, value) in environment {
         let set = !value.is_empty() && value != "0";

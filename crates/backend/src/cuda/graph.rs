@@ -1,8 +1,8 @@
-//! Bodies as CUDA graphs: captured from the stream, instantiated once, launched again and again. Loops with a condition
+//! Bodies as CUDA graphs: captured from the stream, instantiated once, launched repeatedly. Loops with a condition
 //! become nodes of their own ([`super::device_loop`]).
 //!
 //! A graph keeps the addresses and functions that it was captured with. So graphs are dropped when a module or a
-//! buffer is freed; ids are never reused, so that a remaining graph cannot refer to something else.
+//! buffer is freed. Ids are never reused, so no remaining graph can refer to something else.
 
 use std::ptr;
 
@@ -14,14 +14,14 @@ use super::handles::{Context, Stream};
 use super::operation::Operation;
 use crate::{DeviceError, Step};
 
-/// Graphs kept at a time: more than a group has variants.
+/// Number of graphs to keep: more than a group has variants.
 const KEPT: usize = 128;
 
 /// A graph that can be launched.
 #[derive(Debug)]
 pub(super) struct Graph {
     instance: Instance,
-    /// Where it has loops with a condition.
+    /// Present if the graph has loops with a condition.
     loops: Option<DeviceLoops>,
 }
 
@@ -29,7 +29,6 @@ pub(super) struct Graph {
 struct Instance(sys::CUgraphExec);
 
 impl Graph {
-    /// Makes a graph of steps.
     fn build(at: (&Context, &Stream), steps: &[&Operation<'_>]) -> Result<Self, DeviceError> {
         let stream = at.1;
         if !steps.iter().any(|step| matches!(step, Operation::Loop(_))) {
@@ -43,7 +42,7 @@ impl Graph {
         Ok(Self { instance: template.instantiate(stream)?, loops: Some(loops) })
     }
 
-    /// Captures what `queue` puts into the stream, and makes it ready to launch.
+    /// Captures what `queue` puts into the stream and instantiates it.
     pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream lives and captures nothing yet: every capture is ended below.
@@ -62,7 +61,7 @@ impl Graph {
         check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.instance.0, stream.raw()) })
     }
 
-    /// Returns how many iterations the last loop made, if there is one. The graph must have ended.
+    /// Iterations of the last loop, if any. The graph must have ended.
     pub fn iterations(&self, stream: &Stream) -> Result<Option<u32>, DeviceError> {
         self.loops.as_ref().map(|loops| loops.iterations(stream)).transpose()
     }
@@ -75,7 +74,7 @@ impl Drop for Instance {
     }
 }
 
-/// A captured graph before it is instantiated; null where the capture failed.
+/// A captured graph before it is instantiated; null if the capture failed.
 struct Template(sys::CUgraph);
 
 impl Template {
@@ -84,7 +83,7 @@ impl Template {
         // SAFETY: the template was captured and lives; `raw` outlives the call.
         check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&raw mut raw, self.0, 0) })?;
         let graph = Instance(raw);
-        // SAFETY: both live. The first launch then pays for no upload.
+        // SAFETY: both live. Without the upload, the first launch would pay for it.
         check("cuGraphUpload", unsafe { sys::cuGraphUpload(graph.0, stream.raw()) })?;
         Ok(graph)
     }
@@ -99,15 +98,14 @@ impl Drop for Template {
     }
 }
 
-/// What a graph was made of: the bodies, and how many runs, which alternate between them.
+/// What a graph was made of: the bodies, and the number of runs, which alternate between them.
 type Recipe = (Vec<Vec<Step>>, u32);
 
-/// The graphs that were made so far.
 #[derive(Debug, Default)]
 pub(super) struct Graphs(Vec<(Recipe, Graph)>);
 
 impl Graphs {
-    /// Returns the graph of `launches` runs that alternate between the bodies, made on first use.
+    /// The graph of `launches` runs that alternate between the bodies, made on first use.
     pub fn prepare(
         &mut self,
         at: (&Context, &Stream),

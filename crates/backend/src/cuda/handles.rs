@@ -1,7 +1,7 @@
 //! Owners of the driver's objects: a context, a stream, an event, a module; each is released when dropped.
 //!
 //! A drop ignores errors: after an aborted kernel every call fails, and the process is about to end. Except for
-//! [`Context`] the owners expect their context to be current, which [`super::device::CudaDevice`] ensures.
+//! [`Context`], the owners expect their context to be current, which [`super::device::CudaDevice`] ensures.
 
 use std::ffi::{CStr, CString, c_uint, c_void};
 use std::ptr;
@@ -43,14 +43,14 @@ impl Context {
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
     }
 
-    /// Waits until all of its streams are idle; makes the context current.
+    /// Waits until all streams of the context are idle; makes it current.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         self.enter()?;
         // SAFETY: the context is current, which is all that the call needs.
         check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
     }
 
-    /// Sets how many launches from kernels may be pending; makes the context current.
+    /// Sets the limit of pending launches from kernels; makes the context current.
     pub fn set_pending_launches(&self, count: u32) -> Result<(), DeviceError> {
         self.enter()?;
         let limit = sys::CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
@@ -58,7 +58,7 @@ impl Context {
         check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(limit, count as usize) })
     }
 
-    /// Returns the free and total device memory in bytes; makes the context current.
+    /// Free and total device memory in bytes; makes the context current.
     pub fn memory(&self) -> Result<(u64, u64), DeviceError> {
         self.enter()?;
         let (mut free, mut total) = (0, 0);
@@ -92,7 +92,7 @@ impl Stream {
         self.0
     }
 
-    /// Makes what is queued from here on wait until the event, as it was last recorded, is done.
+    /// Makes what is queued from here on wait for the event's last record.
     pub fn wait(&self, event: &Event) -> Result<(), DeviceError> {
         // SAFETY: both live, and belong to the same context; the flags must be zero, and are.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) })
@@ -104,7 +104,7 @@ impl Stream {
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
     }
 
-    /// Waits, whether queueing succeeded or not; a lost context outranks a refused call.
+    /// Waits whether queueing succeeded or not. A lost context outranks a refused call.
     pub fn settle<T>(&self, queued: Result<T, DeviceError>) -> Result<T, DeviceError> {
         worse(queued, self.synchronize())
     }
@@ -117,7 +117,7 @@ impl Drop for Stream {
     }
 }
 
-/// A point in a stream that has a time.
+/// A point in a stream whose time is recorded.
 #[derive(Debug)]
 pub(super) struct Event(sys::CUevent);
 
@@ -126,7 +126,7 @@ impl Event {
         Self::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// Returns an event without a time, for streams to wait for: it costs less.
+    /// An event without a time, for streams to wait on; it costs less.
     pub fn untimed() -> Result<Self, DeviceError> {
         Self::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
@@ -152,7 +152,7 @@ impl Event {
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
     }
 
-    /// Whether everything queued before it is done.
+    /// Whether everything queued before the event is done.
     pub fn is_done(&self) -> Result<bool, DeviceError> {
         // SAFETY: the event lives as long as `self`.
         match unsafe { sys::cuEventQuery(self.0) } {
@@ -161,7 +161,7 @@ impl Event {
         }
     }
 
-    /// Returns the nanoseconds from this event to a later one; both are recorded and done.
+    /// Nanoseconds from this event to a later one; both must be recorded and done.
     pub fn nanoseconds_to(&self, later: &Self) -> Result<f64, DeviceError> {
         let mut milliseconds = 0.0_f32;
         let elapsed = api()?.elapsed;
@@ -178,7 +178,6 @@ impl Drop for Event {
     }
 }
 
-/// A module that is loaded.
 #[derive(Debug)]
 pub(super) struct Module(sys::CUmodule);
 
@@ -186,7 +185,7 @@ impl Module {
     /// Bytes of each of the two logs that the driver's compiler may fill.
     const LOG: usize = 16 * 1024;
 
-    /// Loads an image: a cubin, or PTX text that ends in a NUL. Errors contain the driver's log.
+    /// Loads an image: a cubin, or PTX that ends in a NUL. Errors contain the driver's log.
     pub fn load(image: &[u8]) -> Result<Self, DeviceError> {
         let mut error_log = vec![0_u8; Self::LOG];
         let mut info_log = vec![0_u8; Self::LOG];
@@ -219,7 +218,7 @@ impl Module {
         Ok(Self(raw))
     }
 
-    /// Returns a kernel by its mangled name; looking it up loads it.
+    /// Looks up a kernel by mangled name, which loads it.
     pub fn function(&self, mangled: &str) -> Result<sys::CUfunction, DeviceError> {
         let name = c_name("cuModuleGetFunction", mangled)?;
         let mut raw: sys::CUfunction = ptr::null_mut();
@@ -229,7 +228,7 @@ impl Module {
         Ok(raw)
     }
 
-    /// Address and bytes of a `__device__` variable by its mangled name.
+    /// Address and bytes of a `__device__` variable, by mangled name.
     pub fn global(&self, mangled: &str) -> Result<(sys::CUdeviceptr, usize), DeviceError> {
         let name = c_name("cuModuleGetGlobal", mangled)?;
         let (mut address, mut bytes) = (0, 0);
@@ -271,7 +270,7 @@ fn with_log(error: DeviceError, log: &[u8]) -> DeviceError {
     }
 }
 
-/// Returns the error that matters of work that was queued and then waited for.
+/// The more important error of work that was queued and then waited for.
 pub(super) fn worse<T>(queued: Result<T, DeviceError>, finished: Result<(), DeviceError>) -> Result<T, DeviceError> {
     match (queued, finished) {
         (Ok(value), Ok(())) => Ok(value),

@@ -1,4 +1,5 @@
-//! The state of a GPU before it is used.
+//! The state of a GPU before it is used. It is read without a context, so a node can be checked before a task touches
+//! its GPU.
 
 use cudarc::driver::sys;
 
@@ -7,20 +8,19 @@ use super::nvml::Gpu;
 use crate::Monitor as _;
 use crate::model::{Bytes, ThrottleReason};
 
-/// What can be known of a GPU without a context on it. Figures that NVML does not have are `None`.
+/// State that can be read without a context. `None` if NVML does not report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// The name of the GPU.
     pub name: String,
-    /// The version that the driver has.
+    /// Version of the driver.
     pub driver: Option<String>,
-    /// The memory in total and the memory that is free.
+    /// Total and free memory.
     pub memory: Option<(Bytes, Bytes)>,
-    /// Processes that use it.
+    /// Number of processes with a context on the GPU.
     pub processes: Option<u32>,
     /// Why its clocks are limited; empty if they are not.
     pub throttled_by: Vec<ThrottleReason>,
-    /// Memory errors since the driver was loaded that ECC could not correct.
+    /// Memory errors that ECC could not correct, since the driver was loaded.
     pub uncorrected_errors: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
-//! Takes samples on the host's clock: what a run costs its caller, allocations included.
+//! Samples on the host's clock: what a run costs its caller, including allocations.
 //!
-//! A sample is: preparation; wait; the clock; allocations; steps; frees; wait; the clock. Nothing is flushed or gated,
-//! since freeing memory would wait for the gate. The resolution of the host's clock is negligible.
+//! A sample is: preparation; wait; the clock; allocations; steps; frees; wait; the clock. Nothing is flushed or
+//! gated, since freeing memory would wait for the gate. The resolution of the host's clock is negligible.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use super::work::Work;
 use crate::model::Allocation;
 use crate::{DeviceError, LaunchArg, Step, TimedBatch, Timing};
 
-/// Memory that is allocated by one run.
+/// Memory that one run allocates.
 enum Fresh<'a> {
     Plain(DeviceMemory),
     Pooled(PooledMemory<'a>),
@@ -38,7 +38,7 @@ impl<'a> Fresh<'a> {
     }
 }
 
-/// Memory of the device's default pool, which is allocated and freed in the order of a stream.
+/// Memory of the device's default pool, allocated and freed in stream order.
 struct PooledMemory<'a> {
     address: sys::CUdeviceptr,
     stream: &'a Stream,
@@ -65,15 +65,14 @@ impl Drop for PooledMemory<'_> {
     }
 }
 
-/// An argument that is the address of fresh memory.
 struct FreshArgument {
     step: usize,
     argument: usize,
-    /// The index of the buffer among those that the batch's runs allocate.
+    /// Index among the buffers that the batch's runs allocate.
     fresh: usize,
 }
 
-/// Takes `batch.samples` samples; `work` is what the batch resolves to.
+/// Takes `batch.samples` samples; `work` is the resolved batch.
 pub(super) fn samples(
     context: &Context,
     stream: &Stream,
@@ -122,7 +121,7 @@ fn run<'a>(
     queued
 }
 
-/// Returns what a step resolved to: a body in several streams is one operation.
+/// The operation of a step; a body in several streams is a single operation.
 fn step_of<'b, 'a>(body: &'b mut [Operation<'a>], step: usize) -> Option<&'b mut Operation<'a>> {
     match body {
         [Operation::Concurrent(body)] => body.step_mut(step),

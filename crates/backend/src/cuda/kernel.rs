@@ -1,7 +1,7 @@
-//! Launches a kernel of a loaded module, and knows the resources that it takes.
+//! Launches a kernel of a loaded module, and reports its resources.
 //!
-//! [`super::shape`] checks launches against the device's limits. Here number and sizes of the arguments are checked
-//! where the driver reports them, since the driver reads as many as the kernel declares.
+//! [`super::shape`] checks launches against the device's limits. Here the number and sizes of arguments are checked
+//! if the driver reports them, since the driver reads as many as the kernel declares.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
@@ -17,21 +17,20 @@ use crate::{DeviceError, ModuleId};
 
 use sys::CUfunction_attribute as Attribute;
 
-/// Shared memory, dynamic and static, that a kernel may use without opting in, bytes.
+/// Bytes of shared memory, static and dynamic, that a kernel may use without opting in.
 const SHARED_WITHOUT_OPTIN: u32 = 48 * 1024;
 
-/// Resources of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KernelFacts {
-    /// The number of registers that each thread has.
+    /// Registers per thread.
     pub registers: u32,
-    /// The bytes of static shared memory that each block has.
+    /// Bytes of static shared memory per block.
     pub shared_static: u32,
-    /// The bytes of local memory that each thread has.
+    /// Bytes of local memory per thread.
     pub local: u32,
-    /// The largest number of threads per block that registers and launch bounds allow.
+    /// Largest number of threads per block that registers and launch bounds allow.
     pub max_threads: u32,
-    /// Blocks of a cluster along each axis, where it was compiled for clusters.
+    /// Blocks of a cluster along each axis, if compiled for clusters.
     pub cluster: Option<[u32; 3]>,
 }
 
@@ -44,11 +43,11 @@ pub(super) struct Kernel {
     /// Whether it ran: the first launch may wait for memory to be set up.
     pub ran: Cell<bool>,
     function: sys::CUfunction,
-    /// Returns the bytes of each parameter; `None` where the driver does not report them.
+    /// Bytes of each parameter; `None` if the driver does not report them.
     parameters: Option<Vec<usize>>,
-    /// Dynamic shared memory that it has opted in to, bytes.
+    /// Bytes of dynamic shared memory that it has opted in to.
     opted_in: Cell<u32>,
-    /// The preferred percent of shared memory, where one was set.
+    /// Preferred percentage of shared memory, if set.
     carveout: Cell<Option<i64>>,
 }
 
@@ -99,7 +98,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets the percent of the L1 memory that are preferred as shared memory; `None` for the driver's choice.
+    /// Sets the preferred percentage of the L1 memory for shared memory; `None` for the driver's choice.
     pub fn carve_out(&self, percent: Option<i64>) -> Result<(), DeviceError> {
         if percent == self.carveout.get() {
             return Ok(());
@@ -112,7 +111,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Queues one launch with attributes that the plain calls do not take.
+    /// Queues a launch with attributes that `cuLaunchKernel` lacks.
     fn launch_with_attributes(&self, stream: &Stream, shape: &Shape, arguments: &Arguments) -> Result<(), DeviceError> {
         if !api()?.has_parameter_info {
             let message = "the driver is too old for attributes of launches: CUDA 12.4 has all of them";
@@ -138,7 +137,7 @@ impl Kernel {
         })
     }
 
-    /// Returns how many blocks of `threads` threads are resident on an SM, as the driver computes it.
+    /// Blocks of `threads` threads that are resident on an SM, by the driver.
     pub fn resident_blocks(&self, threads: u32, dynamic: u32) -> Result<u32, DeviceError> {
         let mut blocks: c_int = 0;
         // SAFETY: the function lives as long as its module, and `blocks` outlives the call.
@@ -153,7 +152,7 @@ impl Kernel {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// Returns the block size that the driver proposes for the most resident threads.
+    /// Block size that the driver proposes for the most resident threads.
     pub fn best_block(&self, dynamic: u32) -> Result<u32, DeviceError> {
         let (mut grid, mut block): (c_int, c_int) = (0, 0);
         // SAFETY: the function lives as long as its module, both results outlive the call, and without a callback
@@ -182,7 +181,7 @@ impl Kernel {
         })
     }
 
-    /// Queues one launch. `arguments` has as many entries as the kernel has parameters.
+    /// Queues one launch. `arguments` must have as many entries as the kernel has parameters.
     pub fn launch(&self, stream: &Stream, shape: &Shape, arguments: &Arguments) -> Result<(), DeviceError> {
         if launch::needs_attributes(shape) {
             return self.launch_with_attributes(stream, shape, arguments);
@@ -190,7 +189,7 @@ impl Kernel {
         let Shape { grid, block, .. } = *shape;
         let pointers = arguments.pointers();
         let shared: c_uint = shape.shared();
-        // Both calls have this part in common.
+        // The part that both calls share.
         macro_rules! queue {
             ($call:ident $(, $end:expr)?) => {
                 // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
@@ -220,23 +219,23 @@ impl Kernel {
     }
 }
 
-/// The arguments of a launch as the driver wants them: a pointer to each value.
+/// Arguments of a launch as the driver takes them: a pointer to each value.
 #[derive(Debug)]
 pub(super) struct Arguments {
-    /// Little-endian in the low bytes; the pointers lead here. A struct has several.
+    /// Little-endian in the low bytes; the pointers refer to them. A struct has several.
     values: Box<[u64]>,
-    /// Where each argument begins in `values`.
+    /// Index of each argument in `values`.
     begins: Box<[usize]>,
     pointers: Box<[*mut c_void]>,
 }
 
 impl Arguments {
-    /// Returns arguments that consist of one value each.
+    /// Arguments of one value each.
     pub fn new(values: Vec<u64>) -> Self {
         Self::from_lists(values.into_iter().map(|value| vec![value]).collect())
     }
 
-    /// Returns arguments that consist of one or more values each.
+    /// Arguments of one or more values each.
     pub fn from_lists(arguments: Vec<Vec<u64>>) -> Self {
         let mut end = 0;
         let begin = |argument: &Vec<u64>| {
@@ -260,7 +259,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a pointer to each value, in order.
+    /// Pointers to the arguments, in order.
     pub fn pointers(&self) -> *mut *mut c_void {
         self.pointers.as_ptr().cast_mut()
     }
@@ -273,7 +272,7 @@ fn attribute(function: sys::CUfunction, which: Attribute) -> Result<u32, DeviceE
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-/// Returns the cluster that a kernel was compiled for; a driver that knows no clusters has no such attributes.
+/// Cluster size that a kernel was compiled for. Older drivers lack these attributes.
 fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
     let [x, y, z] = [
         Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
@@ -284,7 +283,7 @@ fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
     (x > 0).then_some([x, y.max(1), z.max(1)])
 }
 
-/// Returns the bytes of each parameter; `None` where the driver is too old to report them.
+/// Bytes of each parameter; `None` if the driver is too old to report them.
 fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceError> {
     if !api()?.has_parameter_info {
         return Ok(None);
@@ -350,7 +349,7 @@ mod tests {
         let mut arguments = Arguments::new(vec![1, 2, 3]);
         arguments.set(1, 1 << 40);
         arguments.set(9, 5);
-        // SAFETY: as above.
+        // SAFETY: the pointers lead into the boxed values, which `arguments` keeps.
         let read: Vec<u64> = arguments.pointers.iter().map(|p| unsafe { p.cast::<u64>().read() }).collect();
         assert_eq!(read, [1, 1 << 40, 3]);
     }

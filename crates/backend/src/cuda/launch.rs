@@ -1,4 +1,5 @@
-//! Attributes of a launch, as `cuLaunchKernelEx` takes them.
+//! Attributes of a launch, for `cuLaunchKernelEx`. Launches without attributes use the plain call, which every driver
+//! has.
 
 use std::ffi::c_int;
 
@@ -9,17 +10,16 @@ use crate::model::LaunchSettings;
 
 use sys::CUlaunchAttributeID as Id;
 
-/// The largest number of attributes that a launch has.
+/// Largest number of attributes of a launch.
 const MOST: usize = 5;
 
-/// Whether a launch has attributes that the plain calls do not take. The carveout is not among them: it is set on the
-/// function.
+/// Whether a launch has attributes that `cuLaunchKernel` lacks. The carveout is set on the function instead.
 pub(super) fn needs_attributes(shape: &Shape) -> bool {
     let LaunchSettings { overlap, priority, .. } = shape.settings;
     overlap || priority.is_some() || shape.cluster.is_some() || shape.window.is_some()
 }
 
-/// Returns the attributes of a launch, and how many there are. Allocates nothing.
+/// Attributes of a launch and their number. Allocates nothing.
 pub(super) fn attributes(shape: &Shape) -> ([sys::CUlaunchAttribute; MOST], u32) {
     let mut all = [attribute(Id::CU_LAUNCH_ATTRIBUTE_IGNORE, sys::CUlaunchAttributeValue { pad: [0; 64] }); MOST];
     let mut count = 0;

@@ -1,8 +1,8 @@
-//! Settings of the context that code under test may change: kept when the device is opened, and put back.
+//! Settings of the context that code under test may change: read when the device is opened, and restored.
 //!
-//! Only a host function can change them. One that sets aside a part of the L2 for persisting lines, widens fetches, or
-//! prefers shared memory over the L1 would change the times of what runs after it; one that takes away stack, heap or
-//! the buffer of `printf` would make it fail.
+//! Only a host function can change them. It could change the times of later work: by setting aside L2 for persisting
+//! lines, widening fetches, or preferring shared memory over L1. Or it could make later work fail, by reducing stack,
+//! heap or the buffer of `printf`.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -15,7 +15,7 @@ use super::handles::{Context, Event, Stream};
 use super::plugin::HostFunction;
 use crate::DeviceError;
 
-/// Limits that are put back. A device without one of them has no such limit.
+/// Limits to restore. A device may lack some of them.
 const LIMITS: [sys::CUlimit; 6] = [
     sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE,
     sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY,
@@ -25,29 +25,29 @@ const LIMITS: [sys::CUlimit; 6] = [
     sys::CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT,
 ];
 
-/// Time after which a context that should be idle counts as busy: an event of an idle one is done within some
+/// Time after which a context that should be idle counts as busy. An event of an idle one is done within some
 /// microseconds.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// The settings as they were.
+/// The settings when the device was opened.
 #[derive(Debug, Clone)]
 pub(super) struct ContextLimits {
     limits: Vec<(sys::CUlimit, usize)>,
-    /// Whether kernels get more L1 or more shared memory, where they do not say.
+    /// Default preference between L1 and shared memory.
     carve_out: Option<sys::CUfunc_cache>,
-    /// The priority of the stream that host functions are given.
+    /// Priority of the stream that host functions get.
     priority: Option<c_int>,
 }
 
 impl ContextLimits {
-    /// Returns the settings of the current context and of this stream.
+    /// Reads the settings of the current context and of this stream.
     pub fn keep(stream: &Stream) -> Self {
         let limits = LIMITS.into_iter().filter_map(|limit| Some((limit, get(limit)?))).collect();
         Self { limits, carve_out: carve_out(), priority: priority(stream) }
     }
 
-    /// Finds host functions that left work in other streams, and puts back what they changed. Nothing
-    /// happens if there is none.
+    /// Restores what host functions changed, and refuses one that repeatedly left work in other streams. Does nothing
+    /// if there are no host functions.
     pub fn settle_after<'f>(
         &self,
         functions: impl Iterator<Item = &'f HostFunction>,
@@ -62,7 +62,7 @@ impl ContextLimits {
         functions.try_for_each(|function| function.note_busy(busy))
     }
 
-    /// Puts back what was changed, in the current context and in the stream that host functions are given.
+    /// Restores the current context, and the stream that host functions get.
     fn restore(&self, stream: &Stream) -> Result<(), DeviceError> {
         for (limit, kept) in &self.limits {
             // The driver itself raises the stack for kernels that need more.
@@ -73,7 +73,7 @@ impl ContextLimits {
             }
         }
         if let Some(kept) = self.carve_out.filter(|kept| carve_out() != Some(*kept)) {
-            // SAFETY: as above.
+            // SAFETY: a context is current, which is all that the call needs.
             check("cuCtxSetCacheConfig", unsafe { sys::cuCtxSetCacheConfig(kept) })?;
         }
         if let Some(kept) = self.priority.filter(|kept| priority(stream) != Some(*kept)) {
@@ -83,7 +83,7 @@ impl ContextLimits {
             check("cuStreamSetAttribute", unsafe { sys::cuStreamSetAttribute(stream.raw(), which, &raw const value) })?;
         }
         if self.limits.iter().any(|(limit, _)| *limit == sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) {
-            // SAFETY: as above; the call has no argument.
+            // SAFETY: a context is current, which is all that the call needs.
             check("cuCtxResetPersistingL2Cache", unsafe { sys::cuCtxResetPersistingL2Cache() })?;
         }
         let none = sys::CUaccessPolicyWindow_st {
@@ -121,8 +121,8 @@ fn priority(stream: &Stream) -> Option<c_int> {
     (code == sys::CUresult::CUDA_SUCCESS).then_some(value)
 }
 
-/// Whether the context is still busy although the stream of the device has nothing left: something runs in another
-/// stream. Waits for it. False where the driver cannot say.
+/// Whether work still runs in another stream although the device's own stream is idle. Waits for that work. False if
+/// the driver cannot tell.
 fn is_busy(context: &Context) -> Result<bool, DeviceError> {
     let Some(record) = api()?.record_context else { return Ok(false) };
     let event = Event::untimed()?;

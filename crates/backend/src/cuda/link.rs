@@ -1,9 +1,9 @@
-//! Links code of several sources, and code that launches kernels with the toolkit's device runtime, by the driver's
-//! linker: it takes what NVRTC makes, and no library of a toolkit has to suit the driver.
+//! Links code of several sources, and code that launches kernels with the toolkit's device runtime. The driver's
+//! linker accepts NVRTC's output, and no library of a toolkit has to suit the driver.
 //!
-//! The linked cubin is cached beside the code, so that each pair of code and library is linked once per driver and
-//! architecture. A cached file that does not match its hash is made again; if the folder cannot be written, code is
-//! linked each time. Nothing is loaded here.
+//! The linked cubin is cached next to the code, so each pair of code and library is linked once per driver and
+//! architecture. A cached file that does not match its hash is made again. If the folder cannot be written, code is
+//! linked each time.
 
 use std::ffi::{CStr, CString, c_uint, c_void};
 use std::fs;
@@ -19,15 +19,11 @@ use crate::DeviceError;
 use crate::atomic;
 use crate::model::{CodeKind, Compiled, hex, sha256_hex};
 
-/// Length of a SHA-256 in hexadecimal, with which a cached file begins.
+/// Hexadecimal digits of the SHA-256 at the start of a cached file.
 const HASH: usize = 64;
 
-/// Returns the image of relocatable code, linked with a library. `maker` is all else that the result depends on: driver
-/// and architecture. A context must be current.
-///
-/// # Errors
-///
-/// [`DeviceError::NotLinked`] with the linker's log; [`DeviceError::Driver`] where a file cannot be read.
+/// Links relocatable code with a library. `maker` names driver and architecture, on which the result depends, too. A
+/// context must be current.
 pub(super) fn image(code: &Compiled, library: &Path, maker: &str) -> Result<Vec<u8>, DeviceError> {
     let mut inputs = inputs(code)?;
     let bytes: Vec<&[u8]> = inputs.iter().map(|input| input.bytes.as_slice()).collect();
@@ -41,7 +37,7 @@ pub(super) fn image(code: &Compiled, library: &Path, maker: &str) -> Result<Vec<
         }
     }
     let linked = Linker::new()?.link(code.kind, &mut inputs, library)?;
-    // Without the cache the code is linked again.
+    // Without the cache, the code is linked again.
     let _ = atomic::write(&place, &[sha256_hex(&linked).as_bytes(), &linked].concat());
     Ok(linked)
 }
@@ -67,7 +63,7 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     })
 }
 
-/// Returns the path of the linked code: beside its first part, named by the hash of everything that it depends on.
+/// Path of the linked code: next to its first part, named by the hash of everything that it depends on.
 fn place(code: &Path, bytes: &[&[u8]], library: &[u8], maker: &str) -> PathBuf {
     let mut hash = Sha256::new();
     for part in bytes.iter().copied().chain([library, maker.as_bytes()]) {
@@ -77,13 +73,13 @@ fn place(code: &Path, bytes: &[&[u8]], library: &[u8], maker: &str) -> PathBuf {
     code.with_file_name(format!("{}.linked", hex(&hash.finalize())))
 }
 
-/// Returns the code of a cached file, if that is intact.
+/// The code of a cached file, if intact.
 fn sound(mut kept: Vec<u8>) -> Option<Vec<u8>> {
     let linked = (kept.len() >= HASH).then(|| kept.split_off(HASH))?;
     (sha256_hex(&linked).as_bytes() == kept).then_some(linked)
 }
 
-/// The linker that the driver has, with its log.
+/// The driver's linker, with its log.
 struct Linker {
     state: sys::CUlinkState,
     /// Boxed, since the driver keeps pointers to the arrays and to the log.
@@ -93,7 +89,7 @@ struct Linker {
 }
 
 impl Linker {
-    /// The size of the log in bytes.
+    /// Bytes of the log.
     const LOG: usize = 16 * 1024;
 
     fn new() -> Result<Self, DeviceError> {
@@ -143,7 +139,7 @@ impl Linker {
             self.judge("cuLinkAddData", added)?;
         }
         let kind = sys::CUjitInputType::CU_JIT_INPUT_LIBRARY;
-        // SAFETY: as above; the path ends with a NUL.
+        // SAFETY: the state lives; the path ends with a NUL; there are no options, for which null is allowed.
         let added =
             unsafe { sys::cuLinkAddFile_v2(self.state, kind, path.as_ptr(), 0, ptr::null_mut(), ptr::null_mut()) };
         self.judge("cuLinkAddFile", added)?;
@@ -156,7 +152,7 @@ impl Linker {
         Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
     }
 
-    /// Returns a failure with the linker's log; a lost context stays one.
+    /// Adds the linker's log to a failure, unless the context is lost.
     fn judge(&self, call: &'static str, code: sys::CUresult) -> Result<(), DeviceError> {
         check(call, code).map_err(|error| match error {
             DeviceError::ContextLost(_) => error,

@@ -1,7 +1,7 @@
-//! Maps device memory in a range of addresses of its own, with unmapped addresses behind it.
+//! Maps device memory into a range of its own, followed by unmapped addresses.
 //!
-//! Memory of `cuMemAlloc` lies beside other memory, so that a write far behind a buffer hits something else unnoticed.
-//! Here each allocation is mapped into a reserved range that is longer by one granule (2 MiB): an access there faults.
+//! Memory of `cuMemAlloc` borders on other memory, so a write far past a buffer hits something else unnoticed. Here
+//! each allocation is mapped into a reserved range that is one granule (2 MiB) longer. An access there faults.
 
 use cudarc::driver::sys;
 
@@ -13,7 +13,7 @@ use crate::DeviceError;
 /// Physical memory that is mapped for reading and writing.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// Declared before what it is made of, and unmapped first.
+    /// Declared first, so that it is unmapped before memory and range are released.
     mapped: Mapped,
     _physical: Physical,
     _range: Range,
@@ -62,18 +62,18 @@ impl Mapping {
         Ok(Some(Self { mapped, _physical: physical, _range: range }))
     }
 
-    /// Returns the address behind its last byte.
+    /// Address past the last byte.
     pub fn end(&self) -> sys::CUdeviceptr {
         self.mapped.address + self.mapped.bytes as sys::CUdeviceptr
     }
 }
 
-/// Memory that has no address yet.
+/// Memory without an address.
 #[derive(Debug)]
 struct Physical(sys::CUmemGenericAllocationHandle);
 
 impl Physical {
-    /// `enough` judges whether the memory was exhausted.
+    /// `enough` reports exhausted memory.
     fn new(
         bytes: usize,
         properties: &sys::CUmemAllocationProp,
@@ -95,7 +95,7 @@ impl Drop for Physical {
     }
 }
 
-/// Addresses that are reserved.
+/// Reserved addresses.
 #[derive(Debug)]
 struct Range {
     address: sys::CUdeviceptr,
@@ -103,7 +103,7 @@ struct Range {
 }
 
 impl Range {
-    /// `enough` judges whether the addresses were exhausted.
+    /// `enough` reports exhausted addresses.
     fn reserve(bytes: usize, enough: &dyn Fn(sys::CUresult) -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: `address` outlives the call; zeros leave alignment and place to the driver, and the flags must be
@@ -145,7 +145,7 @@ impl Drop for Mapped {
     }
 }
 
-/// Returns the error of memory that is exhausted.
+/// Reports exhausted memory.
 fn enough(context: &Context, bytes: usize, code: sys::CUresult) -> Result<(), DeviceError> {
     if code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         return Err(DeviceError::OutOfMemory { needed: bytes as u64, available: context.memory()?.0 });

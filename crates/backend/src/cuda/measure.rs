@@ -1,4 +1,4 @@
-//! Measures times, counts and energy of a GPU: the [`Clock`], [`Counter`] and [`EnergyMeter`] of this backend.
+//! Times, counts and energy of a GPU: the [`Clock`], [`Counter`] and [`EnergyMeter`] of this backend.
 
 use super::cupti::{Expected, Tracer};
 use super::device::{CudaDevice, resolved};
@@ -58,8 +58,7 @@ impl Clock for CudaDevice {
     }
 }
 
-/// Returns what a tracer records of a timed batch; `None` where that is unknown, and in regimes that are not timed run
-/// by run.
+/// Records that a tracer makes of a timed batch. `None` if unknown, and in regimes that are not timed run by run.
 fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
     let body = work.bodies.first().filter(|_| batch.regime == Regime::Cold)?;
     let runs = batch.series.launches.max(1);

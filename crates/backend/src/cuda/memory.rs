@@ -1,9 +1,9 @@
 //! Device memory, pinned host memory, and the buffers of a case with their guard zones.
 //!
-//! A buffer is one allocation: guard, data, guard. The data begins on a 512-byte boundary, as an allocation of the
-//! driver does and a texture must, and the guards touch it on both sides, so that a write one past the end hits a
-//! guard. The guard behind the data ends where the mapping does, so that an access behind it faults. `execute` chooses
-//! and checks the content of the guards.
+//! A buffer is one allocation: guard, data, guard. The data begins on a 512-byte boundary, like an allocation of the
+//! driver and as textures require. The guards touch it on both sides, so a write one past the end hits a guard. The
+//! second guard ends where the mapping does, so an access behind it faults. `execute` chooses and checks the content
+//! of the guards.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{self, NonNull};
@@ -15,17 +15,16 @@ use super::handles::{Context, Stream};
 use super::mapping::Mapping;
 use crate::{DeviceError, ModuleId};
 
-/// What `cuMemAlloc` aligns to, bytes.
+/// Alignment of `cuMemAlloc` in bytes.
 const ALIGNMENT: usize = 512;
 
-/// An allocation on the device.
 #[derive(Debug)]
 pub(super) struct DeviceMemory {
     address: sys::CUdeviceptr,
 }
 
 impl DeviceMemory {
-    /// Allocates `bytes`, at least one, in the current context; the error holds how much was free.
+    /// Allocates `bytes`, at least one, in the current context. The error states how much was free.
     pub fn alloc(context: &Context, bytes: usize) -> Result<Self, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: `address` outlives the call.
@@ -50,7 +49,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Host memory that is page-locked.
+/// Page-locked host memory.
 #[derive(Debug)]
 pub(super) struct PinnedMemory {
     host: NonNull<u8>,
@@ -58,7 +57,7 @@ pub(super) struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    /// Allocates `bytes`, zeroed; `mapped` gives the device an address of it too.
+    /// Allocates zeroed bytes; `mapped` gives them a device address, too.
     pub fn alloc(bytes: usize, mapped: bool) -> Result<Self, DeviceError> {
         let flags = if mapped { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
         let mut host: *mut c_void = ptr::null_mut();
@@ -77,7 +76,6 @@ impl PinnedMemory {
         self.host
     }
 
-    /// Returns the device's address of mapped memory.
     pub fn device_address(&self) -> Result<sys::CUdeviceptr, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: the memory was allocated by `cuMemHostAlloc`, and `address` outlives the call.
@@ -87,7 +85,7 @@ impl PinnedMemory {
         Ok(address)
     }
 
-    /// Returns the memory as bytes. No copy of the device may be under way in it.
+    /// The memory as bytes. The caller must have waited for all copies by the device.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the allocation is `self.bytes` long, initialised, and borrowed as `self` is; the caller has waited
         // for the device.
@@ -102,18 +100,18 @@ impl Drop for PinnedMemory {
     }
 }
 
-/// A stretch of device memory under an id.
+/// A range of device memory under an id.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub address: sys::CUdeviceptr,
     pub bytes: usize,
-    /// The sizes in bytes of the guards before the data and behind it.
+    /// Bytes of the guards before and after the data.
     guards: (usize, usize),
-    /// Owns memory without guards, and all memory where the device cannot map it.
+    /// Memory without guards, and all memory if the device cannot map it.
     _plain: Option<DeviceMemory>,
-    /// Owns memory with guards. A module's variable has neither.
+    /// Memory with guards. A module's variable owns no memory.
     _mapping: Option<Mapping>,
-    /// The module whose variable it is.
+    /// Module whose variable it is.
     pub module: Option<ModuleId>,
 }
 
@@ -133,12 +131,11 @@ pub(super) fn neighbours(buffers: &[&Buffer]) -> Vec<Vec<usize>> {
             let module = buffers[group[0]].module;
             module.is_some() && module == buffer.module && buffer.address <= end + GAP
         });
-        match last {
-            Some(group) => group.push(place),
-            None => {
-                groups.push(vec![place]);
-                end = 0;
-            }
+        if let Some(group) = last {
+            group.push(place);
+        } else {
+            groups.push(vec![place]);
+            end = 0;
         }
         end = end.max(buffer.address + buffer.bytes as u64);
     }
@@ -163,12 +160,12 @@ impl Buffer {
         Ok(Self { address, bytes, guards, _plain: None, _mapping: Some(mapping), module: None })
     }
 
-    /// Returns a module's variable: the module keeps its memory.
+    /// A module's variable, whose memory the module keeps.
     pub fn variable(module: ModuleId, address: sys::CUdeviceptr, bytes: usize) -> Self {
         Self { address, bytes, guards: (0, 0), _plain: None, _mapping: None, module: Some(module) }
     }
 
-    /// Address and bytes of the guard before the data and of the one behind it; `None` without guards.
+    /// Address and bytes of the guards before and after the data; `None` without guards.
     pub fn guards(&self) -> Option<[(sys::CUdeviceptr, usize); 2]> {
         let (before, behind) = self.guards;
         if before == 0 {
@@ -181,13 +178,13 @@ impl Buffer {
     }
 }
 
-/// Returns the bytes before the data, and all bytes; `None` if they exceed the address space.
+/// Offset of the data and total size in bytes; `None` if they exceed the address space.
 fn layout(bytes: usize, guard: usize) -> Option<(usize, usize)> {
     let front = guard.checked_next_multiple_of(ALIGNMENT)?;
     Some((front, front.checked_add(bytes)?.checked_add(guard)?))
 }
 
-/// Sets bytes of the device; nothing happens for none.
+/// Sets bytes on the device; does nothing for none.
 pub(super) fn fill(stream: &Stream, address: sys::CUdeviceptr, byte: u8, bytes: usize) -> Result<(), DeviceError> {
     if bytes == 0 {
         return Ok(());
@@ -197,7 +194,7 @@ pub(super) fn fill(stream: &Stream, address: sys::CUdeviceptr, byte: u8, bytes: 
     check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(address, byte, bytes, stream.raw()) })
 }
 
-/// Sets every element of a stretch of the device to a number of 1, 2 or 4 bytes.
+/// Sets consecutive elements of 1, 2 or 4 bytes.
 pub(super) fn set(
     stream: &Stream,
     address: sys::CUdeviceptr,
@@ -210,14 +207,16 @@ pub(super) fn set(
     }
     match width {
         1 => fill(stream, address, value as u8, bytes),
-        // SAFETY: as for `fill`; buffers begin at multiples of 512 bytes.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued,
+        // which every public call of the device waits for.
         2 => check("cuMemsetD16Async", unsafe { sys::cuMemsetD16Async(address, value as u16, count, stream.raw()) }),
-        // SAFETY: as above.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued,
+        // which every public call of the device waits for.
         _ => check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(address, value, count, stream.raw()) }),
     }
 }
 
-/// Copies within the device; nothing happens for no bytes.
+/// Copies within the device; does nothing for no bytes.
 pub(super) fn copy(
     stream: &Stream,
     to: sys::CUdeviceptr,

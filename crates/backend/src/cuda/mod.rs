@@ -1,8 +1,8 @@
 //! Runs kernels on NVIDIA GPUs through the CUDA driver.
 //!
-//! cudarc's bindings open the driver at run time, so the same binary runs where there is none. Any driver of CUDA 12.0
-//! or newer will do. This backend takes times with CUDA events and does not count: under a profiler it marks
-//! launches. It compiles nothing but PTX, by the driver, and does not change clocks or settings.
+//! cudarc's bindings open the driver at run time, so the same binary also runs without one. Any driver of CUDA 12.0
+//! or newer will do. This backend takes times with CUDA events and does not count: under a profiler, it marks
+//! launches. It compiles only PTX, through the driver, and does not change clocks or settings.
 
 mod array;
 mod attributes;
@@ -50,12 +50,12 @@ pub use observed::Cuda;
 use crate::model::{Bytes, DeviceId, DeviceInfo};
 
 impl Backend for Cuda {
-    /// Creates no context, which would take device memory; free memory is therefore unknown.
+    /// Creates no context, which would take device memory. Free memory is therefore unknown.
     fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
         Ok(listed()?.into_iter().map(|device| (device.id, device.info)).collect())
     }
 
-    /// Opens by UUID where the id has one, else by ordinal.
+    /// Opens by UUID if the id has one, otherwise by ordinal.
     fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError> {
         let mut devices = listed()?;
         let index = position(devices.iter().map(|device| &device.id), id)?;
@@ -68,7 +68,7 @@ impl Backend for Cuda {
     }
 }
 
-/// Returns the PCI address of a GPU, for example `0000:18:00.0`.
+/// PCI address of a GPU, e.g. `0000:18:00.0`.
 pub fn pci_address(ordinal: u32) -> Result<String, DeviceError> {
     let mut devices = listed()?.into_iter();
     let found = devices.find(|device| device.id.ordinal == ordinal);
@@ -76,7 +76,7 @@ pub fn pci_address(ordinal: u32) -> Result<String, DeviceError> {
     attributes::pci_bus_id(device.raw)
 }
 
-/// Returns every GPU with its free memory, where a context can be created.
+/// Every GPU, with its free memory if a context can be created.
 pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
     let free = |device| {
         let context = handles::Context::retain(device).ok()?;
@@ -91,14 +91,14 @@ pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
         .collect())
 }
 
-/// Returns the state of the GPU with this number, without using it.
+/// State of a GPU, read without a context.
 pub fn health(ordinal: u32) -> Result<Health, DeviceError> {
     let listed = listed()?.into_iter().find(|device| device.id.ordinal == ordinal);
     let device = listed.ok_or_else(|| DeviceError::Unavailable(format!("there is no device {ordinal}")))?;
     Ok(health::read_health(device.raw, device.info.name, driver_version()?.version))
 }
 
-/// Returns the driver's version and the CUDA version that it supports.
+/// Version of the driver and the CUDA version that it supports.
 pub fn driver_version() -> Result<DriverVersion, DeviceError> {
     driver::api().map(driver::version)
 }

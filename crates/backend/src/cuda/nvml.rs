@@ -1,7 +1,7 @@
 //! Settings and current state of a GPU, read from NVML.
 //!
-//! Reads, and changes nothing: no clock, no power limit, no mode. The library is opened at run time by the name that
-//! the driver installs; where it is missing, or does not know a figure, that figure is absent.
+//! Nothing is changed: no clock, no power limit, no mode. The library is opened at run time under the name that the
+//! driver installs. Without it, or if it does not know a figure, that figure is absent.
 
 use std::ffi::{CStr, CString, c_uint, c_ulonglong};
 use std::sync::OnceLock;
@@ -27,13 +27,12 @@ use nvml_wrapper_sys::bindings::{
 use crate::Monitor;
 use crate::model::{DeviceState, Joules, Settings, ThrottleReason};
 
-/// The driver's own name of the library; the plain one comes with development packages only.
+/// The driver's own name of the library; the plain one comes only with development packages.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// Why NVML has no figure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum NvmlError {
-    /// The library is not installed, with the loader's words.
+    /// The library is not installed; contains the loader's message.
     #[error("{LIBRARY} is not found; it comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)")]
     Missing(String),
     /// The library is older than the function.
@@ -43,12 +42,10 @@ enum NvmlError {
     NotSupported,
     #[error("this user may not ask NVML")]
     NoPermission,
-    /// NVML gives another error, which this text describes.
     #[error("{0}")]
     Other(String),
 }
 
-/// The library, which is initialised.
 struct Nvml(NvmlLib);
 
 impl fmt::Debug for Nvml {
@@ -89,12 +86,11 @@ impl Nvml {
     }
 }
 
-/// Returns a function that this version of the library has.
+/// A function, if this version of the library has it.
 fn function<F: Copy>(loaded: &Result<F, impl Sized>) -> Result<F, NvmlError> {
     loaded.as_ref().map(|function| *function).map_err(|_| NvmlError::Unknown)
 }
 
-/// One GPU as NVML knows it.
 #[derive(Debug)]
 pub(super) struct Gpu {
     nvml: &'static Nvml,
@@ -106,12 +102,11 @@ unsafe impl Send for Gpu {}
 
 /// A function that writes one number of a device.
 type Read<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
-/// The signature of a function that reads the kind of value which its second argument names.
+/// A function that reads the kind of value named by its second argument.
 type ReadOf = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut c_uint) -> nvmlReturn_t;
 
 impl Gpu {
-    /// Returns the GPU at this PCI address, which the driver calls by the same name; a MIG instance is found by its
-    /// GPU.
+    /// Opens the GPU at a PCI address, which driver and NVML share. A MIG instance is found through its GPU.
     pub fn open(pci_bus_id: &str) -> Result<Self, String> {
         let nvml = nvml()?;
         let unknown = |why: String| format!("NVML does not know GPU {pci_bus_id}: {why}");
@@ -124,8 +119,7 @@ impl Gpu {
         Ok(Self { nvml, handle })
     }
 
-    /// Returns the energy of the board since the driver was loaded. The counter of an H100 advances about ten times a
-    /// second.
+    /// Energy of the board since the driver was loaded. The counter of an H100 advances about ten times a second.
     pub fn energy(&self) -> Result<Joules, String> {
         let millijoules =
             self.number(&self.nvml.0.nvmlDeviceGetTotalEnergyConsumption).map_err(|error| match error {
@@ -149,7 +143,7 @@ impl Gpu {
         self.nvml.checked(code).map(|()| value)
     }
 
-    /// Whether MIG is on now; what is pending comes with the next reset.
+    /// Whether MIG is on. A pending change comes with the next reset.
     fn mig(&self) -> Result<bool, NvmlError> {
         let (mut current, mut pending) = (0, 0);
         let read = function(&self.nvml.0.nvmlDeviceGetMigMode)?;
@@ -158,7 +152,7 @@ impl Gpu {
         self.nvml.checked(code).map(|()| current != 0)
     }
 
-    /// Returns the bytes of memory in total and those that are free.
+    /// Total and free memory in bytes.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let mut memory = nvmlMemory_t { total: 0, free: 0, used: 0 };
         let read = function(&self.nvml.0.nvmlDeviceGetMemoryInfo).ok()?;
@@ -167,7 +161,7 @@ impl Gpu {
         self.nvml.checked(code).ok().map(|()| (memory.total, memory.free))
     }
 
-    /// Counts the memory errors since the driver was loaded that ECC could not correct.
+    /// Memory errors that ECC could not correct, since the driver was loaded.
     pub fn uncorrected_errors(&self) -> Option<u64> {
         let mut count = 0;
         let read = function(&self.nvml.0.nvmlDeviceGetTotalEccErrors).ok()?;
@@ -176,12 +170,12 @@ impl Gpu {
         self.nvml.checked(code).ok().map(|()| count)
     }
 
-    /// Returns how many processes use the GPU, seen from one that does not; `None` where this user may not list them.
+    /// Number of processes on the GPU, from a process that does not use it; `None` if this user may not list them.
     pub fn users(&self) -> Option<u32> {
         self.processes().ok()
     }
 
-    /// Returns how many processes have a compute context on the GPU.
+    /// Number of processes with a compute context on the GPU.
     fn processes(&self) -> Result<u32, NvmlError> {
         let mut count = 0;
         let read = function(&self.nvml.0.nvmlDeviceGetComputeRunningProcesses_v3)?;
@@ -219,9 +213,9 @@ impl Monitor for Gpu {
         }
     }
 
-    /// `None` where this user may not list processes.
+    /// `None` if this user may not list processes.
     fn other_processes(&self) -> Option<u32> {
-        // In a container process ids may be of another namespace, so they are counted, not compared.
+        // In a container, process ids may be of another namespace, so they are counted, not compared.
         self.processes().ok().map(|all| all.saturating_sub(1))
     }
 }
@@ -230,7 +224,7 @@ fn watts(milliwatts: c_uint) -> f64 {
     f64::from(milliwatts) / 1e3
 }
 
-/// Returns the library, opened once per process and never closed: devices borrow from it.
+/// The library, opened once per process and never closed: devices borrow from it.
 fn nvml() -> Result<&'static Nvml, String> {
     static NVML: OnceLock<Result<Nvml, NvmlError>> = OnceLock::new();
     NVML.get_or_init(Nvml::open).as_ref().map_err(|error| match error {
@@ -239,7 +233,7 @@ fn nvml() -> Result<&'static Nvml, String> {
     })
 }
 
-/// Returns the reasons for throttling. Idleness and clocks that were set on purpose are none.
+/// Reasons for throttling. Idle clocks and clocks set on purpose are none.
 fn throttled_by(reasons: c_ulonglong) -> Vec<ThrottleReason> {
     let table = [
         (POWER_CAP, ThrottleReason::PowerCap),
@@ -252,7 +246,7 @@ fn throttled_by(reasons: c_ulonglong) -> Vec<ThrottleReason> {
     table.into_iter().filter(|(flag, _)| reasons & c_ulonglong::from(*flag) != 0).map(|(_, name)| name).collect()
 }
 
-/// `None` for a mode that NVML did not have when this was written.
+/// `None` for a mode newer than this table.
 const fn compute_mode(mode: c_uint) -> Option<&'static str> {
     match mode {
         DEFAULT_MODE => Some("default"),

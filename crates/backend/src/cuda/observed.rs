@@ -1,18 +1,15 @@
-//! How a process observes the kernels of its GPU.
-
-/// The GPUs of this machine that the driver shows to this process, and how the process observes their kernels.
+/// The GPUs that the driver shows to this process, and how the process observes their kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cuda {
-    /// The clock alone observes the launches.
+    /// Timed by events.
     Timed,
-    /// The clock observes the launches, and so do CUPTI's records, the reference clock: for calibration, in a separate process, since tracing
-    /// slows what it traces. Devices cannot be opened if no supported CUPTI is found.
+    /// Timed by events and by CUPTI's records, the reference clock. For calibration, in a separate process, since
+    /// tracing slows what it traces. Opening a device fails without a supported CUPTI.
     Traced,
-    /// The process runs inside a profiler, which observes the launches: launches are marked for it, and times are not taken, since a
-    /// profiler distorts them.
+    /// Inside a profiler. Launches are marked for it and not timed, since it distorts times.
     Profiled,
-    /// The process runs inside compute-sanitizer, which observes the launches. Buffers have no guard zones, whose bytes
-    /// would be in bounds, and times are not taken.
+    /// Inside compute-sanitizer. Buffers have no guard zones, whose bytes would be in bounds, and launches are not
+    /// timed.
     Memchecked,
 }
 

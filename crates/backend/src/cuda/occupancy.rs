@@ -1,17 +1,17 @@
-//! How many blocks fit an SM, computed from the resources of a launch, and the driver's own result.
+//! Blocks per SM, calculated from the resources of a launch, next to the driver's own result.
 //!
-//! The driver's result is reported. The computation names the limiting resource, and none if the two disagree
-//! (a carve-out of shared memory set elsewhere, an architecture newer than the table). Granularities are
-//! those of `cuda_occupancy.h` of the CUDA toolkit 13.0. Pure: the caller queries the driver.
+//! The driver's result is reported. The calculation names the limiting resource, unless the two disagree (because of
+//! a carve-out set elsewhere, or an architecture newer than the table). Granularities are those of `cuda_occupancy.h`
+//! of the CUDA toolkit 13.0. Pure: the caller queries the driver.
 
 use crate::model::{DeviceInfo, Occupancy, OccupancyLimiter};
 
 use super::kernel::KernelFacts;
 
-/// The number of registers in steps of which a warp gets them.
+/// Granularity of a warp's registers.
 const REGISTER_STEP: u32 = 256;
 
-/// Upper limits of the blocks per SM by each resource; `u32::MAX` where a resource is not used.
+/// Upper limits of the blocks per SM by each resource; `u32::MAX` if it is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub blocks: u32,
@@ -21,7 +21,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for blocks of `threads` threads with `dynamic` bytes of dynamic shared memory.
+    /// Limits for blocks of `threads` threads with `dynamic` bytes of dynamic shared memory.
     pub fn new(info: &DeviceInfo, kernel: &KernelFacts, threads: u32, dynamic: u32) -> Self {
         let warps = threads.max(1).div_ceil(info.warp_size.max(1));
         Self {
@@ -32,8 +32,8 @@ impl Limits {
         }
     }
 
-    /// Returns the smallest, with what it is the limit of. Of equal ones the first in this order: warps, registers,
-    /// shared memory, blocks; warps first, since a full SM has nothing to gain from the others.
+    /// The smallest limit and its resource. On ties, the first of: warps, registers, shared memory, blocks. Warps are
+    /// first, since a full SM gains nothing from the others.
     pub fn tightest(self) -> (u32, OccupancyLimiter) {
         let mut tightest = (self.warps, OccupancyLimiter::Warps);
         for (blocks, limiter) in [
@@ -53,7 +53,7 @@ fn by_warps(info: &DeviceInfo, threads: u32, warps: u32) -> u32 {
     if threads > info.max_threads_per_block { 0 } else { warps_per_sm(info) / warps }
 }
 
-/// Returns the warps that the registers allow. They are allocated per warp, in the warp's partition of the SM.
+/// Blocks that the registers allow. Registers are allocated per warp, in the warp's partition of the SM.
 fn by_registers(info: &DeviceInfo, registers: u32, warps: u32) -> u32 {
     let per_warp = (registers * info.warp_size).next_multiple_of(REGISTER_STEP);
     if per_warp == 0 {
@@ -77,7 +77,7 @@ fn by_shared(info: &DeviceInfo, bytes: u32) -> u32 {
     }
 }
 
-/// Returns the number of warp schedulers, each of which has a register file.
+/// Number of warp schedulers, each with its own register file.
 pub(super) const fn partitions(compute_capability: (u32, u32)) -> u32 {
     if compute_capability.0 == 6 && compute_capability.1 == 0 { 2 } else { 4 }
 }
@@ -86,7 +86,7 @@ fn warps_per_sm(info: &DeviceInfo) -> u32 {
     info.max_threads_per_sm / info.warp_size.max(1)
 }
 
-/// Returns the driver's number of blocks per SM as a fraction of its warps, with the limiting resource.
+/// The driver's number of blocks per SM as a fraction of its warps, with the limiting resource.
 pub(super) fn summarise(info: &DeviceInfo, limits: Limits, threads: u32, blocks_per_sm: u32) -> Occupancy {
     let resident = f64::from(threads.div_ceil(info.warp_size.max(1))) * f64::from(blocks_per_sm);
     let (own, limiter) = limits.tightest();
@@ -111,7 +111,7 @@ mod tests {
     fn an_h100_holds_what_the_occupancy_calculator_says() {
         let info = h100();
         let cases = [
-            // The columns are registers, static shared, threads, dynamic shared → blocks, limiter.
+            // Columns: registers, static shared, threads, dynamic shared → blocks, limiter.
             (16, 0, 512, 0, 4, OccupancyLimiter::Warps),
             (32, 0, 1024, 0, 2, OccupancyLimiter::Warps),
             (33, 0, 1024, 0, 1, OccupancyLimiter::Registers),

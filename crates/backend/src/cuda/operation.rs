@@ -1,6 +1,6 @@
-//! The steps of a batch with every id resolved and every limit judged: ready to be queued again and again.
+//! Steps of a batch with all ids resolved and all limits checked, ready to be queued repeatedly.
 //!
-//! Queueing allocates nothing and decides nothing, so that it may be part of a timed span.
+//! Queueing allocates nothing and decides nothing, so that it can be part of a timed span.
 
 use cudarc::driver::sys;
 
@@ -25,7 +25,7 @@ pub(super) enum Operation<'a> {
         kernel: &'a Kernel,
         shape: Shape,
         arguments: Arguments,
-        /// Copies into arrays before it, and from arrays after it.
+        /// Copies into arrays before the launch, and from arrays after it.
         copies: Box<[ArrayCopy]>,
     },
     /// A copy between a buffer and an array.
@@ -34,7 +34,7 @@ pub(super) enum Operation<'a> {
         function: &'a HostFunction,
         arguments: Arguments,
     },
-    /// A number of 1, 2 or 4 bytes in every element.
+    /// Sets every element to a number of 1, 2 or 4 bytes.
     Set {
         address: sys::CUdeviceptr,
         value: (u32, usize),
@@ -69,7 +69,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Whether queueing it waits for nothing: a kernel's first launch may wait for memory to be set up.
+    /// Whether queueing never blocks. A kernel's first launch may wait for memory to be set up.
     pub fn is_warm(&self) -> bool {
         match self {
             Self::Copy { .. } | Self::Array(_) | Self::Set { .. } => true,
@@ -81,7 +81,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Notes that it ran to its end.
+    /// Records that it ran to its end.
     pub fn note_ran(&self) {
         match self {
             Self::Launch { kernel, .. } => kernel.ran.set(true),
@@ -92,7 +92,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the arguments of a launch or a call.
+    /// Arguments of a launch or a call.
     pub fn arguments_mut(&mut self) -> Option<&mut Arguments> {
         match self {
             Self::Launch { arguments, .. } | Self::Call { arguments, .. } => Some(arguments),
@@ -100,7 +100,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Launches of kernels that it makes. A host function may make any number; most make one.
+    /// Number of kernel launches. A host function may make any number; most make one.
     pub fn launches(&self) -> usize {
         match self {
             Self::Copy { .. } | Self::Array(_) | Self::Set { .. } => 0,
@@ -109,8 +109,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns how many activity records a tracer gets of it; `None` for a host function, which may queue anything, for
-    /// a loop, and for copies of arrays.
+    /// Number of activity records that a tracer gets. `None` if unknown: for host functions, loops and array copies.
     pub fn records(&self) -> Option<usize> {
         match self {
             Self::Copy { bytes, .. } => Some(usize::from(*bytes > 0)),
@@ -121,7 +120,6 @@ impl Operation<'_> {
         }
     }
 
-    /// Whether it copies arrays.
     pub fn copies_arrays(&self) -> bool {
         match self {
             Self::Launch { copies, .. } => !copies.is_empty(),
@@ -130,7 +128,6 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the loop, if the operation is a loop with a condition.
     pub fn repeated(&self) -> Option<&Repeated<'_, Operation<'_>>> {
         match self {
             Self::Loop(repeated) => Some(repeated),
@@ -138,7 +135,6 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the host function that it calls, if any.
     pub fn function(&self) -> Option<&HostFunction> {
         match self {
             Self::Call { function, .. } => Some(function),
@@ -148,7 +144,7 @@ impl Operation<'_> {
 }
 
 impl<'a> Concurrent<'a> {
-    /// Queues the operations of all streams, which join again even if queueing failed, so that waiting for `stream`
+    /// Queues the operations of all streams. The streams join even if queueing failed, so that waiting for `stream`
     /// waits for all.
     pub fn queue(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.begin.record(stream)?;
@@ -167,12 +163,10 @@ impl<'a> Concurrent<'a> {
         number.checked_sub(1).and_then(|other| self.others.get(other)).map_or(own, |(stream, _)| stream)
     }
 
-    /// Returns the step of this number.
     pub fn step_mut(&mut self, step: usize) -> Option<&mut Operation<'a>> {
         self.steps.get_mut(step).map(|(_, step)| step)
     }
 
-    /// Returns what the body is made of.
     pub fn steps(&self) -> impl Iterator<Item = &Operation<'_>> {
         self.steps.iter().map(|(_, step)| step)
     }

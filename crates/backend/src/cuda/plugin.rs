@@ -1,8 +1,8 @@
 //! Host functions of plug-ins: shared libraries that nvcc built, loaded into this process.
 //!
-//! A function queues work in the stream that it is given. The CUDA runtime in its library takes the context that is
-//! current, which is the device's primary one. The process is not protected from a function: one that crashes ends the
-//! worker, which costs its own row. `docs/reference/host-functions.md` is the contract for their authors.
+//! A function queues work in a given stream. The CUDA runtime in its library uses the current context, which is the
+//! device's primary one. A function that crashes ends the worker, which costs only its own row.
+//! `docs/reference/host-functions.md` is the contract for authors of functions.
 
 use std::cell::Cell;
 use std::error::Error as _;
@@ -19,19 +19,19 @@ use super::kernel::Arguments;
 use crate::model::Note;
 use crate::{DeviceError, ModuleId};
 
-/// Calls in a row that may leave another stream busy before the case ends.
+/// Number of consecutive calls that leave another stream busy after which the case ends.
 const MOST_LEFT: u32 = 3;
 
-/// The signature `int NAME(cudaStream_t stream, void *const *args, void *state)`.
+/// `int NAME(cudaStream_t stream, void *const *args, void *state)`.
 type Call = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut c_void) -> c_int;
-/// The signature `int NAME_prepare(cudaStream_t stream, void *const *args, void **state)`.
+/// `int NAME_prepare(cudaStream_t stream, void *const *args, void **state)`.
 type Prepare = unsafe extern "C" fn(sys::CUstream, *const *mut c_void, *mut *mut c_void) -> c_int;
-/// The signature `void NAME_release(void *state)`.
+/// `void NAME_release(void *state)`.
 type Release = unsafe extern "C" fn(*mut c_void);
-/// The signature `const char *NAME_error(int code)`.
+/// `const char *NAME_error(int code)`.
 type Describe = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// A library that is loaded. It stays loaded until the process ends: the runtime in it has registered its kernels.
+/// A loaded library. It is never unloaded: the runtime in it has registered its kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plugin(&'static Library);
 
@@ -44,7 +44,7 @@ impl Plugin {
         Ok(Self(Box::leak(Box::new(library))))
     }
 
-    /// Returns the function of this name; `F` must be its C signature.
+    /// Looks up a function; `F` must be its C signature.
     fn find<F: Copy>(self, name: &str) -> Result<F, DeviceError> {
         // SAFETY: the library is never closed. Every caller names the signature that the contract gives the name.
         let symbol = unsafe { self.0.get::<F>(format!("{name}\0").as_bytes()) };
@@ -59,21 +59,21 @@ pub(super) struct HostFunction {
     name: String,
     call: Call,
     describe: Option<Describe>,
-    /// The result of `NAME_prepare`, and the function that releases it.
+    /// State made by `NAME_prepare`, and the function that releases it.
     state: *mut c_void,
     release: Option<Release>,
     /// Whether it ran: only then has the runtime loaded its kernels.
     ran: Cell<bool>,
     /// Whether it waits for the work that it queues, so that it must not be gated.
     waits: Cell<bool>,
-    /// Whether that is not reported yet.
+    /// Whether `waits` is not reported yet.
     news: Cell<bool>,
-    /// The last calls in a row after which another stream was busy.
+    /// Number of consecutive calls after which another stream was busy.
     left_work: Cell<u32>,
 }
 
 impl HostFunction {
-    /// Finds a function and lets it prepare.
+    /// Finds a function and calls its `NAME_prepare`, if any.
     pub fn prepare(
         (module, plugin): (ModuleId, Plugin),
         name: &str,
@@ -103,7 +103,7 @@ impl HostFunction {
         Ok(function)
     }
 
-    /// Lets it queue its work.
+    /// Makes it queue its work.
     pub fn call(&self, stream: &Stream, arguments: &Arguments) -> Result<(), DeviceError> {
         // SAFETY: the signature is the contract's; the stream and the state live, and the pointers lead to values
         // that are as large as the manifest says.
@@ -127,7 +127,7 @@ impl HostFunction {
         }
     }
 
-    /// Takes in whether another stream was busy after a call. One time may be chance.
+    /// Records whether another stream was busy after a call. A single time may be chance.
     pub fn note_busy(&self, busy: bool) -> Result<(), DeviceError> {
         self.left_work.set(if busy { self.left_work.get() + 1 } else { 0 });
         if self.left_work.get() < MOST_LEFT {
@@ -136,14 +136,14 @@ impl HostFunction {
         Err(self.works_elsewhere())
     }
 
-    /// Returns the error of a function whose work is not in its stream.
+    /// Error of a function whose work is not in its stream.
     pub fn works_elsewhere(&self) -> DeviceError {
         let message =
             format!("`{}` leaves work in a stream that is not the one it was given: no time can include it", self.name);
         refused("host function", message)
     }
 
-    /// Returns a finding about it that is not reported yet.
+    /// A finding that is not reported yet.
     pub fn news(&self) -> Option<Note> {
         self.news.replace(false).then(|| Note::NotGated { function: self.name.clone() })
     }
@@ -172,7 +172,7 @@ impl Drop for HostFunction {
     }
 }
 
-/// Returns the loader's message, which is the source of the error.
+/// The loader's message, which is the source of the error.
 fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

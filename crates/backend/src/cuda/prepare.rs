@@ -1,7 +1,7 @@
-//! Prepares memory before a run, by kernels of its own.
+//! Prepares memory before a run with kernels of its own.
 //!
-//! The driver fills and copies with kernels, copy engines or commands, as it sees fit. The number of launches between
-//! two runs decides where on the device the second one begins ([`super::cycle`]), so it has to be known.
+//! The driver fills and copies with kernels, copy engines or commands, as it sees fit. But the number of launches
+//! between two runs must be known: it decides where on the device the second one begins ([`super::cycle`]).
 
 use cudarc::driver::sys;
 
@@ -18,22 +18,20 @@ const COPY: &str = "copy_bytes";
 const FILL: &str = "fill_bytes";
 
 const THREADS: u32 = 256;
-/// Bytes of the vector that one thread writes.
+/// Bytes of the vector that a thread writes.
 const VECTOR: u64 = 16;
 
-/// The kernels that prepare memory, which are loaded.
 #[derive(Debug)]
 pub(super) struct Preparer {
     copy: Kernel,
     fill: Kernel,
-    /// The number of blocks that the device runs at once.
+    /// Number of blocks that the device runs at once.
     blocks: u32,
-    /// Last: the kernels are a part of it.
+    /// Dropped last: the kernels are part of it.
     _module: Module,
 }
 
 impl Preparer {
-    /// Loads the kernels into the current context.
     pub fn new(info: &DeviceInfo) -> Result<Self, DeviceError> {
         let module = Module::load(PTX.as_bytes())?;
         let find = |name| Kernel::find(ModuleId(u32::MAX), &module, name);
@@ -41,12 +39,10 @@ impl Preparer {
         Ok(Self { copy: find(COPY)?, fill: find(FILL)?, blocks, _module: module })
     }
 
-    /// Copies `bytes` bytes within the device.
     pub fn copy(&self, to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) -> Operation<'_> {
         self.launch(&self.copy, vec![to, from, bytes as u64], bytes)
     }
 
-    /// Writes `byte` to `bytes` bytes.
     pub fn fill(&self, to: sys::CUdeviceptr, byte: u8, bytes: usize) -> Operation<'_> {
         self.launch(&self.fill, vec![to, repeated(byte), bytes as u64], bytes)
     }
@@ -59,7 +55,7 @@ impl Preparer {
     }
 }
 
-/// Returns the byte four times, as an argument of 32 bits.
+/// Four copies of the byte, as a 32-bit argument.
 fn repeated(byte: u8) -> u64 {
     u64::from(u32::from_ne_bytes([byte; 4]))
 }

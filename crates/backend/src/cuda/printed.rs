@@ -1,7 +1,7 @@
 //! Captures what kernels print: the driver writes it to the process's standard output when it synchronises.
 //!
-//! While a [`Capture`] exists, descriptor 1 refers to a file in memory. Other output of the process is captured too, so
-//! this is for a process that serves one device. The output of a failed launch is passed on to standard output.
+//! While a [`Capture`] exists, descriptor 1 refers to a file in memory. Other output of the process is captured, too,
+//! so the process should serve a single device. The output of a failed launch is passed on to standard output.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -10,9 +10,9 @@ use std::os::fd::OwnedFd;
 use crate::DeviceError;
 use crate::stdout;
 
-/// The standard output, which is redirected into memory.
+/// Standard output, redirected into memory.
 pub(super) struct Capture {
-    /// The standard output of the process, until it is restored.
+    /// The process's standard output, until it is restored.
     original: Option<OwnedFd>,
     memory: File,
 }
@@ -30,7 +30,7 @@ impl Capture {
 
     /// Ends the capture and writes the text to standard output.
     pub fn pass_on(mut self) {
-        // A failed write loses the text; the error of the launch is reported in any case.
+        // A failed write loses the text; the launch's error is reported in any case.
         if let Ok(text) = self.take() {
             let mut stdout = io::stdout();
             let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

@@ -1,10 +1,9 @@
-//! Finds host functions that do their work in another stream than the one they are given.
+//! Detects host functions that work in another stream than the one they are given.
 //!
-//! Events in that stream read nothing of work in another one. A function that waits for such work, or whose work is
-//! short, leaves the device idle and its result right, and seems to take no time. So some runs are probed: while the
-//! gate holds the stream, the outputs must keep the poison that they were prepared with; and their contents right after
-//! the function in its stream must be those at the end. To the function a probed run looks like a timed
-//! one.
+//! Events in that stream do not time work elsewhere. A function that waits for such work, or whose work is short,
+//! leaves a right result and seems to take no time. So some runs are probed. While the gate holds the stream, the
+//! outputs must keep the poison of their preparation. After the function's own work in the stream, they must already
+//! have their final contents. A function cannot distinguish a probed run from a timed one.
 
 use std::thread;
 use std::time::Duration;
@@ -19,29 +18,29 @@ use super::operation::queue_all;
 use super::work::Work;
 use crate::DeviceError;
 
-/// Bytes of a place in an output that is looked at.
+/// Bytes per inspected place in an output.
 const PIECE: usize = 64;
 
-/// Places that are looked at, evenly in all outputs.
+/// Number of inspected places, spread evenly over all outputs.
 const PLACES: usize = 32;
 
-/// How long work outside of the stream has to show while the gate is closed.
+/// How long work outside the stream has to show while the gate is closed.
 const PATIENCE: Duration = Duration::from_micros(300);
 
-/// What probing needs, which is made when the first host function runs.
+/// Resources of probing, made when the first host function runs.
 #[derive(Debug)]
 pub(super) struct Probe {
     /// Reads while the device's own stream waits.
     aside: Stream,
-    /// What is read: at the closed gate, behind the function, in the end.
+    /// What was read: at the closed gate, after the function, at the end.
     memory: [PinnedMemory; 3],
     arrived: Event,
 }
 
-/// The address of an output, the byte that preparation fills it with, and its size in bytes.
+/// Address of an output, the byte that preparation fills it with, and its size in bytes.
 pub(super) type Filled = (sys::CUdeviceptr, u8, usize);
 
-/// A piece of an output, and the byte that it was filled with.
+/// Address and size of a piece of an output, and the byte that filled it.
 type FilledPiece = (sys::CUdeviceptr, usize, u8);
 
 impl Probe {
@@ -50,7 +49,7 @@ impl Probe {
         Ok(Self { aside: Stream::new()?, memory: [memory()?, memory()?, memory()?], arrived: Event::untimed()? })
     }
 
-    /// Runs once, untimed. Whether work was done outside of the stream.
+    /// Runs once, untimed. Returns whether work was done outside the stream.
     pub fn finds_work_elsewhere(
         &mut self,
         (context, stream): (&Context, &Stream),
@@ -95,7 +94,7 @@ impl Probe {
     }
 }
 
-/// Returns the places in the outputs that are looked at.
+/// Places in the outputs to inspect.
 fn places(filled: &[Filled]) -> Vec<FilledPiece> {
     let filled: Vec<Filled> = filled.iter().copied().filter(|(.., bytes)| *bytes > 0).take(PLACES).collect();
     let each = PLACES / filled.len().max(1);

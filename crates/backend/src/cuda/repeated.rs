@@ -1,8 +1,8 @@
 //! Loops whose condition the host reads from device memory after every iteration.
 //!
-//! Each iteration is queued, then the first elements of the condition's buffers are copied to pinned memory, and the
-//! host waits. That wait is part of what is timed: it is what such a loop costs. Nothing of a body with a loop is
-//! gated. In a graph the device decides: [`super::device_loop`].
+//! An iteration is queued, the first elements of the condition's buffers are copied to pinned memory, and the host
+//! waits. The wait is part of the measured time: such a loop costs it. A body with a loop is not gated. In a graph
+//! the device decides: [`super::device_loop`].
 
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
@@ -16,30 +16,30 @@ use super::memory::PinnedMemory;
 use crate::model::Note;
 use crate::{Condition, DeviceError};
 
-/// How many round trips are made, of which the fastest counts.
+/// Number of round trips, of which the fastest counts.
 const TRIALS: usize = 16;
 
-/// What all loops of a device share.
+/// State that all loops of a device share.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     memory: RefCell<Option<PinnedMemory>>,
-    /// How many iterations the most recent loop made.
+    /// Iterations of the most recent loop.
     iterations: Cell<u32>,
-    /// The seconds that a copy to the host and the wait for it take on an idle device.
+    /// Seconds that a copy to the host and the wait for it take on an idle device.
     round_trip: Cell<Option<f64>>,
 }
 
-/// A loop of steps `S` with everything resolved.
+/// A loop of resolved steps `S`.
 #[derive(Debug)]
 pub(super) struct Repeated<'a, S> {
     pub iterations: Vec<Iteration<S>>,
     pub at_most: u32,
-    /// The number of iterations after which the first follows again; `None` for too many.
+    /// Number of iterations after which the first one recurs; `None` if too large.
     pub period: Option<usize>,
     pub shared: &'a Loops,
 }
 
-/// The operations that one iteration resolved to.
+/// The operations of one iteration.
 #[derive(Debug)]
 pub(super) struct Iteration<S> {
     pub steps: Vec<S>,
@@ -53,17 +53,16 @@ impl Loops {
         self.iterations.get()
     }
 
-    /// Notes that a loop ended after so many.
     pub fn note_iterations(&self, iterations: u32) {
         self.iterations.set(iterations);
     }
 
-    /// Returns what is known of the last loop.
+    /// What is known of the last loop.
     pub fn note(&self) -> Note {
         Note::Loop { iterations: self.iterations.get(), round_trip: self.round_trip.get() }
     }
 
-    /// Reads elements as soon as the stream is idle: their bytes, little-endian in 64 bits.
+    /// Reads elements once the stream is idle, as little-endian bits.
     fn read(&self, stream: &Stream, reads: &[(sys::CUdeviceptr, usize)]) -> Result<Vec<u64>, DeviceError> {
         let mut memory = self.memory.borrow_mut();
         let pinned = match memory.as_mut() {
@@ -88,7 +87,7 @@ impl Loops {
         Ok(pinned.bytes_mut().chunks(size_of::<u64>()).take(reads.len()).map(word).collect())
     }
 
-    /// Finds how long a reading takes, once.
+    /// Measures the duration of a reading, once.
     fn measure(&self, stream: &Stream, reads: &[(sys::CUdeviceptr, usize)]) -> Result<(), DeviceError> {
         if self.round_trip.get().is_some() {
             return Ok(());
@@ -105,7 +104,7 @@ impl Loops {
 }
 
 impl<S> Repeated<'_, S> {
-    /// Runs the loop and waits for its last iteration. `queue` queues the steps of one.
+    /// Runs the loop and waits for its last iteration. `queue` queues the steps of an iteration.
     pub fn run(
         &self,
         stream: &Stream,

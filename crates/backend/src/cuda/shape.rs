@@ -1,42 +1,39 @@
-//! What a launch asks of the device.
-
 use cudarc::driver::sys;
 
 use crate::model::{DeviceInfo, Dim3, KernelResources, LaunchSettings, limits};
 
-/// What a launch asks for.
+/// What a launch asks of the device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub grid: Dim3,
     pub block: Dim3,
     pub settings: LaunchSettings,
-    /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
+    /// Blocks per cluster along each axis; `None` for the size that the kernel was compiled for.
     pub cluster: Option<[u32; 3]>,
-    /// What stays in the L2.
     pub window: Option<Window>,
 }
 
-/// Memory that stays in the L2.
+/// Memory to keep in the L2.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub address: sys::CUdeviceptr,
     pub bytes: usize,
-    /// The fraction of its lines to which this applies.
+    /// Fraction of its lines to keep.
     pub ratio: f64,
 }
 
 impl Shape {
-    /// Returns a launch without any setting.
+    /// A launch without settings.
     pub fn new(grid: Dim3, block: Dim3) -> Self {
         Self { grid, block, settings: LaunchSettings::default(), cluster: None, window: None }
     }
 
-    /// Returns the dynamic shared memory in bytes; at most what [`Shape::judge`] allows.
+    /// Dynamic shared memory in bytes; at most what [`Shape::judge`] allows.
     pub fn shared(&self) -> u32 {
         u32::try_from(self.settings.shared_bytes()).unwrap_or(u32::MAX)
     }
 
-    /// Returns why the device cannot run the launch, if it cannot: the first limit that it passes.
+    /// Fails with the first limit of the device that the launch exceeds.
     pub fn judge(&self, info: &DeviceInfo, kernel: &KernelResources) -> Result<(), String> {
         limits::block(info, kernel, self.block.extents())?;
         let grid = limits::grid(info, self.grid.extents())?;

@@ -1,4 +1,4 @@
-//! The modules, kernels and buffers of a device by id, and the resolution of a batch's steps.
+//! Modules, kernels and buffers of a device by id, and the resolution of a batch's steps.
 //!
 //! An id is never reused. Kernels, symbols and functions of a module are removed with it.
 
@@ -26,7 +26,7 @@ use crate::{
     streams,
 };
 
-/// A texture or surface, and what its texels are in.
+/// A texture or surface, and what holds its texels.
 type TexelView = (Texture<BufferId>, Texels);
 
 /// Everything that has an id. Kernels are dropped before their modules.
@@ -35,14 +35,14 @@ pub(super) struct Table {
     kernels: BTreeMap<KernelId, Kernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     modules: BTreeMap<ModuleId, Module>,
-    /// The writable variables of each module.
+    /// Writable variables of each module.
     variables: BTreeMap<ModuleId, Vec<String>>,
     functions: BTreeMap<FunctionId, HostFunction>,
     plugins: BTreeMap<ModuleId, Plugin>,
     pub loops: Loops,
-    /// The texture and surface objects of buffers, with what each is of.
+    /// Texture and surface objects of buffers.
     textures: RefCell<Vec<(TexelView, TextureObject)>>,
-    /// The arrays of buffers. They are dropped after the objects that are of them.
+    /// Arrays of buffers, dropped after the texture objects that use them.
     arrays: RefCell<Vec<(ArrayView, Array)>>,
     /// The last id, of any kind.
     last: u32,
@@ -67,7 +67,6 @@ impl Table {
         id
     }
 
-    /// Prepares a host function of a plug-in for its arguments.
     pub fn add_function(
         &mut self,
         id: ModuleId,
@@ -83,7 +82,7 @@ impl Table {
         Ok(id)
     }
 
-    /// Returns the writable variables of a module; a plug-in has none.
+    /// Writable variables of a module; a plug-in has none.
     pub fn variables(&self, id: ModuleId) -> Vec<String> {
         self.variables.get(&id).cloned().unwrap_or_default()
     }
@@ -105,7 +104,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns a kernel by its mangled name; the same one has the same id.
+    /// A kernel by mangled name. The same kernel has the same id.
     pub fn find_kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
         let known = self.kernels.iter().find(|(_, kernel)| kernel.module == module && kernel.name == mangled);
         if let Some((id, _)) = known {
@@ -137,7 +136,7 @@ impl Table {
         self.buffers.remove(&id).map(drop).ok_or_else(|| unknown("buffer", id.0))
     }
 
-    /// Returns the address of a stretch of a buffer; `bytes` from `offset` must lie in it.
+    /// Address of a range of a buffer; `bytes` from `offset` must be within it.
     pub fn stretch(&self, id: BufferId, offset: usize, bytes: usize) -> Result<sys::CUdeviceptr, DeviceError> {
         let buffer = self.buffer(id)?;
         match offset.checked_add(bytes) {
@@ -170,7 +169,7 @@ impl Table {
         }
     }
 
-    /// Returns what preparation fills.
+    /// Buffers that preparation fills.
     pub fn filled(&self, prepare: &[Prepare]) -> Vec<Filled> {
         let filled = |prepare: &Prepare| match *prepare {
             Prepare::Fill { buffer, byte } | Prepare::Undefine { buffer, byte } => {
@@ -181,7 +180,7 @@ impl Table {
         prepare.iter().filter_map(filled).collect()
     }
 
-    /// Returns how a body uses its buffers. Kernels may use a module's variable by its name.
+    /// How a body uses its buffers. Kernels may use a module's variable by its name.
     pub fn views(&self, steps: &[Step]) -> Result<Views, DeviceError> {
         let views = self.with_variables(work::views(steps))?;
         let are_mixed =
@@ -205,7 +204,7 @@ impl Table {
         Ok(views)
     }
 
-    /// Resolves a step of a body that uses its buffers as `views` says.
+    /// Resolves a step of a body that uses its buffers as in `views`.
     pub fn step(&self, info: &DeviceInfo, step: &Step, views: &Views) -> Result<Operation<'_>, DeviceError> {
         match step {
             Step::Launch(launch) => self.launch(info, launch, views),
@@ -260,7 +259,7 @@ impl Table {
         })
     }
 
-    /// Returns the addresses that a copy goes to and comes from, and its bytes.
+    /// Destination, source and bytes of a copy.
     fn copied(&self, from: BufferId, to: BufferId) -> Result<(sys::CUdeviceptr, sys::CUdeviceptr, usize), DeviceError> {
         let (from, to) = (self.buffer(from)?, self.buffer(to)?);
         if from.bytes > to.bytes {
@@ -302,7 +301,7 @@ impl Table {
         Ok(Operation::Launch { kernel, shape, arguments, copies })
     }
 
-    /// Returns the bytes of each argument, and all of them packed.
+    /// Bytes of each argument, and all arguments packed.
     fn arguments(&self, arguments: &[LaunchArg], views: &Views) -> Result<(Vec<usize>, Arguments), DeviceError> {
         let read: Vec<(usize, Vec<u64>)> =
             arguments.iter().map(|argument| self.argument(argument, views)).collect::<Result<_, _>>()?;
@@ -310,7 +309,7 @@ impl Table {
         Ok((sizes, Arguments::from_lists(values)))
     }
 
-    /// Returns the array of a view; the same one as long as the buffer lives.
+    /// Array of a view, created once per buffer.
     fn array(&self, view: &ArrayView) -> Result<sys::CUarray, DeviceError> {
         let mut arrays = self.arrays.borrow_mut();
         if let Some((_, array)) = arrays.iter().find(|(known, _)| known == view) {
@@ -322,7 +321,7 @@ impl Table {
         Ok(raw)
     }
 
-    /// Returns for each array the copy into it and, where it is a surface, the copy back.
+    /// For each array the copy into it and, for a surface, the copy back.
     pub fn array_copies(&self, arrays: &[UsedArray]) -> Result<Vec<(ArrayCopy, Option<ArrayCopy>)>, DeviceError> {
         let copies = arrays.iter().map(|(view, is_stored)| {
             let texels = view.texels.clone();
@@ -333,8 +332,7 @@ impl Table {
         copies.collect()
     }
 
-    /// Returns the handle of a texture or surface object; the same one for the same view of a buffer, as long as that
-    /// lives.
+    /// Handle of a texture or surface object, created once per view of a buffer.
     fn texture(&self, texture: &Texture<BufferId>, views: &Views) -> Result<u64, DeviceError> {
         let texels = match views.array(texture) {
             Some(view) => Texels::Array(self.array(&view)?),
@@ -351,7 +349,7 @@ impl Table {
         Ok(handle)
     }
 
-    /// Returns the bytes and bits that an argument consists of.
+    /// Bytes and bits of an argument.
     fn argument(&self, argument: &LaunchArg, views: &Views) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
             LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address]),

@@ -1,7 +1,7 @@
 //! Texture and surface objects, over the memory of buffers or over arrays.
 //!
-//! The driver makes textures of memory where only integers index a row, and of planes whose rows are aligned. Other
-//! kinds, and surfaces, are made of arrays ([`super::array`]).
+//! The driver makes textures of memory only for rows that integers index and for planes whose rows are aligned. Other
+//! kinds, and surfaces, need arrays ([`super::array`]).
 
 use cudarc::driver::sys;
 
@@ -14,14 +14,14 @@ use crate::{BufferId, DeviceError};
 const READ_AS_INTEGER: u32 = 1;
 const NORMALIZED_COORDINATES: u32 = 2;
 
-/// Holds the texels of a texture or surface object: the memory of a buffer, or an array beside it.
+/// Where the texels are: in the memory of a buffer, or in an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texels {
     Memory(sys::CUdeviceptr),
     Array(sys::CUarray),
 }
 
-/// A texture or surface object, which is destroyed when dropped.
+/// A texture or surface object, destroyed when dropped.
 #[derive(Debug)]
 pub(super) enum TextureObject {
     Texture(sys::CUtexObject),
@@ -29,7 +29,7 @@ pub(super) enum TextureObject {
 }
 
 impl TextureObject {
-    /// Makes an object of memory or an array, which must outlive it.
+    /// Makes an object over memory or an array, which must outlive it.
     pub fn new(texture: &Texture<BufferId>, texels: Texels) -> Result<Self, DeviceError> {
         let resource = resource(texture, texels);
         let mut object = 0;
@@ -114,7 +114,8 @@ fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
         TextureAddress::Mirror => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_MIRROR,
     };
     let is_small = texture.element.size() < 4 && !texture.element.is_float();
-    // An H100 filters rows of one dimension along the second, too, and took half of each texel from a border above it.
+    // An H100 filters one-dimensional rows along the second dimension, too, and took half of each texel from a border
+    // above.
     let clamp = sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP;
     let second = if matches!(texture.kind, TextureKind::OneD | TextureKind::OneDLayered) { clamp } else { address };
     sys::CUDA_TEXTURE_DESC {

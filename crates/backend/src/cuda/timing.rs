@@ -1,10 +1,12 @@
 //! Takes samples: CUDA events around runs that wait behind a gate.
 //!
-//! A cold run is: empty launches ([`super::cycle`]); preparation; flush; gate closed; event, steps, event. The launches
-//! of a sequence are timed in other runs, with an event between each two. Each cold run is queued alone: operations
-//! behind the second event, even only the next run's flush, shift that event's time by up to 1.5 µs on an H100,
-//! irregularly. A sample of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or
-//! a graph of these runs in their place. The caller chooses the number of runs.
+//! A cold run is: empty launches ([`super::cycle`]); preparation; flush; gate closed; event, steps, event. The
+//! launches of a sequence are timed in other runs, with an event between each two. Each cold run is queued alone:
+//! operations behind the second event, even the next run's flush, shift that event's time by up to 1.5 µs on an H100,
+//! irregularly.
+//!
+//! A sample of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or a graph of
+//! these runs. The caller chooses the number of runs.
 
 use super::cycle::{self, Cycle};
 use super::flush::Flush;
@@ -23,36 +25,36 @@ use std::hash::BuildHasher as _;
 
 use cudarc::driver::sys;
 
-/// One in so many batches with host functions is probed, on average.
+/// One in this many batches with host functions is probed, on average.
 const PROBE_EVERY: u64 = 4;
 
-/// Readings from which the clock's resolution is found.
+/// Number of readings that determine the clock's resolution.
 const TICK_READINGS: usize = 24;
 
-/// What measuring needs, which is made once per device.
+/// Resources of measuring, made once per device.
 #[derive(Debug)]
 pub(super) struct Timer {
     flush: Flush,
     cycle: Cycle,
     /// The gate, or why there is none.
     gate: Result<Gate, String>,
-    /// The events; there are as many as the longest sample needed so far.
+    /// Events; as many as the longest sample has needed.
     events: Vec<Event>,
-    /// What an interval between two events reads besides the kernel in it, nanoseconds.
+    /// Nanoseconds between two events besides the kernel between them.
     overhead: f64,
-    /// The resolution that the events' clock has, in nanoseconds.
+    /// Resolution of the events' clock in nanoseconds.
     tick: f64,
     pub graphs: Graphs,
-    /// The probe, which is made for the first host function.
+    /// Made for the first host function.
     probe: Option<Probe>,
 }
 
 /// Where the events of a run are recorded.
 #[derive(Debug, Clone, Copy)]
 enum Events {
-    /// Events are before the body and after it.
+    /// Before and after the body.
     Around,
-    /// Events are between the steps of the body, too.
+    /// Also between the steps of the body.
     Between,
 }
 
@@ -81,7 +83,7 @@ impl Timer {
         Ok(Self { flush, cycle: Cycle::new(), gate, events, overhead: 0.0, tick, graphs, probe: None })
     }
 
-    /// Returns how times are taken, in one sentence for the environment.
+    /// How times are taken, in one sentence for the environment.
     pub fn method(&self) -> String {
         sentence(self.gate.as_ref().err().map(String::as_str), self.flush.bytes())
     }
@@ -99,7 +101,7 @@ impl Timer {
         self.tick
     }
 
-    /// Takes `batch.samples` samples of a timed batch; `work` is what it resolves to.
+    /// Takes `batch.samples` samples; `work` is the resolved batch.
     pub fn samples(
         &mut self,
         at: (&Context, &Stream),
@@ -110,7 +112,7 @@ impl Timer {
             .map(|_| {
                 let may_be_gated = work.is_warm();
                 let timing = self.sample(at, batch, work)?;
-                // The gate opened by itself, so a part of the sample ran before the rest was queued.
+                // The gate opened by itself, so part of the sample ran before the rest was queued.
                 if may_be_gated && !work.is_warm() { self.sample(at, batch, work) } else { Ok(timing) }
             })
             .collect()
@@ -143,8 +145,8 @@ impl Timer {
         }
     }
 
-    /// Returns a sample of cold runs. The launches of a sequence are timed in runs of their own: an event between two
-    /// of them delays the second one, by a microsecond on an H100, which is not part of the sequence.
+    /// Takes a sample of cold runs. The launches of a sequence are timed in separate runs: an event between two of
+    /// them delays the second one, by a microsecond on an H100.
     fn cold(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         let whole = self.cold_runs(stream, batch, work, Events::Around)?;
         let several = !batch.series.whole_only && work.bodies.first().is_some_and(|steps| steps.len() > 1);
@@ -152,8 +154,8 @@ impl Timer {
         Ok(Timing { whole: whole.iter().sum(), each })
     }
 
-    /// Returns the intervals of a run, each the trimmed mean over the runs of a sample: occasionally the driver inserts
-    /// an operation of its own, which takes most of a microsecond.
+    /// Intervals of a run, each a trimmed mean over the sample's runs: occasionally the driver inserts an operation
+    /// of its own, which takes most of a microsecond.
     fn cold_runs(
         &mut self,
         stream: &Stream,
@@ -168,7 +170,7 @@ impl Timer {
             Events::Between => (cycle::runs_of_parts(runs), steps),
         };
         self.flush.reset_persisting()?;
-        // Each interval has an event behind it, and the gate is one more operation.
+        // An event follows each interval, and the gate is one more operation.
         let gated = self.gate.is_ok() && work.is_warm() && operations(&batch.steps) + intervals + 1 < MOST_QUEUED;
         self.provide_events(intervals + 1)?;
         let mut readings = vec![Vec::with_capacity(runs as usize); intervals];
@@ -188,7 +190,7 @@ impl Timer {
         Ok(readings.iter().map(|readings| trimmed_mean(readings).unwrap_or(f64::NAN)).collect())
     }
 
-    /// Queues a run. The gate is open when this returns, also with an error.
+    /// Queues a run. The gate is open when this returns, even with an error.
     fn queue_cold(
         &mut self,
         stream: &Stream,
@@ -219,12 +221,12 @@ impl Timer {
         })
     }
 
-    /// Returns the time from one event to another, less the overhead of the pair.
+    /// Time between two events, minus the overhead of the pair.
     fn interval(&self, from: &Event, to: &Event) -> Result<f64, DeviceError> {
         Ok((from.nanoseconds_to(to)? - self.overhead).max(0.0))
     }
 
-    /// Returns the mean of runs that follow each other, or of the runs of a graph.
+    /// Mean of consecutive runs, or of the runs of a graph.
     fn back_to_back(
         &mut self,
         at: (&Context, &Stream),
@@ -297,7 +299,7 @@ impl Timer {
     }
 }
 
-/// Returns the largest step that all readings are multiples of, nanoseconds.
+/// Largest step in nanoseconds of which all readings are multiples.
 fn common_step(readings: &[u64]) -> f64 {
     let step = readings.iter().fold(0, |step, reading| divisor(step, *reading));
     step.max(1) as f64

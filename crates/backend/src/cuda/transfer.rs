@@ -1,7 +1,7 @@
 //! Copies between host and device through two pinned slots: while one is on the bus, the other is filled or emptied.
 //!
-//! Pageable memory crosses the bus through a copy in the driver, on one thread; here the host side of the copy is done
-//! by all cores, which keeps the bus busy. After an error the caller's data is undefined.
+//! The driver copies pageable memory through its own buffers on one thread. Here all cores do the host side of the
+//! copy, which keeps the bus busy. After an error, the caller's data is undefined.
 
 use cudarc::driver::sys;
 use rayon::prelude::*;
@@ -11,12 +11,12 @@ use super::handles::{Event, Stream};
 use super::memory::PinnedMemory;
 use crate::DeviceError;
 
-/// The size of one slot in bytes.
+/// Bytes per slot.
 const SLOT: usize = 32 << 20;
-/// How many bytes one core copies at a time.
+/// Bytes that a core copies at a time.
 const PIECE: usize = 1 << 20;
 
-/// The two slots, each with an event that marks the end of its copy.
+/// The two slots, each with an event at the end of its copy.
 #[derive(Debug)]
 pub(super) struct Staging {
     slots: [Slot; 2],
@@ -39,10 +39,10 @@ impl Staging {
         Ok(Self { slots: [Slot::new()?, Slot::new()?] })
     }
 
-    /// Copies `data` to the device and waits for it. `address` holds as many bytes.
+    /// Copies `data` to the device and waits. `address` must have as many bytes.
     pub fn upload(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &[u8]) -> Result<(), DeviceError> {
         let queued = self.queue_upload(stream, address, data);
-        // Also waits after an error: the slots must be idle when they are used next.
+        // Wait even after an error: the slots must be idle before the next use.
         let finished = stream.synchronize();
         queued.and(finished)
     }
@@ -66,7 +66,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies from the device and waits for it. `address` holds as many bytes as `data`.
+    /// Copies from the device and waits. `address` must have as many bytes as `data`.
     pub fn download(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &mut [u8]) -> Result<(), DeviceError> {
         let drained = self.drain(stream, address, data);
         let finished = stream.synchronize();
@@ -94,7 +94,7 @@ impl Staging {
         }
     }
 
-    /// Queues the copy of one chunk into its slot, which was emptied two chunks ago.
+    /// Queues the copy of a chunk into its slot, which was emptied two chunks ago.
     fn queue_download(
         &mut self,
         stream: &Stream,
@@ -111,7 +111,7 @@ impl Staging {
     }
 }
 
-/// Copies over all cores; equal lengths.
+/// Copies slices of equal length on all cores.
 fn copy_bytes(to: &mut [u8], from: &[u8]) {
     if from.len() <= PIECE {
         to.copy_from_slice(from);

@@ -1,4 +1,4 @@
-//! What is timed, resolved.
+//! Resolved batches, ready to be run. Untimed, timed and metered runs share them.
 
 use cudarc::driver::sys;
 
@@ -16,14 +16,14 @@ pub(super) struct Work<'a> {
     pub prepare: Vec<Operation<'a>>,
     /// The body on each set of buffers.
     pub bodies: Vec<Vec<Operation<'a>>>,
-    /// What gives the buffers the content of their arrays, after the last run.
+    /// Copies the arrays back to their buffers, after the last run.
     pub finish: Vec<Operation<'a>>,
 }
 
 /// Runs work once, untimed, and waits: [`run_once`] or [`run_marked`].
 pub(super) type Run = fn(&Work<'_>, &Stream) -> Result<(), DeviceError>;
 
-/// Runs the first body, prepared and finished.
+/// Prepares, runs the first body, and finishes.
 pub(super) fn run_once(work: &Work<'_>, stream: &Stream) -> Result<(), DeviceError> {
     let mut all = [&work.prepare, work.body(), &work.finish].into_iter();
     stream.settle(all.try_for_each(|operations| queue_all(operations, stream)))?;
@@ -31,13 +31,13 @@ pub(super) fn run_once(work: &Work<'_>, stream: &Stream) -> Result<(), DeviceErr
     Ok(())
 }
 
-/// Does the same, with the body between the marks of the range to profile.
+/// As [`run_once`], with the body marked as the range to profile.
 pub(super) fn run_marked(work: &Work<'_>, stream: &Stream) -> Result<(), DeviceError> {
     stream.settle(queue_all(&work.prepare, stream))?;
     // SAFETY: a context is current, which is all that the call needs.
     check("cuProfilerStart", unsafe { sys::cuProfilerStart() })?;
     let done = stream.settle(queue_all(work.body(), stream));
-    // SAFETY: as above.
+    // SAFETY: a context is current, which is all that the call needs.
     let stopped = check("cuProfilerStop", unsafe { sys::cuProfilerStop() });
     worse(done, stopped)?;
     work.note_ran();
@@ -49,7 +49,7 @@ impl Work<'_> {
         self.bodies.first().map_or(&[], Vec::as_slice)
     }
 
-    /// Gives the buffers the content of their arrays, and waits.
+    /// Copies the arrays back to their buffers, and waits.
     pub fn finish(&self, stream: &Stream) -> Result<(), DeviceError> {
         if self.finish.is_empty() { Ok(()) } else { stream.settle(queue_all(&self.finish, stream)) }
     }
@@ -62,7 +62,7 @@ impl Work<'_> {
         self.bodies.iter().flatten().for_each(Operation::note_ran);
     }
 
-    /// Notes after how many iterations the loops of a graph ended.
+    /// Records the iterations of a graph's loops.
     pub fn note_iterations(&self, iterations: Option<u32>) {
         let loops = self.bodies.iter().flatten().filter_map(Operation::repeated);
         loops.zip(iterations).for_each(|(repeated, iterations)| repeated.shared.note_iterations(iterations));
@@ -72,7 +72,7 @@ impl Work<'_> {
         self.bodies.iter().flatten().filter_map(Operation::function)
     }
 
-    /// Returns the new findings about the host functions of the work.
+    /// New findings about the host functions.
     pub fn news(&self) -> Vec<Note> {
         self.functions().filter_map(HostFunction::news).collect()
     }

@@ -1,4 +1,5 @@
-//! An opened simulated device: modules, kernels and buffers.
+//! The [`Device`] of this backend, which gives ids to modules, kernels and buffers of the simulated machine. Launches
+//! and their counts are in [`super::launch`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,11 +21,11 @@ use simt::{DeviceProfile, FindingClass, Ignored, Limiter, Machine, Part};
 #[derive(Debug)]
 pub(super) struct LoadedModule {
     pub id: simt::ModuleId,
-    /// The resources of each kernel, by its mangled name.
+    /// Resources of each kernel by mangled name.
     resources: BTreeMap<String, KernelResources>,
-    /// The names of the variables that can be written.
+    /// Names of the writable variables.
     variables: Vec<String>,
-    /// A note if the code is for a newer GPU than this one, so that its registers are assumed.
+    /// Note that registers are assumed, because the code is for a newer GPU than this one.
     pub assumed: Option<String>,
 }
 
@@ -39,9 +40,9 @@ pub(super) struct LoadedKernel {
 pub(super) struct Buffer {
     pub address: u64,
     bytes: usize,
-    /// A variable of a module, which is not freed.
+    /// Whether this is a variable of a module, which is not freed.
     symbol: bool,
-    /// The guard zones before and behind the buffer, as they were last written.
+    /// Guard zones before and after the buffer, as last written.
     guards: (Vec<u8>, Vec<u8>),
 }
 
@@ -51,12 +52,12 @@ pub(super) struct SimDevice {
     pub info: DeviceInfo,
     pub machine: Machine,
     modules: BTreeMap<ModuleId, LoadedModule>,
-    /// The modules that are built in, by their text.
+    /// Built-in modules, by their text.
     own: Vec<(&'static str, ModuleId)>,
     kernels: Vec<LoadedKernel>,
     buffers: BTreeMap<BufferId, Buffer>,
     next: u32,
-    /// How many iterations the most recent loop made.
+    /// Iterations of the most recent loop.
     pub iterations: u32,
 }
 
@@ -93,7 +94,7 @@ impl SimDevice {
         self.modules.get(&id).ok_or_else(|| unknown("module", id.0))
     }
 
-    /// Returns the address of a range of a buffer.
+    /// Address of a range of a buffer.
     fn range(&self, id: BufferId, offset: usize, bytes: usize) -> Result<u64, DeviceError> {
         let buffer = self.buffer(id)?;
         if offset.checked_add(bytes).is_none_or(|end| end > buffer.bytes) {
@@ -113,7 +114,6 @@ impl SimDevice {
         self.machine.copy(from, to, bytes).map_err(host_error)
     }
 
-    /// Sets every element of a buffer to a number.
     pub(super) fn set(&mut self, id: BufferId, value: ScalarValue) -> Result<(), DeviceError> {
         let target = self.buffer(id)?;
         let size = value.element.size();
@@ -122,7 +122,7 @@ impl SimDevice {
         self.machine.write(address, &bytes).map_err(host_error)
     }
 
-    /// Returns the first elements of the buffers of a condition, little-endian in 64 bits.
+    /// First elements of a condition's buffers, as little-endian bits.
     pub(super) fn read_first(&self, reads: &[Read]) -> Result<Vec<u64>, DeviceError> {
         let first = |read: &Read| {
             let mut word = [0; size_of::<u64>()];
@@ -159,8 +159,8 @@ fn unknown(what: &str, number: u32) -> DeviceError {
     DeviceError::Driver { call: "simulator", message: format!("there is no {what} {number} on the device") }
 }
 
-/// Returns a note that registers are assumed, if the code's target is newer than the device: the compiler no longer
-/// supports the device, and code for another architecture may need a different number of registers.
+/// Note that registers are assumed, if the code's target is newer than the device. The compiler no longer supports
+/// the device, and code for another architecture may need a different number of registers.
 fn assumed_registers(ptx: &str, profile: &DeviceProfile) -> Option<String> {
     let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"))?;
     let digits: String = target.chars().take_while(char::is_ascii_digit).collect();

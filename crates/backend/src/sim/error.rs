@@ -1,9 +1,7 @@
-//! Errors of the simulator's machine.
-
 use crate::DeviceError;
 use simt::SimError;
 
-/// Returns an error of the machine as an error of a device.
+/// Converts an error of the simulated machine.
 pub fn host_error(error: SimError) -> DeviceError {
     match error {
         SimError::OutOfMemory { needed, available } => DeviceError::OutOfMemory { needed, available },

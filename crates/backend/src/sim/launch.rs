@@ -1,4 +1,4 @@
-//! Launches and counts.
+//! Launches on the simulated device, and their counts.
 
 use super::device::SimDevice;
 use super::error::host_error;
@@ -51,7 +51,7 @@ impl SimDevice {
         Ok(report)
     }
 
-    /// Returns the bytes of an argument. The objects of the launch are added to `images`.
+    /// Bytes of an argument. Objects made for the launch are added to `images`.
     fn argument(&mut self, arg: &LaunchArg, images: &mut Vec<u64>) -> Result<Vec<u8>, DeviceError> {
         Ok(match arg {
             LaunchArg::Buffer(id) => self.buffer(*id)?.address.to_le_bytes().to_vec(),
@@ -68,7 +68,7 @@ impl SimDevice {
     }
 }
 
-/// Returns the simulator's form of a texture whose first texel has this address.
+/// The simulator's form of a texture whose first texel is at `address`.
 fn image(texture: &Texture<BufferId>, address: u64) -> Image {
     let geometry = match texture.kind {
         TextureKind::Linear => Geometry::Linear,
@@ -105,8 +105,7 @@ fn append(before: &str, text: &str) -> String {
     all
 }
 
-/// Returns the error of a launch in a batch, with its number if there may be several, and with the text that was
-/// `printed` before.
+/// Adds to the error of a launch its number, if the batch may have several, and the text `printed` before.
 fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: &str) -> DeviceError {
     let say = |message: String| match of {
         Some(0 | 1) => message,
@@ -124,7 +123,7 @@ fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: 
     }
 }
 
-/// Returns what to do about a read of a buffer that was never written; empty for other faults.
+/// What to do about a read of a buffer that was never written; empty for other faults.
 fn remedy(trap: &simt::Trap) -> String {
     let site = trap.site.as_ref().filter(|_| trap.kind == TrapKind::Uninitialised);
     match site.and_then(|site| site.allocation.strip_prefix("buffer `")?.strip_suffix('`')) {
@@ -136,7 +135,7 @@ fn remedy(trap: &simt::Trap) -> String {
     }
 }
 
-/// Returns the counters of a body: of all its launches together and, if there are several, of each.
+/// Counters of a body: of all launches together and, if there are several, of each.
 fn counters(launches: &[simt::Counters]) -> BodyCounters {
     let named = |counters: &simt::Counters| {
         Counters(counters.metrics().into_iter().map(|(name, value)| (name.into(), value)).collect())
@@ -149,7 +148,7 @@ fn counters(launches: &[simt::Counters]) -> BodyCounters {
     BodyCounters { whole: named(&whole), each, lines: Vec::new() }
 }
 
-/// Returns the counts of lines by the names of the vocabulary, each line once, in the order of the PTX.
+/// Counts by metric name, once per line, in the order of the PTX.
 fn line_counts(mut lines: Vec<simt::LineCounts>) -> Vec<LineCounts> {
     simt::LineCounts::merge(&mut lines);
     let named = |simt::LineCounts { kernel, ptx_line, source, counters, rounds }: simt::LineCounts| {
@@ -161,12 +160,12 @@ fn line_counts(mut lines: Vec<simt::LineCounts>) -> Vec<LineCounts> {
     lines.into_iter().map(named).collect()
 }
 
-/// What the launches of a run came to so far.
+/// Results of a run's launches so far.
 struct Progress<'r> {
     report: &'r mut CountReport,
     lines: Vec<simt::LineCounts>,
     each: Vec<simt::Counters>,
-    /// The launches of a run, where that is known in advance.
+    /// Number of launches of a run, if known in advance.
     of: Option<usize>,
 }
 
@@ -292,7 +291,7 @@ $L_end:
 }
 ";
 
-    /// Launches a kernel with each of these arguments.
+    /// Launches the kernel once per argument.
     fn launched(arguments: &[u64]) -> Result<RunReport, DeviceError> {
         let backend = SimBackend::new(None, Options::default()).unwrap();
         let mut device = backend.open(&DeviceId { ordinal: 0, uuid: None }).unwrap();

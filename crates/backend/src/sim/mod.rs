@@ -1,7 +1,7 @@
 //! The simulated device: the machine of the crate `simt` behind the traits of a device.
 //!
-//! It has no clock, but counters. The simulator checks every access against the exact bounds of its allocation, so
-//! guard zones are kept on the host, where no kernel reaches them.
+//! It counts but has no clock. The simulator checks every access against the exact bounds of its allocation, so guard
+//! zones are kept on the host, where no kernel reaches them.
 
 use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 use crate::{Backend, Device, DeviceError, host_memory};
@@ -21,7 +21,7 @@ pub struct SimBackend {
 }
 
 impl SimBackend {
-    /// Returns the device with this identifier; without one, the first profile.
+    /// Selects a profile by its id, or the first one.
     pub fn new(id: Option<&str>, options: Options) -> Result<Self, DeviceError> {
         let profiles = simt::profiles();
         let found = match id {
@@ -54,7 +54,6 @@ impl Backend for SimBackend {
     }
 }
 
-/// Returns the properties of a profile as the model has them.
 fn info(p: &DeviceProfile) -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Sim,

@@ -1,4 +1,4 @@
-//! Runs the commands of a scheduler, with a limit of time.
+//! Commands of a scheduler, run with a time limit. A hung controller must not hang this program.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -10,13 +10,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::QueueError;
 
-/// A command that does not end is not waited for longer. Slurm's own limits are shorter.
+/// Longer than Slurm's own limits.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// The message about a command that was ended because it took too long.
+/// Beginning of the message about a command that exceeded the limit.
 pub const NO_ANSWER: &str = "no answer";
 
-/// Runs a command and returns what it prints.
+/// Runs a command and returns its output.
 pub fn run(words: &[&str]) -> Result<String, QueueError> {
     run_as(words.first().copied().unwrap_or_default(), words)
 }
@@ -40,7 +40,7 @@ fn run_within(limit: Duration, program: &str, words: &[&str]) -> Result<String, 
     let (ended, waits) = mpsc::channel();
     thread::spawn(move || ended.send(child.wait()));
     let Ok(status) = waits.recv_timeout(limit) else {
-        // It may have ended in this moment, and its number is not used again before the thread has seen that.
+        // The command may have just ended. Its process id cannot be reused before the thread has waited for it.
         let _ = kill_process(id, Signal::KILL);
         let why = format!("{NO_ANSWER} within {}", humantime::format_duration(limit));
         return Err(QueueError::Failed { program, why });
@@ -55,12 +55,12 @@ fn run_within(limit: Duration, program: &str, words: &[&str]) -> Result<String, 
     Err(QueueError::Failed { program, why })
 }
 
-/// Reads everything from a pipe in a thread of its own, so that the command never waits for its reader.
+/// Reads a pipe to its end in a thread, so that the command never blocks on a full pipe.
 fn read(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is what it said.
+        // After an error, what was read so far is the output.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         send.send(bytes)
     });

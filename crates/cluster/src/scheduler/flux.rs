@@ -1,5 +1,3 @@
-//! Flux.
-
 use super::{Hands, Part, Scheduler, Script, ScriptError, given};
 
 #[derive(Debug)]
@@ -30,7 +28,7 @@ impl Scheduler for Flux {
         ]));
         words.extend(settings.extra.iter().cloned());
         let path = part.file("sh")?;
-        // Flux runs a command, and the script is not executable.
+        // The script is not executable, so bash runs it.
         words.extend(["bash".to_owned(), path.clone()]);
         Ok(Script { text: part.shell("", &part.task("FLUX_JOB_CC")?)?, words, path: path.into() })
     }

@@ -1,4 +1,4 @@
-//! `HyperQueue`, which runs tasks on nodes that it holds, below Slurm or PBS or without either.
+//! `HyperQueue`, which runs tasks on nodes that it holds, on top of Slurm or PBS or without either.
 
 use super::{Hands, Part, Scheduler, Script, ScriptError, given};
 
@@ -37,7 +37,7 @@ impl Scheduler for HyperQueue {
         let mut words = vec!["hq".to_owned(), "submit".to_owned(), format!("--array={}", part.range(0))];
         words.push(format!("--name={}", part.name()));
         words.push(format!("--time-limit={}s", part.limit()));
-        // A task whose worker was lost so often fails.
+        // A task fails after it lost its worker this often.
         words.push(format!("--crash-limit={}", settings.requeues.saturating_add(1)));
         words.extend([format!("--stdout={log}"), format!("--stderr={log}")]);
         words.extend(given([

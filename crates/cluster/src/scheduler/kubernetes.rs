@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Hands, Part, Scheduler, Script, ScriptError, text};
 
-/// The exit code of a task that no other node can run either: its options or files are wrong.
+/// Exit code for wrong options or files, with which a task would fail on any other node, too.
 const USAGE: i32 = 2;
 
-/// The label of all parts of a job, by which they are cancelled.
+/// Label of all parts of a job, by which they are cancelled.
 const LABEL: &str = "runner-job";
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Scheduler for Kubernetes {
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {
         let (job, settings) = (part.job, &part.job.settings);
-        // Cases of the simulator need no GPU.
+        // The simulator needs no GPU.
         let gpus = settings.gpus.clone().or_else(|| job.device.as_ref().map(|_| "1".to_owned()));
         let resources = [
             ("nvidia.com/gpu", gpus),
@@ -45,7 +45,7 @@ impl Scheduler for Kubernetes {
             "command": ["/bin/bash", "-c", command],
             "env": [{ "name": "RUNNER_CACHE", "value": text(&job.cache)? }],
             "volumeMounts": [{ "name": "shared", "mountPath": settings.mount }],
-            // Requests equal limits where they are not given.
+            // Requests that are not given default to the limits.
             "resources": { "limits": limits },
         });
         let value = json!({
@@ -61,7 +61,7 @@ impl Scheduler for Kubernetes {
                 "parallelism": settings.throttle.map_or(part.count, |most| most.get() as usize),
                 "backoffLimitPerIndex": settings.requeues,
                 "podFailurePolicy": { "rules": [
-                    // A pod that its node lost is started again, however often.
+                    // A pod whose node is lost is restarted any number of times.
                     { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }] },
                     { "action": "FailIndex", "onExitCodes": { "operator": "In", "values": [USAGE] } },
                 ] },
@@ -82,11 +82,11 @@ impl Scheduler for Kubernetes {
     }
 }
 
-/// Returns a name as Kubernetes wants it: at most 63 lower-case letters, digits and dashes.
+/// A label that Kubernetes accepts: at most 63 lower-case letters, digits and dashes.
 fn label(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let text: String = name.chars().map(plain).collect();
-    // The end is what tells parts apart.
+    // Keep the end, which distinguishes parts.
     let start = text.len().saturating_sub(63);
     text[start..].trim_matches('-').to_owned()
 }

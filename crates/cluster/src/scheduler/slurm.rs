@@ -1,6 +1,5 @@
-//! Slurm: this program runs its commands, which submit, ask and requeue.
-//!
-//! Arguments are passed as they are, never through a shell.
+//! Slurm, whose commands this program runs to submit, ask, cancel and requeue. Arguments are passed as they are,
+//! never through a shell.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -12,13 +11,13 @@ use super::{
 };
 use crate::Retry;
 
-/// Slurm's default, where it does not say.
+/// Slurm's default for `MaxArraySize`.
 const DEFAULT_MAX_ARRAY: u32 = 1001;
-/// More elements than Slurm lets an array have.
+/// Above Slurm's own limit for arrays.
 const LARGEST_ARRAY: u32 = 4_000_001;
-/// The time limit of the job that collects the results, seconds, unless the settings or the partition say less.
+/// Time limit in seconds of the collecting job, unless the settings or the partition allow less.
 const COLLECTING: u64 = 3600;
-/// The signal by which Slurm says that a task had not enough memory, as accounts write it.
+/// Signal that accounts show for a task that ran out of memory.
 const OUT_OF_MEMORY: &str = ":125";
 
 #[derive(Debug)]
@@ -55,13 +54,14 @@ impl Scheduler for Slurm {
             ("--mem=", plain.memory()),
         ]));
         options.extend(settings.extra.iter().cloned());
-        // Slurm may warn up to a minute early, so before the program handles the signal, which would end this shell.
+        // Slurm may warn up to a minute early, when the program may not handle the signal yet. It would then end this
+        // shell.
         let head = lines("#SBATCH ", options) + "trap '' USR1\n";
-        // All arrays of a submission share the script.
+        // All arrays of a submission share the script, so the element and the number are arguments.
         let text = part.shell(&head, &part.task_of("\"$1\"", "$2 + SLURM_ARRAY_TASK_ID")?)?;
         let mut script = sbatch(part, ("task", &part.tag()), text, "task-%A_%a.out")?;
         script.words.insert(2, format!("--array={}{}", part.range(0), part.throttle()));
-        // What the command line says goes before the script.
+        // Options of the command line override those of the script.
         let more_memory = part.memory().filter(|memory| Some(memory) != plain.memory().as_ref());
         let more_memory = more_memory.map(|memory| format!("--mem={memory}"));
         let more_time = (part.minutes() != plain.minutes()).then(|| format!("--time={}", part.minutes()));
@@ -109,7 +109,7 @@ impl Queue for Slurm {
     fn submit(&self, script: &Script) -> Sent {
         let words: Vec<&str> = script.words.iter().map(String::as_str).collect();
         match run(&words) {
-            // With several clusters, the cluster's name follows.
+            // With several clusters, `;CLUSTER` follows the id.
             Ok(said) => Sent::Accepted(said.trim().split(';').next().unwrap_or_default().to_owned()),
             Err(error @ QueueError::Failed { .. }) if is_silence(&error.to_string()) => {
                 Sent::Unknown(error.to_string())
@@ -123,7 +123,7 @@ impl Queue for Slurm {
         if let Some(id) = id_of(&said, tag) {
             return Ok(Some(id));
         }
-        // It may have ended, and be forgotten by the controller.
+        // The controller may have forgotten a job that ended.
         let name = format!("--name={tag}");
         let words = ["sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-2days", &name];
         match run(&[&words[..], &["--format=JobID,JobName"]].concat()) {
@@ -138,7 +138,7 @@ impl Queue for Slurm {
         run(&["scancel", "--quiet"].into_iter().chain(jobs).collect::<Vec<_>>()).map(drop)
     }
 
-    /// Jobs that ended some time ago are missing if Slurm keeps no accounts.
+    /// Without accounts, jobs that ended a while ago are missing.
     fn ask(&self, jobs: &[String], users: &[u32]) -> Result<Answer, QueueError> {
         let users: Vec<String> = users.iter().map(u32::to_string).collect();
         let users = if users.is_empty() { "--me".to_owned() } else { format!("--user={}", users.join(",")) };
@@ -201,25 +201,25 @@ impl Queue for Slurm {
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError> {
         let Some(node) = excluded else { return enduring(&["requeue", id]) };
         let job = run(&["scontrol", "show", "job", id])?;
-        // The nodes that the user excludes, and those of earlier tries, stay excluded.
+        // Keep the nodes excluded that the user or earlier attempts excluded.
         let nodes = excluded_with(&job, node);
         if let Some(partition) = value_of(&job, "Partition") {
             let all = run(&["sinfo", "--noheader", "--Node", "--format=%N", &format!("--partition={partition}")])?;
             let excluded = run(&["scontrol", "show", "hostnames", &nodes])?;
             if !all.lines().any(|node| !excluded.lines().any(|other| other.trim() == node.trim())) {
-                // The task would wait for ever.
+                // Without another node, the task would wait for ever.
                 let why = format!("no other node of {partition} is left");
                 return Err(QueueError::Failed { program: "scontrol requeue".to_owned(), why });
             }
         }
-        // The nodes of a running job cannot change, so the job is held until they are set.
+        // Slurm refuses to change the nodes of a running job, so the job is held until they are set.
         let shell = ["/bin/sh", "-c", ELSEWHERE, "scontrol", id, &nodes];
         run_as("scontrol", &shell).map(drop)
     }
 }
 
-/// Starts a job again on other nodes. Slurm ends the job as soon as it is held, and with it all that the job runs; so one shell,
-/// which ignores the signal from its start, does the rest.
+/// Restarts a job on other nodes. Slurm ends the job, and all its processes, as soon as it is held. One shell that
+/// ignores the signal from its start therefore does the rest.
 const ELSEWHERE: &str = r#"
 trap '' TERM
 scontrol requeuehold "$1" || exit
@@ -228,23 +228,22 @@ updated=$?
 scontrol release "$1" && exit $updated
 "#;
 
-/// Returns the options of every job.
+/// Options of every job.
 fn options(minutes: u64) -> Vec<String> {
     vec!["--requeue".to_owned(), "--open-mode=append".to_owned(), format!("--time={minutes}")]
 }
 
-/// Returns the script of a submission with the command that submits it. The tag tells which one it is, also if there is
-/// no answer.
+/// The script of a submission. Its tag finds the job even if Slurm's answer is lost.
 fn sbatch(part: &Part<'_>, (name, tag): (&str, &str), text: String, log: &str) -> Result<Script, ScriptError> {
     let path = part.path(&format!("{name}-{}.sh", part.number))?;
-    // Slurm replaces a percent sign and what follows; two of them are one.
+    // Slurm expands `%` in log paths; `%%` is a literal one.
     let log = format!("--output={}/{log}", part.path("logs")?.replace('%', "%%"));
     let mut words = vec!["sbatch".to_owned(), "--parsable".to_owned()];
     words.extend([format!("--job-name={tag}"), format!("--comment={tag}"), log, path.clone()]);
     Ok(Script { words, text, path: path.into() })
 }
 
-/// Whether an error means that Slurm may have done what it was asked for.
+/// Whether Slurm may have done what it was asked, despite the error.
 fn is_silence(error: &str) -> bool {
     let error = error.to_lowercase();
     ["timed out", "unable to contact", "communication", "connection", "zero bytes", "socket", NO_ANSWER]
@@ -252,7 +251,6 @@ fn is_silence(error: &str) -> bool {
         .any(|words| error.contains(words))
 }
 
-/// Whether Slurm keeps no accounts.
 fn has_no_accounts(error: &QueueError) -> bool {
     match error {
         QueueError::Missing { .. } => true,
@@ -260,23 +258,23 @@ fn has_no_accounts(error: &QueueError) -> bool {
     }
 }
 
-/// Returns the id of the row `ID|NAME` with a name.
+/// Id of the row `ID|NAME` with this name.
 fn id_of(text: &str, name: &str) -> Option<String> {
     let rows = text.lines().filter_map(|line| line.trim().split_once('|'));
     let id = rows.filter(|(_, known)| *known == name).map(|(id, _)| id).next()?;
-    // Accounts name the elements of an array.
+    // Accounts list the elements of an array as `ID_INDEX`.
     id.split('_').next().map(str::to_owned)
 }
 
-/// Returns the longest time limit of a partition, seconds, of rows `NAME|NAME OR NAME*|LIMIT`, where a star marks the
-/// default.
+/// Longest time limit of a partition in seconds, from rows `NAME|NAME or NAME*|LIMIT`. A star marks the default
+/// partition.
 fn longest(text: &str, partition: Option<&str>) -> Option<u64> {
     let rows = text.lines().filter_map(|line| {
         let mut fields = line.trim().split('|');
         Some((fields.next()?, fields.next()?, fields.next()?))
     });
     let is_meant = |name: &str, marked: &str| match partition {
-        // A task may go to any of several.
+        // `--partition` may list several.
         Some(partition) => partition.split(',').any(|part| part == name),
         None => marked.ends_with('*'),
     };
@@ -285,18 +283,18 @@ fn longest(text: &str, partition: Option<&str>) -> Option<u64> {
     limits.iter().all(Option::is_some).then(|| limits.into_iter().flatten().max()).flatten()
 }
 
-/// Returns a duration in seconds that Slurm writes as `DAYS-HOURS:MINUTES:SECONDS` or a part of it; `None` for any other
+/// Seconds of a duration in Slurm's format `[DAYS-]HOURS:MINUTES:SECONDS` with optional parts; `None` for any other
 /// word.
 fn duration(text: &str) -> Option<u64> {
     let (days, rest) = text.split_once('-').unwrap_or(("0", text));
     let parts = rest.split(':').map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<u64>>>()?;
     let seconds = parts.iter().fold(0, |sum, part| sum * 60 + part);
-    // Without seconds, what follows the days is hours.
+    // After `DAYS-`, the first number is hours, even if no minutes or seconds follow.
     let unit = if rest.len() < text.len() { [3600, 60, 1].get(parts.len() - 1).copied().unwrap_or(1) } else { 1 };
     Some(days.parse::<u64>().ok()? * 86_400 + seconds * unit)
 }
 
-/// Returns the excluded nodes of a job, as `scontrol show job` has them, and another one.
+/// The excluded nodes in the output of `scontrol show job`, and another one.
 fn excluded_with(job: &str, node: &str) -> String {
     match value_of(job, "ExcNodeList") {
         Some(nodes) => format!("{nodes},{node}"),
@@ -304,21 +302,22 @@ fn excluded_with(job: &str, node: &str) -> String {
     }
 }
 
-/// Returns a value that `scontrol show job` has; `None` if there is none.
+/// Value of a key in the output of `scontrol show job`.
 fn value_of<'a>(job: &'a str, key: &str) -> Option<&'a str> {
     let value = job.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     value.filter(|value| !value.is_empty() && *value != "(null)")
 }
 
-/// Runs scontrol so that it outlives the signal with which Slurm ends the job that it belongs to.
+/// Runs `scontrol` immune to the signal with which Slurm ends the calling job.
 fn enduring(arguments: &[&str]) -> Result<(), QueueError> {
     let shell = ["/bin/sh", "-c", "trap '' TERM; exec scontrol \"$@\"", "scontrol"];
     run_as("scontrol", &[&shell, arguments].concat()).map(drop)
 }
 
 impl Slurm {
-    /// Adds the ends of tasks that accounts have. Accounts may have a task that runs or waits although the controller
-    /// has forgotten it, and the last row of a task that is started again may be its former end.
+    /// Adds the tasks that ended, by the accounts. Rows of active tasks are skipped: accounts may keep one after the
+    /// controller has forgotten the task. The last row of a restarted task may be its previous end, so an active
+    /// state of the controller wins.
     fn add_ended(&self, tasks: &mut BTreeMap<String, Seen>, accounts: BTreeMap<String, Seen>) {
         let has_ended = |seen: &Seen| matches!(self.outcome(&seen.state), Outcome::Ended(_));
         for (id, seen) in accounts.into_iter().filter(|(_, seen)| has_ended(seen)) {
@@ -329,7 +328,7 @@ impl Slurm {
     }
 }
 
-/// Returns the rows of the given jobs, each of which is `ID|STATE|NODES|REASON` and in accounts also `|EXIT:SIGNAL`.
+/// Rows `ID|STATE|NODES|REASON` of the given jobs. Accounts append `|EXIT:SIGNAL`.
 fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
     let is_ours = |id: &str| jobs.iter().any(|job| id.split('_').next() == Some(job));
     let row = |line: &str| {
@@ -337,7 +336,7 @@ fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
         let (id, state, nodes) = (fields.next()?, fields.next()?, fields.next()?);
         let known = |text: &str| if matches!(text, "None" | "None assigned") { String::new() } else { text.to_owned() };
         let reason = known(fields.next().unwrap_or_default());
-        // `CANCELLED by 1000` in accounts.
+        // Accounts write `CANCELLED by 1000`.
         let state = match (state.split(' ').next().unwrap_or_default(), fields.next()) {
             ("FAILED", Some(code)) if code.ends_with(OUT_OF_MEMORY) => "OUT_OF_MEMORY",
             (state, _) => state,
@@ -348,7 +347,7 @@ fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
     text.lines().filter_map(row).flatten().collect()
 }
 
-/// Returns the names of the elements that a row is about: `7_[0-2,8%4]` are `7_0`, `7_1`, `7_2` and `7_8`.
+/// Elements of a row: `7_[0-2,8%4]` is `7_0`, `7_1`, `7_2` and `7_8`.
 fn elements(id: &str) -> Vec<String> {
     let Some((job, list)) = id.split_once("_[") else { return vec![id.to_owned()] };
     let list = list.trim_end_matches(']').split('%').next().unwrap_or_default();

@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// Returns the script of three tasks of a job with every setting that the scheduler has.
+/// The script of three tasks of a job with every setting that the scheduler has.
 fn script(scheduler: &str, settings: &str, device: Option<&str>) -> Script {
     let settings = format!("scheduler = '{scheduler}'\nsetup = ['echo \"here\"']\ntime = '90min'\n{settings}");
     let job = Job {
@@ -27,7 +27,7 @@ fn part(job: &Job) -> Part<'_> {
     Part { job, folder, number: 2, first: 100, count: 3, seconds: 10.0, snapshot, retry, longest: None }
 }
 
-/// Returns the options in the lines of a script that begin with a directive.
+/// Options after a directive such as `#SBATCH`.
 fn options<'a>(script: &'a Script, directive: &str) -> Vec<&'a str> {
     script.text.lines().filter_map(|line| line.strip_prefix(directive)?.strip_prefix(' ')).collect()
 }

@@ -1,5 +1,5 @@
-//! Calibrates a device: several worker processes time the same kernels, because each process reads a little more or
-//! less than another.
+//! Calibrates a device: several worker processes time the same kernels, because times differ a little between
+//! processes.
 //!
 //! The arithmetic is in [`machine`]; this module only runs the surveys.
 
@@ -9,16 +9,16 @@ use super::{Interrupt, OwnCalibration, Pool, Ready, SurveyError, WorkerSpec};
 use crate::machine::{self, Known};
 use crate::model::{BackendKind, Clock, Compiled, Machine, ReferenceTimes, Survey, SurveyRequest};
 
-/// How long one survey may take; it takes two seconds on an idle device.
+/// Time limit of a survey, which takes two seconds on an idle device.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Processes that time the kernels.
+/// Number of processes that time the kernels.
 const PROCESSES: usize = 5;
 
-/// Processes in which CUPTI traces the kernels.
+/// Number of processes in which CUPTI traces the kernels.
 const TRACED: usize = 3;
 
-/// The driver's version where the driver does not report one.
+/// Stands for the driver's version if it is not reported.
 pub const UNKNOWN_DRIVER: &str = "of unknown version";
 
 /// What surveys of a device need.
@@ -26,16 +26,15 @@ pub const UNKNOWN_DRIVER: &str = "of unknown version";
 pub struct Surveyor<'a> {
     /// Starts another worker on the device.
     pub worker: WorkerSpec,
-    /// Starts one in which CUPTI traces the kernels: never a process that measures.
+    /// Starts a worker in which CUPTI traces the kernels. Such a process never measures.
     pub traced_worker: WorkerSpec,
-    /// The kernels of the survey.
+    /// Kernels of the survey.
     pub code: Compiled,
-    /// What ends a survey early.
     pub interrupt: &'a Interrupt,
 }
 
-/// Returns the UUID of the opened GPU and its driver, under which results are stored. The simulator has nothing to
-/// calibrate.
+/// UUID of the opened GPU and its driver, under which results are stored. `None` for the simulator, which needs no
+/// calibration.
 pub fn identity(ready: &Ready) -> Option<(&str, &str)> {
     let is_gpu = ready.device.backend == BackendKind::Cuda && ready.device.capabilities.has_clock;
     let driver = ready.driver.as_deref().unwrap_or(UNKNOWN_DRIVER);
@@ -43,8 +42,8 @@ pub fn identity(ready: &Ready) -> Option<(&str, &str)> {
 }
 
 impl Surveyor<'_> {
-    /// Measures the device: clock, differences between processes, ceilings. `keep` receives what holds for every
-    /// process; the result holds for the pool's worker, whose clock is corrected.
+    /// Measures the device: clock, differences between processes, ceilings. `keep` receives what applies to every
+    /// process. The result applies to the pool's worker, whose clock is corrected.
     pub fn measure<E: ToString>(
         &self,
         pool: &mut Pool,
@@ -70,8 +69,7 @@ impl Surveyor<'_> {
         Ok(known.machine)
     }
 
-    /// Corrects the clock of the pool's worker, which reads a little more or less than the processes of the stored
-    /// calibration.
+    /// Corrects the clock of the pool's worker, which differs a little from the processes of the stored calibration.
     pub fn adopt(&self, pool: &mut Pool, known: Known) -> Result<Machine, String> {
         let Known { mut machine, reference } = known;
         if let (Some(Clock::Calibrated(_)), Some(reference)) = (&machine.clock, reference) {
@@ -91,8 +89,8 @@ impl Surveyor<'_> {
         self.survey(&mut pool, spread, false)
     }
 
-    /// Replaces the constant of the calibration by that of the surveyed process. Every further process of the pool finds
-    /// its own.
+    /// Replaces the constant of the calibration by the surveyed process's own. Every further process of the pool
+    /// finds its own.
     fn correct(&self, pool: &mut Pool, machine: &mut Machine, survey: &Survey, reference: &ReferenceTimes) {
         if let Some(Clock::Calibrated(calibration)) = &mut machine.clock
             && let Some(constant) = machine::constant(survey, reference)

@@ -1,8 +1,8 @@
 //! Captures the standard output of a worker process.
 //!
-//! Device printf, and anything else that a driver or a library writes to descriptor 1, would corrupt the protocol. So
-//! descriptor 1 is redirected into memory, and the original descriptor is used for the protocol alone. A bounded part
-//! of the text is kept; this module does not know which case wrote it.
+//! Device printf, and anything else that a driver or library writes to descriptor 1, would corrupt the protocol. So
+//! descriptor 1 is redirected into memory, and only the protocol uses the original descriptor. A limited part of the
+//! text is kept.
 
 use std::fs::File;
 use std::io;
@@ -11,24 +11,24 @@ use std::os::unix::fs::FileExt;
 
 use crate::stdout;
 
-/// Bytes of one case's text that are kept.
+/// Limit of the text per case in bytes.
 const KEPT: usize = 64 << 10;
 
-/// The memory that standard output is written to.
+/// Memory to which standard output is redirected.
 #[derive(Debug)]
 pub(super) struct StdoutCapture {
     memory: File,
 }
 
 impl StdoutCapture {
-    /// Redirects descriptor 1 for the rest of the process's life; returns the original descriptor.
+    /// Redirects descriptor 1 until the process ends; returns the original descriptor.
     pub(super) fn install() -> io::Result<(OwnedFd, Self)> {
         let (original, memory) = stdout::redirect()?;
         Ok((original, Self { memory }))
     }
 
-    /// Returns the text since the last call, without its last newline; `None` if there is none. Longer text is cut,
-    /// with a last line that states by how much.
+    /// Text since the last call, without its last newline; `None` if there is none. A last line states how much of a
+    /// longer text was cut.
     pub(super) fn take(&mut self) -> io::Result<Option<String>> {
         stdout::flush_c_streams();
         let length = self.memory.metadata()?.len() as usize;
@@ -42,7 +42,7 @@ impl StdoutCapture {
     }
 }
 
-/// `text` is the start of `length` bytes.
+/// Formats `text`, the start of `length` bytes.
 fn bounded(text: &[u8], length: usize) -> String {
     let kept = String::from_utf8_lossy(text);
     match length - text.len() {

@@ -1,9 +1,9 @@
 //! The cases of one group and their state: every case ends in exactly one outcome, even if its workers crash.
 //!
 //! A group may take several attempts. A failure is final and reported at once. Results of cases that pass are kept
-//! until the group ends: the cases of a group are compared with each other, and an attempt that was cut short took its
-//! samples under other conditions than the one that replaces it. If several processes measure the group, their results
-//! are joined. This module starts nothing and waits for nothing.
+//! until the group ends: cases of a group are compared with each other, and an attempt that was cut short sampled
+//! under other conditions than its replacement. If several processes measure the group, their results are joined.
+//! This module starts nothing and never blocks.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,6 @@ use super::processes::join;
 use crate::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Sharing, Spread};
 use runner_execute::execute::{share, wanted_processes};
 
-/// Where events go.
 pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 
 /// The step that a worker is in.
@@ -19,18 +18,18 @@ pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 pub(super) struct ActiveStep {
     pub index: usize,
     pub activity: Activity,
-    /// How many seconds the step may take.
+    /// Time limit of the step in seconds.
     pub limit: f64,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
     state: State,
-    /// Measurements, counters, notes and the outcome of this attempt, in order, until the group ends.
+    /// Results and outcome of this attempt, in order, until the group ends.
     pending: Vec<Event>,
-    /// Results of the processes before this one, joined.
+    /// Joined results of the earlier processes.
     earlier: Vec<Event>,
-    /// Verdicts and printed text that were reported, so that a repeated attempt does not repeat them.
+    /// Reported verdicts and printed text, which a repeated attempt must not repeat.
     reported: Vec<Event>,
     /// Whether a worker was killed from outside while it ran the case.
     repeated: bool,
@@ -40,23 +39,21 @@ struct Entry {
 enum State {
     #[default]
     Open,
-    /// The case passed in this attempt, and its outcome is pending.
+    /// The case passed in this attempt; its outcome is pending.
     Passed,
-    /// The outcome of the case has been reported.
+    /// The case's outcome was reported.
     Settled,
 }
 
 #[derive(Debug)]
 pub(super) struct CaseTable {
     job: GroupJob,
-    /// The state of each case of the job.
+    /// State of each case of the job.
     entries: Vec<Entry>,
-    /// The index of each case in the job, by its ordinal.
+    /// Index of each case in the job, by ordinal.
     index: HashMap<u64, usize>,
     active: Option<ActiveStep>,
-    /// Whether this attempt settled a case.
     settled_one: bool,
-    /// Whether this attempt ended with a case that is run again.
     repeats_one: bool,
     /// The number of processes that share the samples.
     processes: u32,
@@ -94,15 +91,14 @@ impl CaseTable {
         self.repeats_one
     }
 
-    /// Whether the case whose step is under way may be run again although its worker was killed: once.
+    /// Whether the active case may run again although its worker was killed: once.
     pub(super) fn may_repeat_active(&mut self) -> bool {
         let Some(entry) = self.active.and_then(|step| self.entries.get_mut(step.index)) else { return false };
         self.repeats_one = !std::mem::replace(&mut entry.repeated, true);
         self.repeats_one
     }
 
-    /// Drops the pending results of the last attempt and returns the cases that are still to be run; `None` if there
-    /// are none.
+    /// Drops the pending results of the last attempt. Returns the remaining cases; `None` if none is left.
     pub(super) fn next_attempt(&mut self) -> Option<GroupJob> {
         self.active = None;
         self.settled_one = false;
@@ -141,7 +137,7 @@ impl CaseTable {
         wanted.max().unwrap_or(1).max(self.processes)
     }
 
-    /// Keeps the results of this process, and opens the cases that passed for another one, of as many as are given.
+    /// Keeps the results of this process, and reopens the cases that passed for the next of `processes`.
     pub(super) fn begin_process(&mut self, processes: u32) {
         self.keep_results();
         (self.processes, self.is_followed) = (processes, true);
@@ -162,7 +158,7 @@ impl CaseTable {
         }
     }
 
-    /// Takes an event of a worker: reports it, keeps it until the group ends, or drops it if it is a repetition.
+    /// Takes a worker's event: reports it, keeps it until the group ends, or drops a repetition.
     pub(super) fn observe(&mut self, event: Event, emit: Emit) {
         if let Event::SamplesShared { processes } = event {
             self.processes = processes;
@@ -206,7 +202,7 @@ impl CaseTable {
         }
     }
 
-    /// Settles the case whose step is under way; false if there is none.
+    /// Settles the active case; false if there is none.
     pub(super) fn settle_active(&mut self, outcome: Outcome, emit: Emit) -> bool {
         let Some(active) = self.active.take() else { return false };
         let event = self.settlement(active.index, outcome);
@@ -214,7 +210,7 @@ impl CaseTable {
         true
     }
 
-    /// Reports what is pending, and settles every case that no process has measured with `outcome_of_the_rest`.
+    /// Reports pending results, and settles every case that no process has measured with `outcome_of_the_rest`.
     pub(super) fn finish(&mut self, outcome_of_the_rest: &Outcome, emit: Emit) {
         self.keep_results();
         for index in 0..self.entries.len() {
@@ -303,7 +299,7 @@ mod tests {
         Outcome::Crashed { message: "boom".into() }
     }
 
-    /// Returns everything that a table reports while `worker` sends it events.
+    /// Events that a table reports while `worker` sends it events.
     fn reported(table: &mut CaseTable, worker: impl Fn(&mut CaseTable, Emit)) -> Vec<Event> {
         let mut events = Vec::new();
         worker(table, &mut |event| events.push(event));

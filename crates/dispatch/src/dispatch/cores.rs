@@ -1,4 +1,4 @@
-//! The cores of the host, divided among the workers of several GPUs, so that host work for one GPU does not run on the
+//! The host's cores, divided among the workers of several GPUs, so that host work for one GPU does not run on the
 //! cores of another.
 
 use std::fmt;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A set of cores, in ascending order; written as Linux writes them: `0-3,8`.
+/// A set of cores, in ascending order; written in Linux's format `0-3,8`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cores(Vec<usize>);
 
 impl Cores {
-    /// Returns the cores that this process may use. Empty if the operating system does not say.
+    /// Cores that this process may use; empty if the system does not say.
     pub fn available() -> Self {
         let Ok(set) = sched_getaffinity(None) else { return Self::default() };
         Self((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
     }
 
-    /// Returns the cores near the device with this PCI address, by the NUMA node that it is attached to.
+    /// Cores near the device with this PCI address, on its NUMA node.
     pub fn near(pci_address: &str) -> Option<Self> {
         let folder = Path::new("/sys/bus/pci/devices").join(pci_address.to_lowercase());
         std::fs::read_to_string(folder.join("local_cpulist")).ok()?.trim().parse().ok()
@@ -31,15 +31,14 @@ impl Cores {
         Ok(sched_setaffinity(None, &set)?)
     }
 
-    /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Divides the available cores among devices: those near several devices in equal parts, in order. A device whose near
-/// cores are unknown, or none of which are available, shares in all cores. Empty for a device if there are fewer cores
-/// than devices: its worker is not restricted.
+/// Divides the available cores among devices: cores near several devices in equal parts, in order. A device without
+/// known or available near cores shares all cores. With fewer cores than devices, sets are empty and workers are not
+/// restricted.
 pub fn divide(available: &Cores, near: &[Option<Cores>]) -> Vec<Cores> {
     let usable: Vec<Vec<usize>> = near
         .iter()
@@ -49,7 +48,7 @@ pub fn divide(available: &Cores, near: &[Option<Cores>]) -> Vec<Cores> {
             if found.is_empty() { available.0.clone() } else { found }
         })
         .collect();
-    // Devices with the same cores share them. Sets that overlap in part would give a core to two devices.
+    // Devices with the same cores share them. Partly overlapping sets would give a core to two devices.
     let is_disjoint = |a: &[usize], b: &[usize]| a == b || !a.iter().any(|core| b.contains(core));
     let clean = usable.iter().all(|a| usable.iter().all(|b| is_disjoint(a, b)));
     let usable = if clean { usable } else { vec![available.0.clone(); near.len()] };
@@ -138,9 +137,9 @@ mod tests {
     #[test]
     fn without_knowledge_of_nodes_all_cores_are_shared() {
         assert_eq!(divided("0-15", &[None, None]), ["0-7", "8-15"]);
-        // A container that has cores of another node only.
+        // A container with cores of another node only.
         assert_eq!(divided("16-19", &[Some("0-7"), Some("0-7")]), ["16-17", "18-19"]);
-        // Overlapping knowledge gives no core to two devices.
+        // Overlapping sets give no core to two devices.
         assert_eq!(divided("0-7", &[Some("0-3"), None]), ["0-3", "4-7"]);
     }
 

@@ -1,8 +1,9 @@
-//! Compiling and running side by side: each group goes to the worker as soon as its code is compiled, while other cores
+//! Overlaps compiling and running: each group goes to the worker as soon as its code is compiled, while other cores
 //! compile the rest.
 //!
-//! [`pending`](super::pending) decides which group may start. A unit that does not compile gives its cases the outcome
-//! `CompileError`. An interrupt or an unusable worker also ends compilation; groups without code are then not run.
+//! [`pending`](super::pending) decides which group may start. A unit that does not compile gives its cases the
+//! outcome `CompileError`. An interrupt or an unusable worker also ends compilation; groups without code are then not
+//! run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -18,47 +19,44 @@ use crate::model::{
 };
 use crate::plan::ResolvedGroup;
 
-/// How often a feed that waits for code checks whether the user interrupted the run.
+/// How often a feed that waits for code checks for an interrupt.
 const POLL: Duration = Duration::from_millis(50);
 
 /// The code of a unit, or why it does not compile.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
-/// Called for each unit with its result and the seconds that it took.
+/// Receives each unit with its result and the seconds that it took.
 pub type OnCompiled<'a> = &'a mut dyn FnMut(&CompileUnit, &UnitResult, f64);
 
 /// Compiles units in the given order.
 pub type Compile<'a> = &'a (dyn Fn(&[CompileUnit], OnCompiled<'_>) + Sync);
 
-/// What a run has to do.
 #[derive(Debug)]
 pub struct Work<'a> {
-    /// The groups that are left, in the plan's order.
+    /// Remaining groups, in the plan's order.
     pub groups: Vec<ResolvedGroup>,
     /// What the results depend on besides the cases.
     pub environment: &'a Environment,
-    /// The results that an earlier run left.
+    /// Results of an earlier run.
     pub held: &'a Held,
-    /// Returns whether a group starts only after everything is compiled.
+    /// Whether a group may start only after everything is compiled.
     pub needs_quiet: fn(&GroupJob) -> bool,
     /// Set to end compilation early.
     pub stop: &'a AtomicBool,
-    /// Set when nothing can be compiled any more: why.
+    /// Reason why nothing more can be compiled, once set.
     pub fault: &'a OnceLock<String>,
 }
 
-/// What a run did.
 #[derive(Debug)]
 pub struct Ran {
-    /// How it ended.
     pub end: RunEnd,
-    /// The groups that were given to the worker.
+    /// Groups that were given to the worker.
     pub groups: Vec<GroupJob>,
-    /// The groups of which every case has a stored result that still applies.
+    /// Groups whose cases all have a stored result that still applies.
     pub held: Vec<GroupJob>,
 }
 
-/// Compiles, and lets `consume` run the groups that are ready. `emit` receives every event; two threads call it, one
+/// Compiles, and lets `consume` run the groups that are ready. `emit` receives every event, from two threads but one
 /// at a time.
 pub fn run(
     work: Work<'_>,
@@ -94,7 +92,7 @@ pub fn run(
     })
 }
 
-/// Compiles all units, in a thread that does nothing else.
+/// Compiles all units, in a thread of its own.
 fn compile_all(
     units: &[CompileUnit],
     compile: Compile<'_>,
@@ -104,7 +102,7 @@ fn compile_all(
 ) {
     let started = Instant::now();
     compile(units, &mut |unit, result, seconds| {
-        // A unit whose compiler was stopped is not a unit that does not compile.
+        // A stopped compiler is no failure of its unit.
         if result.is_err() && stop.load(Ordering::Relaxed) {
             return;
         }
@@ -121,7 +119,7 @@ fn compile_all(
     emit(Event::CompileFinished { seconds: started.elapsed().as_secs_f64() });
 }
 
-/// The running side: gives out groups that have their code.
+/// The running side: hands out groups that have their code.
 pub struct Feed<'a> {
     pending: Pending,
     results: Receiver<(CompileUnit, UnitResult)>,
@@ -142,9 +140,9 @@ impl std::fmt::Debug for Feed<'_> {
 }
 
 impl Feed<'_> {
-    /// Decides which groups an earlier run has done, announces the cases of this run and settles those that need no
-    /// device. A group is done if every case with code has a stored result that still applies; any other is run whole,
-    /// because its ratios are formed within rounds.
+    /// Decides which groups an earlier run has done, announces the cases of this run, and settles those that need no
+    /// device. A group is done if every case with code has a stored result that still applies. Any other group is run
+    /// as a whole, because its ratios are formed within rounds.
     fn plan(&mut self, mut settled: Vec<(Case, Outcome)>, held: &Held) -> Vec<GroupJob> {
         let applies = |case: &CaseJob| {
             case.fingerprint.as_ref().is_some_and(|fingerprint| held.holds(&case.case.key, fingerprint))
@@ -159,7 +157,7 @@ impl Feed<'_> {
                 break;
             }
             if self.is_interrupted() || self.fault.get().is_some() {
-                // Whether their results apply is not known; they stay as they are for the next run.
+                // It is unknown whether their results apply, so they are left to the next run.
                 over = self.pending.take_urgent();
                 break;
             }
@@ -179,7 +177,7 @@ impl Feed<'_> {
         }
     }
 
-    /// Whether the user interrupted the run; if so, compilation ends too.
+    /// Whether the user interrupted the run; if so, also ends compilation.
     fn is_interrupted(&self) -> bool {
         let interrupted = self.interrupt.urgency() > Urgency::None;
         if interrupted {
@@ -199,7 +197,7 @@ impl Feed<'_> {
         self.waited += since.elapsed();
     }
 
-    /// Fails every unit that has no result: the compiling thread is gone.
+    /// Fails every unit without a result: the compiling thread is gone.
     fn give_up(&mut self) {
         for unit in self.pending.units().to_vec() {
             let summary = format!("`{}` was never compiled", unit.source.display());
@@ -212,7 +210,7 @@ impl GroupSource for Feed<'_> {
     fn next(&mut self) -> Option<GroupJob> {
         let mut waiting = None;
         while !self.is_interrupted() && self.fault.get().is_none() {
-            // Every result that has arrived, so that the first group in the plan's order comes first.
+            // Take every result that has arrived, so that the first group in the plan's order comes first.
             while let Ok((unit, result)) = self.results.try_recv() {
                 self.pending.arrive(&unit, result);
             }

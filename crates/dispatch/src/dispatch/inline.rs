@@ -1,6 +1,6 @@
 //! Runs groups in this process: for tests, and for devices that can neither hang nor crash.
 //!
-//! Without a process to kill there are no time limits here, and a device that is lost stays lost.
+//! Without a process to kill, there are no time limits, and a lost device stays lost.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::interrupt::{Interrupt, Urgency};
 use crate::backend::Device;
 use crate::model::{Event, GroupJob, Outcome};
 
-/// Runs the groups one after the other; an interrupt stops it between two groups.
+/// Runs the groups in order; an interrupt stops between two groups.
 pub fn run<L: fmt::Display>(
     device: &mut dyn Device,
     groups: impl IntoIterator<Item = GroupJob>,

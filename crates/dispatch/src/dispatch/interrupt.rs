@@ -9,23 +9,22 @@ use std::time::{Duration, Instant};
 
 use signal_hook::iterator::Signals;
 
-/// How often a waiting dispatcher looks for an interrupt.
+/// How often a waiting dispatcher checks for an interrupt.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
-/// The signals that ask a run to end.
+/// Signals that ask a run to end.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// Whether the warning of a scheduler came.
+/// Whether the scheduler has warned of the time limit.
 static WAS_WARNED: AtomicBool = AtomicBool::new(false);
 
-/// How urgently the user wants the run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// The run goes on.
+    /// The run continues.
     None,
     /// The run ends after the current launch.
     Soon,
-    /// The run ends at once; what is under way is lost.
+    /// The run ends at once; work in progress is lost.
     Now,
 }
 
@@ -34,13 +33,13 @@ pub enum Urgency {
 pub struct Interrupt(Arc<AtomicU32>);
 
 impl Interrupt {
-    /// Makes an interrupt that only [`Self::request`] raises.
+    /// An interrupt that only [`Self::request`] raises.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns an interrupt that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. Each calls `notify`, on a thread of its
-    /// own. Signals that were ignored when the process started stay ignored, as `nohup` and a shell's `&` ask for.
+    /// An interrupt that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. Each signal calls `notify` on a separate thread.
+    /// Signals that were ignored when the process started stay ignored, as `nohup` and a shell's `&` require.
     pub fn on_signals(notify: impl Fn(Urgency) + Send + 'static) -> io::Result<Self> {
         let interrupt = Self::default();
         let raised = interrupt.clone();
@@ -52,7 +51,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Lets SIGUSR1 raise the interrupt, too, with which a scheduler warns that the time limit is near.
+    /// Makes SIGUSR1 raise the interrupt, too: a scheduler sends it when the time limit is near.
     pub fn on_warning(&self) -> io::Result<()> {
         let raised = self.clone();
         each(&[libc::SIGUSR1], move || {
@@ -61,23 +60,21 @@ impl Interrupt {
         })
     }
 
-    /// Whether the scheduler's warning has come.
     pub fn was_warned() -> bool {
         WAS_WARNED.load(Ordering::Relaxed)
     }
 
-    /// Raises the urgency.
+    /// Adds a request.
     pub fn request(&self) {
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes back a first request, after what it was to end has ended: what follows runs until the next one. A second
-    /// request stays.
+    /// Takes back a first request once the work that it was to end has ended. A second request stays.
     pub fn acknowledge(&self) {
         let _ = self.0.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Waits; a further interrupt ends the wait.
+    /// Sleeps until a further interrupt.
     pub(super) fn sleep(&self, duration: Duration) {
         let (start, before) = (Instant::now(), self.urgency());
         while self.urgency() == before && start.elapsed() < duration {
@@ -85,7 +82,7 @@ impl Interrupt {
         }
     }
 
-    /// Returns how urgently the run is to end, by the requests so far.
+    /// Urgency by the number of requests so far.
     pub fn urgency(&self) -> Urgency {
         match self.0.load(Ordering::Acquire) {
             0 => Urgency::None,
@@ -95,14 +92,14 @@ impl Interrupt {
     }
 }
 
-/// Ignores SIGTERM in a worker. A scheduler that ends a job sends it to every process, and the dispatcher, which stops
-/// after the current launch, needs its worker until then. A worker never outlives its dispatcher.
+/// Ignores SIGTERM in a worker. A scheduler that ends a job sends it to every process, but the dispatcher needs its
+/// worker until the current launch ends. A worker never outlives its dispatcher.
 pub fn leave_end_to_dispatcher() {
     // SAFETY: ignoring runs no code of ours.
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
 }
 
-/// Calls `act` on a thread of its own for each of the signals that arrives.
+/// Calls `act` on a separate thread for each arriving signal.
 fn each(signals: &[libc::c_int], act: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new(signals)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || signals.forever().for_each(|_| act()))?;

@@ -1,23 +1,22 @@
-//! Groups that wait for their code, and which of them may start, given what is compiled so far.
+//! Groups that wait for their code, and which of them may start.
 //!
-//! A group may start when all of its units are compiled or have failed. If the host's speed affects its times, it also
-//! waits for every other unit, because compilers would disturb it. Of the groups that may start, the first in the
-//! plan's order is next. No function of this module compiles or blocks.
+//! A group may start when all of its units are compiled or have failed. If the host's speed affects its times, it
+//! also waits for every other unit, because compilers would disturb it. Of the groups that may start, the first in
+//! the plan's order is next. No function here compiles or blocks.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, Outcome};
 use crate::plan::link::{CompiledUnits, link};
 
-/// See the module.
 #[derive(Debug)]
 pub struct Pending {
     /// Distinct, in the order in which they are to be compiled.
     units: Vec<CompileUnit>,
-    /// The groups that need each unit.
+    /// Groups that need each unit.
     users: HashMap<CompileUnit, Vec<usize>>,
     compiled: CompiledUnits,
-    /// The groups in the plan's order; `None` for one that was given out.
+    /// Groups in the plan's order; `None` for one that was handed out.
     groups: Vec<Option<Entry>>,
     /// Groups that may start.
     ready: BTreeSet<usize>,
@@ -28,7 +27,7 @@ pub struct Pending {
 #[derive(Debug)]
 struct Entry {
     job: GroupJob,
-    /// Units that are not compiled yet.
+    /// Number of units that are not compiled yet.
     missing: usize,
     is_urgent: bool,
     needs_quiet: bool,
@@ -37,15 +36,15 @@ struct Entry {
 /// A group with its code, and the outcomes of its cases that did not compile.
 #[derive(Debug)]
 pub struct Linked {
-    /// The cases that compiled.
+    /// Cases that compiled.
     pub job: GroupJob,
-    /// The cases that cannot run, each with its outcome.
+    /// Cases that cannot run, each with its outcome.
     pub failed: Vec<(Case, Outcome)>,
 }
 
 impl Pending {
-    /// Returns the groups that are pending; `groups` is in the plan's order. Units of `urgent` groups are compiled
-    /// before the others; groups that need quiet start after everything is compiled.
+    /// `groups` are in the plan's order. Units of `urgent` groups are compiled first; groups that need quiet start
+    /// after everything is compiled.
     pub fn new(
         groups: Vec<GroupJob>,
         urgent: impl Fn(&GroupJob) -> bool,
@@ -67,7 +66,7 @@ impl Pending {
         pending
     }
 
-    /// Notes which units a group needs.
+    /// Records which units a group needs.
     fn note_units(&mut self, index: usize) {
         let Some(entry) = &mut self.groups[index] else { return };
         let units: BTreeSet<&CompileUnit> = entry.job.cases.iter().flat_map(|case| case.body.units()).collect();
@@ -81,7 +80,7 @@ impl Pending {
         entry.missing = units.len();
     }
 
-    /// Returns the distinct units, in the order in which groups need them.
+    /// Distinct units, in the order in which groups need them.
     pub fn units(&self) -> &[CompileUnit] {
         &self.units
     }
@@ -103,12 +102,11 @@ impl Pending {
         }
     }
 
-    /// Whether no unit is left to compile.
     fn is_all_compiled(&self) -> bool {
         self.compiled.len() == self.units.len()
     }
 
-    /// Lets a group start, or wait for quiet, once it misses no unit.
+    /// Moves a group with all its units to those that may start or wait for quiet.
     fn advance(&mut self, index: usize) {
         let Some(Entry { missing: 0, needs_quiet, .. }) = &self.groups[index] else { return };
         let may_start = !needs_quiet || self.is_all_compiled();
@@ -119,15 +117,15 @@ impl Pending {
         };
     }
 
-    /// Returns the next group that may start, with its code.
+    /// Next group that may start, with its code.
     pub fn next(&mut self, environment: &Environment) -> Option<Linked> {
         let entry = self.ready.pop_first().and_then(|index| self.groups[index].take())?;
         let (job, failed) = link(entry.job, &self.compiled, environment);
         Some(Linked { job, failed })
     }
 
-    /// Removes the urgent groups that an earlier run has done: `holds` is true for every case that has code. `None`
-    /// while an urgent group misses code.
+    /// Removes the urgent groups that an earlier run has done: `holds` is true for every case with code. `None` while
+    /// an urgent group lacks code.
     pub fn take_held(&mut self, environment: &Environment, holds: impl Fn(&CaseJob) -> bool) -> Option<Vec<Linked>> {
         let urgent = |entry: &Entry| entry.is_urgent;
         if self.groups.iter().flatten().any(|entry| urgent(entry) && entry.missing > 0) {
@@ -147,7 +145,7 @@ impl Pending {
         Some(held)
     }
 
-    /// Removes the urgent groups without their code, for a run that ends before they have it.
+    /// Removes the urgent groups without their code, for a run that ends first.
     pub fn take_urgent(&mut self) -> Vec<GroupJob> {
         let is_urgent = |slot: &mut Option<Entry>| slot.take_if(|entry| entry.is_urgent);
         let taken = self.groups.iter_mut().filter_map(is_urgent).map(|entry| entry.job).collect();
@@ -157,19 +155,18 @@ impl Pending {
         taken
     }
 
-    /// Removes every group that was not given out, without code, for a run that ends early.
+    /// Removes every group that was not handed out, without code, for a run that ends early.
     pub fn remaining(&mut self) -> Vec<GroupJob> {
         self.ready.clear();
         self.waiting_for_quiet.clear();
         self.groups.iter_mut().filter_map(Option::take).map(|entry| entry.job).collect()
     }
 
-    /// Whether every group was given out.
     pub fn is_empty(&self) -> bool {
         self.groups.iter().all(Option::is_none)
     }
 
-    /// Returns the cases of all groups that were not given out.
+    /// Cases of all groups that were not handed out.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
         self.groups.iter().flatten().flat_map(|entry| &entry.job.cases).map(|case| &case.case)
     }

@@ -1,13 +1,13 @@
 //! Runs groups in a worker process, so that a kernel that hangs, crashes or loses its device does not end the run.
 //!
-//! Each step of a worker has a time limit. If the worker exceeds it, it is killed. If it dies, the case whose step was
-//! under way gets its outcome, another worker starts, and the group continues without that case. If something else
-//! killed the worker, the case may not be the cause: it is run again, and gets its outcome if that happens twice. A
-//! group is given up after attempts that settle no case; a worker that cannot be started again ends the run. Every case
-//! gets an outcome.
+//! Each step of a worker has a time limit, after which the worker is killed. If a worker dies, the active case gets
+//! its outcome, another worker starts, and the group continues without that case. If something else killed the
+//! worker, the case may not be the cause: it is run again, and gets its outcome if that happens twice. A group is
+//! abandoned after attempts that settle no case. A worker that cannot be restarted ends the run. Every case gets an
+//! outcome.
 //!
-//! The time of a kernel differs a little from process to process, however many samples each takes. A group may therefore
-//! be measured by several processes, one after the other; their samples are reported together.
+//! The time of a kernel differs a little between processes, however many samples each takes. So several processes may
+//! measure a group, one after the other; their samples are reported together.
 
 use std::collections::VecDeque;
 use std::thread::{self, JoinHandle};
@@ -25,52 +25,52 @@ use crate::model::{
 };
 use runner_execute::execute::{MOST_UNASKED, is_likely_spread};
 
-/// Attempts at a group in a row that settle no case, after which the group is given up.
+/// Consecutive attempts without a settled case after which a group is abandoned.
 const FRUITLESS_ATTEMPTS: u32 = 2;
-/// Groups given up in a row, after which the run ends.
+/// Consecutive abandoned groups after which the run ends.
 const GROUPS_GIVEN_UP: u32 = 2;
-/// Longest limit of a step, so that deadlines do not overflow.
+/// Upper limit of a step's time limit, so that deadlines do not overflow.
 const LONGEST_STEP: Duration = Duration::from_hours(24 * 365);
-/// Wait before a worker is started again after a failed attempt: at first, doubled each time, and at most.
+/// First and longest wait before a worker is restarted; each failed attempt doubles it.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(8)];
 
-/// The memory that an open context takes of a GPU, bytes: 520 MiB on an H100.
+/// GPU memory of an open context in bytes: 520 MiB on an H100.
 const CONTEXT_BYTES: u64 = 600 << 20;
-/// The part of a GPU's memory that the contexts of resting workers may take.
+/// Divisor of a GPU's memory: contexts of idle workers may take a 16th.
 const RESTING_SHARE: u64 = 16;
 
-/// The workers of one device: the one that runs groups, replaced when it dies, and those that rest.
+/// The workers of one device: the one that runs groups, replaced when it dies, and idle ones.
 #[derive(Debug)]
 pub struct Pool {
     spec: WorkerSpec,
-    /// The name of the device that the first worker opened.
+    /// Name of the device that the first worker opened.
     device: String,
     worker: Option<WorkerProcess>,
-    /// Workers that have measured a part of earlier groups, the longest rest first. A start takes longer than the share
-    /// of a process in a group of short kernels, so they wait for the next group with their contexts open.
+    /// Idle workers that have measured a part of earlier groups, the longest idle first. Starting a worker takes
+    /// longer than its share of a group of short kernels, so they wait for the next group with open contexts.
     resting: VecDeque<WorkerProcess>,
-    /// The most workers that may rest.
+    /// Limit of idle workers.
     most_resting: usize,
     /// Workers that start while the first group is prepared.
     early: Option<JoinHandle<Vec<WorkerProcess>>>,
-    /// What every worker subtracts from the intervals of its device's clock, nanoseconds.
+    /// Nanoseconds that every worker subtracts from the intervals of its device's clock.
     calibration: Option<f64>,
-    /// The data with which a worker finds that constant for itself.
+    /// Data with which a worker finds that constant itself.
     own_calibration: Option<OwnCalibration>,
-    /// Whether a group may be measured by several processes.
+    /// Whether several processes may measure a group.
     is_spread: bool,
-    /// How much processes differ on the device, if that is known.
+    /// Differences between processes on the device, if known.
     spread: Option<Spread>,
 }
 
-/// The kernels and times by which a process finds the constant of its own clock.
+/// Kernels and times by which a process finds the constant of its own clock.
 #[derive(Debug, Clone)]
 pub struct OwnCalibration {
-    /// The kernels of the survey.
+    /// Kernels of the survey.
     pub code: Compiled,
-    /// The times of these kernels by the reference clock.
+    /// Times of these kernels by the reference clock.
     pub reference: ReferenceTimes,
-    /// How long the survey may take.
+    /// Time limit of the survey.
     pub limit: Duration,
 }
 
@@ -78,7 +78,7 @@ pub struct OwnCalibration {
 #[derive(Debug)]
 enum Attempt {
     Done,
-    /// An interrupt ended the attempt: between two steps, or at once.
+    /// An interrupt ended the attempt, between two steps or at once.
     Stopped,
     Broken(Fault),
 }
@@ -88,31 +88,28 @@ enum Attempt {
 enum Fault {
     /// The worker sent nothing within the limit of the step, or between steps.
     Hung,
-    /// The device's context is lost; the worker's message.
+    /// The device's context is lost, with the worker's message.
     Lost(String),
     /// The worker sent something that is not a reply.
     Malformed(String),
-    /// The worker cannot continue, and sent this message.
+    /// The worker cannot continue, with its message.
     Refused(String),
-    /// The worker's process exited.
     Exited,
 }
 
 /// Why a survey has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// No worker can be asked.
     #[error(transparent)]
     NoWorker(#[from] StartError),
-    /// The device's message; the worker can still be used.
+    /// The device's message; the worker remains usable.
     #[error("{0}")]
     Refused(String),
-    /// The worker died or ran into its limit; how.
+    /// How the worker died, or that it exceeded its limit.
     #[error("{0}")]
     Failed(String),
 }
 
-/// How a group ended.
 #[derive(Debug)]
 enum GroupEnd {
     Done,
@@ -140,8 +137,8 @@ impl Pool {
         Ok((pool, ready))
     }
 
-    /// Lets several processes measure a group: as many as its cases state or, with how much processes differ on the
-    /// device, as many as their precision takes.
+    /// Permits several processes per group: as many as its cases state, or as many as their precision needs, given
+    /// the differences between processes.
     pub fn spread_samples(&mut self, spread: Option<Spread>) {
         (self.is_spread, self.spread) = (true, spread);
     }
@@ -151,7 +148,7 @@ impl Pool {
         self.own_calibration = Some(own);
     }
 
-    /// Makes this worker, and every later one, subtract `nanoseconds` from the intervals of its device's clock.
+    /// Makes this and every later worker subtract `nanoseconds` from the intervals of its device's clock.
     pub fn calibrate(&mut self, nanoseconds: f64) {
         self.calibration = Some(nanoseconds);
         if let Some(worker) = &self.worker {
@@ -169,14 +166,14 @@ impl Pool {
         let worker = self.ready_worker(interrupt)?;
         let found = survey(worker, request, limit, interrupt);
         match (&found, &self.worker) {
-            // The survey has undone it.
+            // The survey has reset the calibration.
             (Ok(_) | Err(SurveyError::Refused(_)), Some(worker)) => send_calibration(worker, self.calibration),
             _ => self.worker = None,
         }
         found
     }
 
-    /// Runs the groups one after the other. Every case of every group ends in exactly one `CaseSettled`.
+    /// Runs the groups in order. Every case of every group ends in exactly one `CaseSettled`.
     pub fn run(
         &mut self,
         groups: impl IntoIterator<Item = GroupJob>,
@@ -186,7 +183,7 @@ impl Pool {
         self.run_supplied(&mut groups.into_iter(), emit, interrupt)
     }
 
-    /// Runs groups as [`Self::run`] does, while more become available.
+    /// Runs groups like [`Self::run`], while more become available.
     pub fn run_supplied(
         &mut self,
         groups: &mut impl GroupSource,
@@ -252,7 +249,7 @@ impl Pool {
         end
     }
 
-    /// Runs the group in as many processes as it takes.
+    /// Runs the group in as many processes as it needs.
     fn measure(&mut self, table: &mut CaseTable, emit: Emit, interrupt: &Interrupt) -> GroupEnd {
         let mut end = self.attempts(table, emit, interrupt);
         let processes = if self.is_spread { table.wanted_processes(self.spread.as_ref()) } else { 1 };
@@ -271,9 +268,9 @@ impl Pool {
         end
     }
 
-    /// Puts a worker that has not measured the group in place of the one that has: the one that has rested longest if as
-    /// many rest as measure the group, or else a fresh one. All that the group needs start at once, because each takes
-    /// longer to open the device than to measure a group of short kernels.
+    /// Replaces the worker that has measured the group by one that has not: the longest idle one if enough are idle,
+    /// otherwise a new one. All workers that the group needs start at once, because opening the device takes longer
+    /// than measuring a group of short kernels.
     fn replace_worker(&mut self, processes: u32, interrupt: &Interrupt) -> Result<(), StartError> {
         let processes = processes as usize;
         let may_rest = processes.saturating_sub(1) <= self.most_resting;
@@ -292,7 +289,7 @@ impl Pool {
             send_calibration(&worker, self.calibration);
             self.worker = Some(worker);
             self.calibrate_own(interrupt)?;
-            // One that died in this takes no part.
+            // A worker that died in the meantime takes no part.
             self.worker.take().into_iter().for_each(|worker| self.resting.push_front(worker));
         }
         if self.resting.len() >= needed {
@@ -303,8 +300,8 @@ impl Pool {
         self.calibrate_own(interrupt)
     }
 
-    /// Starts the workers that later groups of short kernels take, while the first group is prepared, if that one takes
-    /// no more than one. With each group comes the estimated time of its shortest launch, nanoseconds.
+    /// Starts the workers that later groups of short kernels need, while the first group is prepared, unless that one
+    /// needs more than one itself. Each group comes with the estimated time of its shortest launch in nanoseconds.
     pub fn start_early<'j>(&mut self, mut groups: impl Iterator<Item = (&'j GroupJob, f64)>, interrupt: &Interrupt) {
         let count = MOST_UNASKED as usize - 1;
         let is_spread = |(job, nanoseconds): (&GroupJob, f64)| {
@@ -392,14 +389,14 @@ impl Pool {
         if from_outside && table.may_repeat_active() {
             return message;
         }
-        // The worker itself settled the case that lost the device; the step after that is not at fault.
+        // The worker itself settled the case that lost the device; the next step is not at fault.
         if !(matches!(fault, Fault::Lost(_)) && table.settled_one()) {
             table.settle_active(Outcome::Crashed { message: message.clone() }, emit);
         }
         message
     }
 
-    /// Returns the running worker, or a new one.
+    /// The running worker, or a new one.
     fn ready_worker(&mut self, interrupt: &Interrupt) -> Result<&mut WorkerProcess, StartError> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
@@ -433,7 +430,7 @@ impl Pool {
     }
 }
 
-/// Starts workers on the device of this name, all at the same time; those that cannot be started are left out.
+/// Starts workers concurrently on the device of this name. Those that cannot be started are left out.
 fn start_several(spec: &WorkerSpec, device: &str, count: usize, interrupt: &Interrupt) -> Vec<WorkerProcess> {
     let start = || WorkerProcess::start(spec, interrupt).ok();
     let started: Vec<_> = thread::scope(|scope| {
@@ -443,8 +440,8 @@ fn start_several(spec: &WorkerSpec, device: &str, count: usize, interrupt: &Inte
     started.into_iter().filter(|(_, ready)| ready.device.name == device).map(|(worker, _)| worker).collect()
 }
 
-/// Returns how many workers may rest on the device: those whose contexts take a small part of its memory; none on a GPU
-/// that admits one process at a time.
+/// Limit of idle workers, whose contexts may take a small part of the device's memory; none on a GPU that admits one
+/// process at a time.
 fn most_resting(ready: &Ready) -> usize {
     let mode = ready.settings.as_ref().and_then(|settings| settings.compute_mode.as_deref());
     if mode.is_some_and(|mode| mode != "default") {
@@ -453,7 +450,6 @@ fn most_resting(ready: &Ready) -> usize {
     usize::try_from(ready.device.memory_bytes.0 / RESTING_SHARE / CONTEXT_BYTES).unwrap_or(usize::MAX)
 }
 
-/// Runs one attempt at a group.
 fn attempt(
     worker: &mut WorkerProcess,
     limits: Limits,
@@ -523,7 +519,7 @@ fn survey(
     Err(SurveyError::Failed(format!("the worker {how} while it measured the device")))
 }
 
-/// Returns how long the worker may send nothing from now on.
+/// How long the worker may stay silent.
 fn time_limit(limits: Limits, step: Option<ActiveStep>) -> Duration {
     step.and_then(|step| Duration::try_from_secs_f64(step.limit).ok())
         .map_or(limits.silence, |limit| limit.min(LONGEST_STEP) + limits.grace)

@@ -1,7 +1,7 @@
-//! Manages one worker process: starts it, sends requests, receives replies with a deadline, kills and reaps it.
+//! One worker process: starts it, sends requests, receives replies with a deadline, kills and reaps it.
 //!
-//! The worker has a process group of its own, so that the terminal's Ctrl-C reaches the dispatcher alone and a kill
-//! reaches everything that the worker started. This module knows nothing of groups and cases.
+//! The worker has its own process group. So the terminal's Ctrl-C reaches only the dispatcher, and a kill reaches
+//! everything that the worker started. This module knows nothing of groups and cases.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,39 +20,35 @@ use super::interrupt::{Interrupt, TICK, Urgency};
 use super::protocol::{self, PROTOCOL_VERSION, Ready, Reply, Request};
 use crate::log;
 
-/// How long reading the rest of a dead worker's standard error may take.
+/// Time limit of reading the rest of a dead worker's standard error.
 const STDERR_LIMIT: Duration = Duration::from_millis(500);
-/// How long the system may take to tear down a killed worker and its device context.
+/// Time limit for the system to tear down a killed worker and its device context.
 const REAP_LIMIT: Duration = Duration::from_secs(30);
-/// How much of a worker's standard error is kept, bytes.
+/// Bytes of a worker's standard error that are kept.
 const STDERR_KEPT: usize = 8 << 10;
-/// The longest line of a worker's standard error that is taken as one, bytes.
+/// Limit of a line of a worker's standard error in bytes; longer ones are split.
 const LONGEST_LINE: u64 = 1 << 20;
-/// How many of the last lines of standard error a message shows.
+/// Number of last lines of standard error in a message.
 const STDERR_SHOWN: usize = 4;
-/// Replies that may be unread: a worker that sends more blocks until the dispatcher reads.
+/// Limit of unread replies: a worker that sends more blocks until the dispatcher reads.
 const BACKLOG: usize = 1024;
 
-/// How to start a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSpec {
-    /// The path of the executable.
     pub program: PathBuf,
-    /// The arguments without the program's name.
     pub args: Vec<OsString>,
-    /// What is added to the environment of this process.
+    /// Additions to this process's environment.
     pub env: Vec<(OsString, OsString)>,
-    /// How long it may send nothing.
     pub limits: Limits,
 }
 
 impl WorkerSpec {
-    /// Returns a worker that runs this program, even if its file is replaced during a run.
+    /// A worker that runs this program, even if its file is replaced during a run.
     pub fn of_this_program(args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self::new("/proc/self/exe", args)
     }
 
-    /// Returns a worker with the limits of a real device.
+    /// A worker with the limits of a real device.
     pub fn new(program: impl Into<PathBuf>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             program: program.into(),
@@ -63,18 +59,18 @@ impl WorkerSpec {
     }
 }
 
-/// How long a worker may send nothing.
+/// How long a worker may stay silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The time that the worker may take from its start to its device being open.
+    /// From the worker's start until its device is open.
     pub start: Duration,
     /// Added to the limit of a case's step, for delays that the kernel does not cause.
     pub grace: Duration,
-    /// The time that the worker may be silent between steps.
+    /// Between steps.
     pub silence: Duration,
-    /// The time for all attempts together to start another worker after one died.
+    /// For all attempts together to restart a worker that died.
     pub restart: Duration,
-    /// The time that a worker may take to exit after it closed its replies. A profiler around it writes its results in this time.
+    /// Until the worker exits after it closed its replies. A profiler around it writes its results in this time.
     pub exit: Duration,
 }
 
@@ -90,18 +86,11 @@ impl Default for Limits {
     }
 }
 
-/// Why there is no worker.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The operating system did not start the process.
     #[error("cannot start the worker `{program}`: {source}", program = program.display())]
-    Spawn {
-        /// The path of the executable.
-        program: PathBuf,
-        /// The reason that the system gives.
-        source: io::Error,
-    },
-    /// The worker refused with this message: there is no driver or no such device, for example.
+    Spawn { program: PathBuf, source: io::Error },
+    /// The worker's message, e.g. that there is no driver or no such device.
     #[error("{0}")]
     Refused(String),
     /// The worker uses another version of the worker protocol; the message names both.
@@ -110,28 +99,19 @@ pub enum StartError {
     /// The worker reported no device within [`Limits::start`].
     #[error("the worker did not open its device within {seconds} s{stderr}")]
     TimedOut {
-        /// The limit that was exceeded.
         seconds: f64,
-        /// The end of its standard error; may be empty.
+        /// End of its standard error; may be empty.
         stderr: String,
     },
-    /// The worker exited before it reported a device.
     #[error("the worker {how} before its device was open{stderr}")]
     Died {
-        /// The exit status or signal, as words.
+        /// Exit status or signal, in words.
         how: String,
-        /// The end of its standard error; may be empty.
+        /// End of its standard error; may be empty.
         stderr: String,
     },
-    /// A worker that was started again opened another device.
     #[error("the restarted worker found a different device: expected `{before}`, found `{now}`")]
-    OtherDevice {
-        /// The device of the first worker.
-        before: String,
-        /// The device that this worker has.
-        now: String,
-    },
-    /// The user stopped the run.
+    OtherDevice { before: String, now: String },
     #[error("interrupted")]
     Interrupted,
 }
@@ -147,11 +127,10 @@ impl StartError {
 #[derive(Debug)]
 pub(super) enum Received {
     Reply(Reply),
-    /// A line that is not a reply, and why; the worker cannot be used any more.
+    /// A line that is not a reply, and why; the worker is unusable.
     Malformed(String),
     /// The worker closed its replies: it exited or is about to.
     Closed,
-    /// The deadline passed.
     TimedOut,
     /// The user asks to stop, more urgently than before.
     Interrupted(Urgency),
@@ -160,23 +139,24 @@ pub(super) enum Received {
 /// How a worker ended.
 #[derive(Debug)]
 pub(super) struct Exit {
-    /// How the process ended: `was killed by SIGSEGV (invalid memory access)`.
+    /// E.g. `was killed by SIGSEGV (invalid memory access)`.
     pub how: String,
-    /// `; its last output:` and the last lines of its standard error; empty if it wrote none.
+    /// `; its last output:` and the last lines of its standard error; empty if there are none.
     pub stderr: String,
     /// Whether something else killed it, such as the system when memory ran out.
     pub from_outside: bool,
 }
 
-/// A worker process that runs. Dropping it kills it.
+/// A running worker process. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     child: Child,
-    /// Lines that a thread writes to the worker, which may have stopped reading. Without it the thread closes the pipe.
+    /// Lines that a thread writes to the worker, which may have stopped reading. Dropping the sender makes the thread
+    /// close the pipe.
     requests: Option<Sender<Vec<u8>>>,
     replies: Receiver<Result<Reply, String>>,
     stderr: StderrTail,
-    /// The worker itself, where the child is a program around it.
+    /// The worker itself, if the child is a program around it.
     inner: Option<Pid>,
     exit_limit: Duration,
     /// Whether this program has killed it.
@@ -265,7 +245,7 @@ impl WorkerProcess {
         })
     }
 
-    /// Sends a request and does not wait until the worker has read it: one that reads nothing sends nothing either, and
+    /// Sends a request without waiting for the worker to read it. A worker that reads nothing also sends nothing, and
     /// [`Self::receive`] has a deadline. Fails if the request cannot be written as a line.
     pub(super) fn send(&self, request: &Request) -> Result<(), protocol::ProtocolError> {
         let line = protocol::write_line(request)?;
@@ -277,10 +257,10 @@ impl WorkerProcess {
         Ok(())
     }
 
-    /// Waits for the next reply, until the deadline. `handled` is the urgency that the caller knows of already.
+    /// Waits for the next reply, until the deadline. The caller already knows of the urgency `handled`.
     pub(super) fn receive(&self, deadline: Instant, interrupt: &Interrupt, handled: Urgency) -> Received {
         loop {
-            // First, since a worker may send replies without a pause.
+            // Check first, since a worker may send replies without a pause.
             let urgency = interrupt.urgency();
             if urgency > handled {
                 return Received::Interrupted(urgency);
@@ -298,8 +278,8 @@ impl WorkerProcess {
         }
     }
 
-    /// Kills the worker, then what is left of its process group. A program around the worker, such as a profiler that
-    /// writes its results, first gets time to exit by itself.
+    /// Kills the worker, then the rest of its process group. A program around the worker, such as a profiler that
+    /// writes its results, first gets time to exit.
     pub(super) fn kill(&mut self) {
         tracing::info!("kill worker {}", self.child.id());
         self.killed = true;
@@ -327,7 +307,7 @@ impl WorkerProcess {
             self.kill_group();
             self.wait_for_exit(REAP_LIMIT);
         }
-        // Nothing that it started may outlive it. The group's ID is still valid, since the worker is not reaped yet.
+        // Nothing that it started may outlive it. The group's id is still valid, since the worker is not reaped yet.
         self.kill_group();
         let status = self.child.try_wait();
         let is_kill = |status: &ExitStatus| status.signal() == Some(Signal::KILL.as_raw());
@@ -343,13 +323,13 @@ impl WorkerProcess {
         Exit { how, stderr: self.stderr.quote(), from_outside }
     }
 
-    /// Asks idle workers to end, all at the same time, and kills those that do not.
+    /// Asks idle workers to end, all at once, and kills those that do not.
     pub(super) fn shut_down(workers: impl IntoIterator<Item = Self>) {
         let asked = workers.into_iter().inspect(|worker| drop(worker.send(&Request::Quit)));
         asked.collect::<Vec<Self>>().iter_mut().for_each(|worker| drop(worker.reap()));
     }
 
-    /// Waits until the worker has exited, at most `limit`, without reaping it; true if it has.
+    /// Waits for the worker's exit, at most `limit`, without reaping it; returns whether it has exited.
     fn wait_for_exit(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -372,7 +352,7 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// Writes lines to a worker on a thread, until the worker closes its end or the sender is dropped.
+/// Writes lines to a worker in a thread, until the worker closes its end or the sender is dropped.
 fn write_requests(mut stdin: ChildStdin) -> Sender<Vec<u8>> {
     let (sender, lines) = mpsc::channel::<Vec<u8>>();
     thread::spawn(move || {
@@ -385,7 +365,7 @@ fn write_requests(mut stdin: ChildStdin) -> Sender<Vec<u8>> {
     sender
 }
 
-/// Describes how a process ended: `was killed by SIGSEGV (invalid memory access)`, `exited with code 3`.
+/// Describes how a process ended, e.g. `was killed by SIGSEGV (invalid memory access)` or `exited with code 3`.
 fn describe(status: ExitStatus) -> String {
     let Some(number) = status.signal() else {
         return format!("exited with code {}", status.code().unwrap_or_default());
@@ -403,7 +383,7 @@ fn describe(status: ExitStatus) -> String {
     format!("was killed by {name}")
 }
 
-/// The end of what a worker wrote to its standard error.
+/// The end of a worker's standard error.
 #[derive(Debug)]
 struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
@@ -411,7 +391,7 @@ struct StderrTail {
 }
 
 impl StderrTail {
-    /// Keeps the end of a worker's standard error, without the lines of its log, which go to that of this process.
+    /// Keeps the end of a worker's standard error, except its log lines, which go to this process's log.
     fn follow(worker: u32, stderr: impl Read + Send + 'static) -> Self {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let keep = Arc::clone(&kept);
@@ -433,7 +413,7 @@ impl StderrTail {
 
     /// `; its last output:` and the last lines, in one line; empty if the worker wrote nothing.
     fn quote(&self) -> String {
-        // The pipe of a dead worker ends at once, unless a process that it started still has it open.
+        // A dead worker's pipe ends at once, unless a process that it started still has it open.
         let deadline = Instant::now() + STDERR_LIMIT;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));

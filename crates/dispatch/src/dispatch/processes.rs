@@ -2,9 +2,9 @@
 
 use crate::model::{Event, Outcome};
 
-/// Adds the results of one more process to those of earlier ones. Counts, energy and the error of results are those of
-/// the first. `first_round` is the round after all of the group's rounds so far; `precision` is that of the case, and
-/// that of each process after the first.
+/// Adds the results of one more process to those of earlier ones. Counts, energy and errors of results stay those of
+/// the first process. `first_round` follows the group's rounds so far. `precision` is the case's, then that of each
+/// process after the first.
 pub(super) fn join(earlier: &mut Vec<Event>, later: Vec<Event>, first_round: u32, precision: [f64; 2]) {
     if earlier.is_empty() {
         *earlier = later;
@@ -41,7 +41,7 @@ pub(super) fn join(earlier: &mut Vec<Event>, later: Vec<Event>, first_round: u32
     }
 }
 
-/// Whether both are remarks of one kind on one case: those on samples have other numbers in each process.
+/// Whether both are notes of one kind on one case. Notes on samples have different numbers in each process.
 fn is_like(one: &Event, other: &Event) -> bool {
     match (one, other) {
         (Event::CaseNote { note: one, .. }, Event::CaseNote { note: other, .. }) => {
@@ -51,8 +51,8 @@ fn is_like(one: &Event, other: &Event) -> bool {
     }
 }
 
-/// Returns the outcome of a case that `processes` have measured, of which all but the last ended as `before`. The
-/// half-width of the mean of their medians is that of independent errors.
+/// Outcome of a case that `processes` have measured; all but the last ended as `before`. The half-width of the mean
+/// of their medians assumes independent errors.
 fn join_outcomes(before: &Outcome, last: &Outcome, processes: u32, [whole, each]: [f64; 2]) -> Outcome {
     let reached = |outcome: &Outcome, precision: f64| match outcome {
         Outcome::Unstable { reached } => *reached,
@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(*note, Note::Text("hot".into()));
     }
 
-    /// The mean of two independent medians that are known within 3 % and 4 % is known within 5 % / 2, and with a third
-    /// one of 1 %, the precision of each, within √(5² + 1²) % / 3.
+    /// If two independent medians are known within 3 % and 4 %, their mean is known within 5 % / 2. A third one of 1
+    /// %, the precision of each, makes that √(5² + 1²) % / 3.
     #[test]
     fn the_half_width_of_several_processes_is_that_of_the_mean_of_their_medians() {
         let unstable = |reached| Outcome::Unstable { reached };

@@ -1,8 +1,8 @@
-//! Defines the line protocol between the dispatcher and a worker process: one JSON object per line, in both directions.
+//! The line protocol between the dispatcher and a worker process: one JSON object per line, in both directions.
 //!
-//! Requests reach the worker on its standard input; replies leave it on a descriptor of its own (see
-//! [`capture`](super::capture)), because device printf writes to standard output. The first line of each side carries
-//! the version, and either side refuses another version by name. This module frames and parses; it decides nothing.
+//! Requests reach the worker on its standard input. Replies leave it on another descriptor (see
+//! [`capture`](super::capture)), because device printf writes to standard output. The first line of each side has the
+//! version, and either side refuses another version by name.
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest, real};
 
-/// The version of the lines; raised when either side would misread the other.
+/// Version of the lines, raised when either side would misread the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProtocolVersion(pub u32);
 
-/// The version of the protocol that this build uses.
+/// Version that this build uses.
 pub const PROTOCOL_VERSION: ProtocolVersion = ProtocolVersion(2);
 
-/// Longest line that is read, bytes. A peer that sends more is broken.
+/// Limit of a line in bytes. A peer that sends more is broken.
 const LONGEST_LINE: u64 = 256 << 20;
 
 /// What the dispatcher sends to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
 pub enum Request {
-    /// The first request that a worker gets. Its shape never changes, so that every version can refuse every other.
+    /// The first request to a worker. Its form never changes, so that every version can refuse every other.
     Hello { version: ProtocolVersion },
     /// Run these cases.
     Group { job: Box<GroupJob> },
     /// Measure the device itself. Only an idle worker gets this.
     Survey { wanted: Box<SurveyRequest> },
-    /// Subtract this from every interval that the device's clock reads. There is no reply.
+    /// Subtract this from every interval of the device's clock. There is no reply.
     Calibrate {
         #[serde(with = "real")]
         nanoseconds: f64,
@@ -65,34 +65,30 @@ pub enum Reply {
     Event { event: Box<Event> },
     /// The group is finished.
     GroupDone { ordinal: u32 },
-    /// The result of a survey, or why there is none. The device can still be used.
+    /// The result of a survey, or why there is none. The device remains usable.
     Surveyed { found: Result<Box<Survey>, String> },
-    /// The device's context is lost. The case that caused it is settled; the worker ends.
+    /// The device's context is lost. The case at fault is settled; the worker ends.
     Lost { message: String },
-    /// Answers `Quit` in the middle of a group; the worker ends.
+    /// Answers `Quit` within a group; the worker ends.
     Stopped,
 }
 
 /// What a worker has opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
-    /// The version of the protocol that the worker speaks.
     pub version: ProtocolVersion,
-    /// The ID of the worker's process. A worker under a profiler is not the dispatcher's child.
+    /// Id of the worker's process. A worker under a profiler is not the dispatcher's child.
     pub process: u32,
-    /// The device that it opened.
     pub device: DeviceInfo,
-    /// The device's UUID, where it has one.
     #[serde(default)]
     pub uuid: Option<String>,
-    /// The version of the driver, for example `580.159.04`; `None` for a device without a driver.
+    /// Version of the driver, e.g. `580.159.04`; `None` for a device without a driver.
     pub driver: Option<String>,
-    /// The CUDA version that the driver supports.
+    /// CUDA version that the driver supports.
     pub driver_cuda: Option<(u32, u32)>,
-    /// The device's settings, if they can be read.
     #[serde(default)]
     pub settings: Option<Settings>,
-    /// Processes besides the worker that have the device open, if they can be counted.
+    /// Number of other processes that have the device open, if they can be counted.
     #[serde(default)]
     pub other_processes: Option<u32>,
     /// How the device takes times, in one sentence; `None` without a clock.
@@ -102,7 +98,6 @@ pub struct Ready {
     pub excludes_host: bool,
 }
 
-/// Why a line could not be sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtocolError {
     #[error("the worker protocol is closed: {0}")]
@@ -115,7 +110,7 @@ pub enum ProtocolError {
     TooLong,
 }
 
-/// Returns the message about two sides of different versions.
+/// Message about two sides with different versions.
 pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersion) -> String {
     format!(
         "the worker uses version {} of the worker protocol, the dispatcher version {}: run both from one build of \
@@ -124,7 +119,7 @@ pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersi
     )
 }
 
-/// Returns a message as one line, with its end.
+/// Serialises a message as a line.
 pub(super) fn write_line<T: Serialize>(message: &T) -> Result<Vec<u8>, ProtocolError> {
     let mut line = serde_json::to_vec(message).map_err(ProtocolError::Unwritable)?;
     line.push(b'\n');

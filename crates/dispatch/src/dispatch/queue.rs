@@ -1,8 +1,7 @@
-//! A queue of work that several devices share. Work of a device that is lost goes to the others.
+//! A queue of work that several devices share. The others take over the work of a lost device.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What is left, and what is under way.
 #[derive(Debug)]
 pub struct Queue<T> {
     state: Mutex<State<T>>,
@@ -11,22 +10,22 @@ pub struct Queue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// The next one is the last.
+    /// In reverse order: the next one is the last.
     waiting: Vec<T>,
     running: usize,
     is_closed: bool,
 }
 
 impl<T> Queue<T> {
-    /// Returns a queue of work in the order in which it is to begin.
+    /// `work` is in the order in which it is to begin.
     pub fn new(work: impl IntoIterator<Item = T>) -> Self {
         let mut waiting: Vec<T> = work.into_iter().collect();
         waiting.reverse();
         Self { state: Mutex::new(State { waiting, running: 0, is_closed: false }), changed: Condvar::new() }
     }
 
-    /// Returns the next piece of work. While none is left, waits for what is under way, since it may be given back;
-    /// `None` when everything is done or the queue is closed.
+    /// Takes the next piece of work. If none is left, waits for running work, since it may be given back. `None` when
+    /// everything is done or the queue is closed.
     pub fn take(&self) -> Option<T> {
         let mut state = self.state();
         loop {
@@ -44,13 +43,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Notes that a piece of work is done.
+    /// Records that a piece of work is done.
     pub fn done(&self) {
         self.state().running -= 1;
         self.changed.notify_all();
     }
 
-    /// Gives a piece of work back that is not done: another device begins it next.
+    /// Gives back unfinished work, which another device begins next.
     pub fn give_back(&self, work: T) {
         let mut state = self.state();
         state.running -= 1;
@@ -65,7 +64,6 @@ impl<T> Queue<T> {
         self.changed.notify_all();
     }
 
-    /// Returns how many pieces wait.
     pub fn count_waiting(&self) -> usize {
         self.state().waiting.len()
     }
@@ -97,7 +95,7 @@ mod tests {
         thread::scope(|scope| {
             let work = queue.take();
             scope.spawn(|| {
-                // Waits, since the only work is under way.
+                // Waits, since the only work is running.
                 let _ = sender.send(queue.take());
                 queue.done();
             });

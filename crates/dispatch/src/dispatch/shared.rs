@@ -1,5 +1,5 @@
-//! The groups of several devices of one host: each device takes the next of one queue, and some groups have the host to
-//! themselves.
+//! The groups of several devices of one host: each device takes the next group of one queue, and some groups must run
+//! alone on the host.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -11,16 +11,15 @@ use crate::model::GroupJob;
 #[derive(Debug)]
 pub struct Shared<'a, T, F> {
     queue: &'a Queue<T>,
-    /// The lock that all devices of the host share.
+    /// Lock that all devices of the host share.
     host: &'a RwLock<()>,
-    /// Makes the job of a piece of work, and says whether it runs alone; `None` if there is nothing to run.
+    /// Makes the job of a piece of work, and tells whether it runs alone; `None` if there is nothing to run.
     begin: F,
-    /// What is under way.
     running: Option<T>,
     held: Option<Held<'a>>,
 }
 
-/// The share of the host that the group which runs has, until it is dropped.
+/// Host lock held by the running group.
 #[derive(Debug)]
 enum Held<'a> {
     WithOthers { _guard: RwLockReadGuard<'a, ()> },
@@ -28,12 +27,11 @@ enum Held<'a> {
 }
 
 impl<'a, T, F: FnMut(&T) -> Option<(GroupJob, bool)>> Shared<'a, T, F> {
-    /// Returns what takes groups from a queue.
     pub const fn new(queue: &'a Queue<T>, host: &'a RwLock<()>, begin: F) -> Self {
         Self { queue, host, begin, running: None, held: None }
     }
 
-    /// Gives back what is under way: this device did not end it.
+    /// Gives back the running work, which this device did not finish.
     pub fn give_back(mut self) {
         self.held = None;
         if let Some(work) = self.running.take() {
@@ -119,7 +117,7 @@ mod tests {
                 assert!(alone.fetch_add(own, Ordering::SeqCst) == 0, "beside a group that runs alone");
                 assert!(own == 0 || beside == 0, "group {} is not alone", job.ordinal);
                 thread::sleep(Duration::from_millis(2));
-                // The first waits until another runs beside it, however long that takes to start.
+                // The first waits until another one runs concurrently, however long that takes.
                 while job.ordinal == 0 && most.load(Ordering::SeqCst) < 2 {
                     thread::yield_now();
                 }
@@ -134,7 +132,7 @@ mod tests {
             }
         });
         assert_eq!(ended.into_inner(), work.len());
-        // A device may be overtaken between taking a group and noting it, by each other device once.
+        // Each other device may overtake once between taking a group and recording it.
         let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (place, ordinal) in begun.iter().enumerate() {
             assert!(place.abs_diff(*ordinal as usize) <= 3, "{begun:?}");

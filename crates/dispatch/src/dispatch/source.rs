@@ -2,22 +2,21 @@
 
 use crate::model::GroupJob;
 
-/// Returns groups one after the other.
 pub trait GroupSource {
-    /// Returns the next group that may start; waits for it if necessary. The result is `None` after the last group, and
-    /// after an interrupt.
+    /// Returns the next group that may start, after waiting if necessary. `None` after the last group or an
+    /// interrupt.
     fn next(&mut self) -> Option<GroupJob>;
 
-    /// Returns every group that was not returned by `next`. None of them will run.
+    /// Returns every group that `next` has not returned. None of them will run.
     fn remaining(&mut self) -> Vec<GroupJob>;
 
-    /// Returns why `next` returned nothing though groups remain, if it was no interrupt.
+    /// Why `next` returned nothing although groups remain, unless interrupted.
     fn fault(&self) -> Option<String> {
         None
     }
 }
 
-/// A list, all of which may start.
+/// A list of groups that may all start.
 impl<I: Iterator<Item = GroupJob>> GroupSource for I {
     fn next(&mut self) -> Option<GroupJob> {
         Iterator::next(self)

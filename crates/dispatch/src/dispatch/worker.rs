@@ -1,7 +1,7 @@
 //! The loop of a worker process: groups in, events out, until the dispatcher ends it or its device is lost.
 //!
-//! A worker never outlives its dispatcher: when its standard input ends, it ends too, even in the middle of a kernel.
-//! Cases that it did not run are settled by the dispatcher.
+//! A worker never outlives its dispatcher: it ends when its standard input ends, even in the middle of a kernel. The
+//! dispatcher settles the cases that it did not run.
 
 use std::fmt;
 use std::fs::File;
@@ -19,14 +19,11 @@ use super::protocol::{self, PROTOCOL_VERSION, ProtocolError, Ready, Reply, Reque
 use crate::backend::{Device, DeviceError};
 use crate::model::{Activity, Case, Event, GroupJob, Survey, SurveyRequest};
 
-/// How long a worker without a dispatcher may take to end by itself.
+/// Time after which a worker without a dispatcher is killed.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Serves the dispatcher on standard input and output, which belong to the protocol from now on. The process should end
-/// with success when this returns: failures of the device were sent as replies.
-///
-/// # Errors
-/// If standard input and output are not connected to a dispatcher.
+/// Serves the dispatcher on standard input and output, which from now on belong to the protocol. The process should
+/// exit with success when this returns: failures of the device were sent as replies. Fails if there is no dispatcher.
 pub fn serve<L: fmt::Display>(
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
     mut run_group: impl FnMut(&mut dyn Device, &GroupJob, &mut dyn FnMut(Event)) -> Result<(), L>,
@@ -115,17 +112,17 @@ fn describe(device: &mut dyn Device) -> Ready {
     }
 }
 
-/// What came from the dispatcher.
+/// What the dispatcher sent.
 #[derive(Debug)]
 enum Incoming {
     Request(Request),
     /// A line that is not a request, and why.
     Malformed(String),
-    /// The end of the requests.
+    /// End of the requests.
     End,
 }
 
-/// Reads requests on a thread of its own, so that `Quit` and the dispatcher's end are noticed while a group runs.
+/// Reads requests in a thread, so that `Quit` and the dispatcher's end are noticed while a group runs.
 fn listen(stop: &Arc<AtomicBool>) -> Receiver<Incoming> {
     let (sender, requests) = mpsc::channel();
     let stop = Arc::clone(stop);
@@ -160,9 +157,9 @@ struct Connection {
     replies: File,
     capture: StdoutCapture,
     stop: Arc<AtomicBool>,
-    /// The case whose checked launch is under way: text printed now belongs to it.
+    /// Case whose checked launch is active: text printed now belongs to it.
     checking: Option<Case>,
-    /// The case whose step is under way, by its number, as the log says.
+    /// Active case, by ordinal, and its activity, as last logged.
     active: Option<(u64, Activity)>,
 }
 
@@ -176,8 +173,8 @@ impl Connection {
         self.reply(&Reply::Failed { message: message.into() })
     }
 
-    /// Sends an event, after the text that was printed before it. Ends the process if the dispatcher asked it to stop
-    /// and the device is between two steps, or if there is no dispatcher any more.
+    /// Sends an event, after the text that was printed before it. Ends the process if the dispatcher is gone, or
+    /// asked it to stop and the device is between two steps.
     fn report(&mut self, event: Event) {
         match &event {
             Event::CaseActive { case, activity, .. } => {
@@ -188,7 +185,7 @@ impl Connection {
                     let _ = self.reply(&Reply::Stopped);
                     std::process::exit(0);
                 }
-                // A case may go through several checking steps; the launch was in one of them.
+                // A case may have several checking steps; the launch was in one of them.
                 self.report_printed();
                 // Measured launches print what the checked one printed, many times.
                 let _ = self.capture.take();

@@ -1,13 +1,13 @@
-//! Finds out which row of the profiler's table belongs to which launch.
+//! Matches rows of the profiler's table with launches.
 //!
-//! The profiler names a kernel, its grid and its block, not the case. A process announces its launches in order, and
-//! the profiler lists what it counted in the same order, but it may have failed at some. Rows are then matched from the
-//! front and from the back, and a row belongs to a launch where both agree; a launch that may be either of two rows
-//! gets none, since a wrong count is worse than a missing one.
+//! The profiler names a kernel, its grid and its block, but no case. A process announces its launches in order, and
+//! the profiler lists its counts in the same order, but may have failed at some. So rows are matched from both ends,
+//! and a row belongs to a launch if both agree. An ambiguous launch gets no row: a wrong count is worse than a
+//! missing one.
 
 use crate::model::MarkedLaunch;
 
-/// Returns for each launch the index of the row that belongs to it. Rows that match no launch are skipped.
+/// Index of each launch's row. Rows that match no launch are skipped.
 pub fn assign(launches: &[MarkedLaunch], rows: &[MarkedLaunch]) -> Vec<Option<usize>> {
     let front = embed(&launches.iter().collect::<Vec<_>>(), &rows.iter().collect::<Vec<_>>());
     let mut back = embed(&launches.iter().rev().collect::<Vec<_>>(), &rows.iter().rev().collect::<Vec<_>>());
@@ -16,7 +16,7 @@ pub fn assign(launches: &[MarkedLaunch], rows: &[MarkedLaunch]) -> Vec<Option<us
     front.into_iter().zip(flipped).map(|(front, back)| front.filter(|row| back == Some(*row))).collect()
 }
 
-/// Assigns each row to the first remaining launch that matches; a row that matches none is skipped.
+/// Assigns each row to the first remaining launch that matches. A row without a match is skipped.
 fn embed(launches: &[&MarkedLaunch], rows: &[&MarkedLaunch]) -> Vec<Option<usize>> {
     let mut places = vec![None; launches.len()];
     let mut next = 0;

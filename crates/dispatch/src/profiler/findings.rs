@@ -1,15 +1,14 @@
-//! What compute-sanitizer writes.
+//! Parser of compute-sanitizer's output.
 //!
-//! Every line begins with `=========`. A finding has a headline (`Invalid __global__ write of size 4 bytes`) and lines
-//! below it, which are indented. The call stack of the host follows; it is that of this program and left out.
+//! Every line begins with `=========`. A finding has a headline (`Invalid __global__ write of size 4 bytes`) and
+//! indented lines below it. The host's call stack follows; it is this program's and left out.
 
-/// The beginning of every line.
 const MARK: &str = "=========";
 
-/// Lines of details that are kept of a finding: place, thread, address, the nearest allocation.
+/// Number of detail lines kept per finding: place, thread, address, the nearest allocation.
 const MOST_DETAILS: usize = 4;
 
-/// Returns the findings of one process, each in one line, in their order.
+/// Findings of one process, each in one line, in order.
 pub fn read(log: &str) -> Vec<String> {
     let mut found: Vec<Vec<&str>> = Vec::new();
     let mut is_open = false;
@@ -39,7 +38,7 @@ fn is_frame(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A log that compute-sanitizer 2025.3 wrote.
+    /// A log of compute-sanitizer 2025.3.
     const LOG: &str = "\
 ========= COMPUTE-SANITIZER
 ========= Invalid __global__ write of size 4 bytes

@@ -1,8 +1,8 @@
-//! The memory check: after the timings, every case that ended well runs once more under compute-sanitizer.
+//! The memory check: after the timings, every case that passed runs once more under compute-sanitizer.
 //!
 //! A worker process runs inside compute-sanitizer, which ends the context of a launch that accesses memory out of
-//! bounds. The buffers of this worker have no guard zones, so that the sanitizer knows their ends. Each case runs as a
-//! group of its own, without its checks: what is found between its start and its end belongs to it.
+//! bounds. This worker's buffers have no guard zones, so that the sanitizer knows their ends. Each case runs as a
+//! separate group without checks: what is found between its start and its end belongs to it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,20 +21,20 @@ use crate::model::{BodyPlan, CaseJob, Event, GroupJob, Note, Outcome, Sharing};
 #[derive(Debug)]
 pub struct Memcheck {
     program: PathBuf,
-    /// Each worker's sanitizer writes a file of its own here.
+    /// Each worker's sanitizer writes a separate file here.
     folder: TempDir,
-    /// How many findings of each file belong to a case already.
+    /// Number of findings per file that already belong to a case.
     seen: BTreeMap<PathBuf, usize>,
 }
 
 impl Memcheck {
-    /// Uses this compute-sanitizer. Fails if there is no folder for its output.
+    /// Fails if no folder for the output can be created.
     pub fn new(program: PathBuf) -> std::io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("runner-memcheck-").tempdir()?;
         Ok(Self { program, folder, seen: BTreeMap::new() })
     }
 
-    /// Returns a worker inside compute-sanitizer: `program` with `args`.
+    /// A worker inside compute-sanitizer: `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
         let mut words: Vec<OsString> = OPTIONS.iter().map(OsString::from).collect();
         words.extend(["--log-file".into(), self.folder.path().join("%p.txt").into(), program.into()]);
@@ -51,7 +51,7 @@ impl Memcheck {
         spec
     }
 
-    /// Returns what the sanitizers of all workers have found since this was asked last.
+    /// What all workers' sanitizers have found since the last call.
     fn news(&mut self) -> std::io::Result<Vec<String>> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(self.folder.path())? {
@@ -68,11 +68,11 @@ impl Memcheck {
     }
 }
 
-/// Bounds and alignment; errors of calls of the driver are the program's own business.
+/// Bounds and alignment. Errors of driver calls are the program's own business.
 const OPTIONS: [&str; 6] = ["--tool", "memcheck", "--report-api-errors", "no", "--show-backtrace", "no"];
 
 /// Checks the cases of `groups` that passed, with a worker that `open` starts inside compute-sanitizer. A case with a
-/// finding gets another outcome. A sanitizer that fails ends the run, since cases without findings would look checked.
+/// finding gets another outcome. A failing sanitizer ends the run, since cases without findings would look checked.
 pub fn check(
     mut memcheck: Memcheck,
     open: impl FnOnce(&Memcheck) -> Result<Pool, StartError>,
@@ -96,7 +96,7 @@ pub fn check(
         // The progress display shows it.
         event @ Event::CaseActive { .. } => emit(event),
         event @ Event::CaseSettled { .. } => settled = Some(event),
-        // A worker that lost its device has ended, and its sanitizer's output is whole.
+        // A worker that lost its device has ended, so its sanitizer's output is complete.
         Event::GroupFinished { .. } => match (settled.take(), memcheck.news()) {
             (Some(ended), Ok(found)) => emit_finding(ended, &found, emit),
             (_, Err(why)) => unreadable = Some(why),
@@ -113,7 +113,7 @@ pub fn check(
     }
 }
 
-/// Emits what was found in a case, or why it was not checked.
+/// Emits the findings of a case, or why it was not checked.
 fn emit_finding(ended: Event, found: &[String], emit: Emit<'_>) {
     let Event::CaseSettled { case, fingerprint, outcome, work } = ended else { return };
     if let [first, more @ ..] = found {
@@ -125,7 +125,7 @@ fn emit_finding(ended: Event, found: &[String], emit: Emit<'_>) {
     }
 }
 
-/// Returns each case that launches something as a group of its own, without checks.
+/// Each case that launches something, as a separate group without checks.
 fn one_by_one(group: GroupJob) -> impl Iterator<Item = GroupJob> {
     let GroupJob { ordinal, key, cases, seed, .. } = group;
     let launches = |case: &CaseJob| matches!(case.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
@@ -147,7 +147,7 @@ mod tests {
         Event::CaseSettled { case, fingerprint: None, outcome, work: WorkAmount::default() }
     }
 
-    /// Returns what becomes of a case that ended so in the check.
+    /// Events for a case with this outcome and these findings.
     fn emitted(outcome: Outcome, found: &[&str]) -> Vec<Event> {
         let mut events = Vec::new();
         let found: Vec<String> = found.iter().map(|&text| text.to_owned()).collect();

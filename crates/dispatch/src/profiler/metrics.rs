@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::model::{CounterInfo, CounterKind, Counters, VOCABULARY, counter_name};
 
-/// Returns the profiler's metrics for all counters of the vocabulary that hardware has.
+/// The profiler's metrics for all hardware counters of the vocabulary.
 pub fn of_vocabulary() -> impl Iterator<Item = &'static str> {
     VOCABULARY.iter().flat_map(|info| info.nsight).copied()
 }
 
-/// Returns the counters of one launch. Metrics of the profiler that the vocabulary does not use keep their names.
+/// Counters of one launch. Metrics that the vocabulary does not use keep their names.
 pub fn of_launch(values: &BTreeMap<String, f64>) -> Counters {
     let mut counters = Counters::default();
     for info in VOCABULARY.iter().filter(|info| !info.nsight.is_empty()) {
@@ -24,9 +24,9 @@ pub fn of_launch(values: &BTreeMap<String, f64>) -> Counters {
     counters
 }
 
-/// Returns the counters of a body: counts add up, ratios are formed of the sums, averages keep the weight of what they
-/// are averages over. Of the profiler's other metrics `.sum`, `.max` and `.min` are combined accordingly; the others
-/// have no defined value over several launches and are reported per launch only.
+/// Counters of a body: counts are added, ratios are formed from the sums, averages keep their weights. Other metrics
+/// with `.sum`, `.max` and `.min` are combined accordingly. The rest has no defined value over several launches and
+/// is only reported per launch.
 pub fn of_body(launches: &[Counters]) -> Counters {
     if let [only] = launches {
         return only.clone();

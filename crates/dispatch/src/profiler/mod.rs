@@ -1,9 +1,9 @@
 //! Reads hardware counters through Nsight Compute.
 //!
-//! A worker process runs inside `ncu`, which counts the launches between the worker's marks, replaying each as often as
-//! the wanted metrics need, with its memory restored. [`ProfilerSession`] starts such a worker and reads what `ncu`
-//! wrote; [`Tally`] assigns its rows to the launches of the cases. Nothing is timed or judged here, and an unavailable
-//! counter is reported as missing. [`memcheck`] runs a worker inside compute-sanitizer in the same way.
+//! A worker process runs inside `ncu`, which counts the launches between the worker's marks. It replays each as often
+//! as the metrics need, with its memory restored. [`ProfilerSession`] starts such a worker and parses the output of
+//! `ncu`; [`Tally`] assigns its rows to the launches of cases. An unavailable counter is reported as missing.
+//! [`memcheck`] runs a worker inside compute-sanitizer in the same way.
 
 mod assign;
 mod by_line;
@@ -26,42 +26,31 @@ pub use tally::{Counted, Tally};
 /// Why there are no hardware counters, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfilerError {
-    /// Nsight Compute was not found.
     #[error(
         "Nsight Compute's `ncu` is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install \
          Nsight Compute (it comes with the CUDA toolkit) or put it on the path"
     )]
     NotFound,
-    /// Nsight Compute does not run.
     #[error("`{} --version` does not work: {why}", program.display())]
-    Broken {
-        /// The path of `ncu`.
-        program: PathBuf,
-        /// The error that the profiler gave.
-        why: String,
-    },
+    Broken { program: PathBuf, why: String },
     /// Nsight Compute calls this error `ERR_NVGPUCTRPERM`.
     #[error(
         "this user may not read hardware counters (ERR_NVGPUCTRPERM): run as root, or have an administrator \
          load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"
     )]
     NotPermitted,
-    /// A worker inside the profiler did not start.
     #[error("no worker under `ncu`: {0}")]
     Start(String),
-    /// The profiler's output has an unknown form.
     #[error("cannot read the output of `ncu`: {0}")]
     Unreadable(String),
-    /// The profiler ran without counting a launch.
     #[error("`ncu` counted nothing: {0}")]
     Nothing(String),
-    /// The profiler's output has no place.
     #[error("cannot create a folder for the output of `ncu`: {0}")]
     Folder(String),
 }
 
 impl ProfilerError {
-    /// Returns why nothing was counted, from the profiler's messages.
+    /// Why nothing was counted, by the profiler's messages.
     fn of_complaints(complaints: &[String]) -> Self {
         if complaints.iter().any(|message| message.contains("ERR_NVGPUCTRPERM")) {
             return Self::NotPermitted;

@@ -1,4 +1,4 @@
-//! The counting pass: after the timings, the cases that ended well run once more inside the profiler.
+//! The counting pass: after the timings, the cases that passed run once more inside the profiler.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,9 @@ use super::{Counted, ProfilerError, ProfilerSession, Tally};
 use crate::dispatch::{Interrupt, Pool, RunEnd};
 use crate::model::{BodyCounters, CaseKey, Event, GroupJob, Note, Outcome};
 
-/// The function that receives events.
 pub type Emit<'a> = &'a mut dyn FnMut(Event);
 
-/// Cases that ended well and may be counted, by ordinal.
+/// Ordinals of cases that passed and may be counted.
 #[derive(Debug, Clone, Default)]
 pub struct Passed(BTreeSet<u64>);
 
@@ -30,7 +29,7 @@ impl Passed {
         self.0.extend(cases.filter(|case| lacks_counters(&case.key)).map(|case| case.ordinal));
     }
 
-    /// Returns the groups with only the cases of this pass.
+    /// Restricts the groups to the cases of this pass.
     pub fn among(&self, groups: Vec<GroupJob>) -> Vec<GroupJob> {
         let keep = |mut group: GroupJob| {
             let baseline = group.baseline.take().map(|index| group.cases[index].case.ordinal);
@@ -42,8 +41,8 @@ impl Passed {
     }
 }
 
-/// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. A profiler that
-/// fails costs the counters only; an interrupt ends the run.
+/// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. A failing profiler
+/// costs only the counters; an interrupt ends the run.
 pub fn count(
     mut session: ProfilerSession,
     open: impl FnOnce(&mut ProfilerSession) -> Result<Pool, ProfilerError>,
@@ -61,7 +60,7 @@ pub fn count(
     };
     let mut tally = Tally::default();
     let mut observe = |event: Event| match tally.observe(event) {
-        // The progress display needs it; the results of this pass were known before.
+        // The progress display needs it. Other results of this pass are already known.
         Some(event @ Event::CaseActive { .. }) => emit(event),
         Some(Event::CaseSettled { case, outcome, .. }) if outcome.is_failure() => {
             let note = Note::FailedUnderProfiler { outcome: outcome.name().to_owned() };
@@ -80,12 +79,12 @@ pub fn count(
     }
 }
 
-/// Returns the event that says why there are no counters.
+/// Event that explains why there are no counters.
 pub fn missing(why: &impl ToString) -> Event {
     Event::CountersMissing { why: why.to_string() }
 }
 
-/// Emits what the profiler counted, case by case, and what it did not count.
+/// Emits the counts, case by case, and what was not counted.
 pub fn conclude(tally: Tally, session: &ProfilerSession, emit: Emit<'_>) {
     if !session.unknown().is_empty() {
         emit(missing(&format!("`ncu` has no {} on this GPU", session.unknown().join(", "))));

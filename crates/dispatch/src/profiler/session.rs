@@ -1,4 +1,4 @@
-//! Starts the profiler's program with its command line.
+//! Runs Nsight Compute: its command line, its worker processes, and its output files.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,38 +13,38 @@ use super::{ProfilerError, metrics, source_page};
 use crate::dispatch::{Interrupt, Limits, Pool, Ready, StartError, WorkerSpec};
 use crate::programs::Programs;
 
-/// Selects whether the profiler counts whole launches or single instructions.
+/// Granularity of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Each launch as a whole.
     Launches,
-    /// Each machine instruction of a launch, too.
+    /// Also each machine instruction of a launch.
     Instructions,
 }
 
 impl Detail {
-    /// Returns what counts by the lines of sources need, or whole launches.
+    /// Instructions if counts per source line are wanted, otherwise launches.
     pub const fn for_lines(lines: bool) -> Self {
         if lines { Self::Instructions } else { Self::Launches }
     }
 }
 
-/// Profiling of one run: where the profiler is, what it is asked for, where it writes.
+/// Profiling of one run: the profiler, its metrics, and its output folder.
 #[derive(Debug)]
 pub struct ProfilerSession {
     program: PathBuf,
     version: String,
-    /// The names that the profiler has for what is wanted, those of the vocabulary first.
+    /// Wanted metrics by the profiler's names, those of the vocabulary first.
     wanted: Vec<String>,
     detail: Detail,
-    /// The wanted names that the profiler refused.
+    /// Wanted metrics that the profiler refused.
     unknown: Vec<String>,
-    /// Each worker's profiler writes a file of its own here.
+    /// Each worker's profiler writes a separate file here.
     folder: TempDir,
 }
 
 impl ProfilerSession {
-    /// Finds the profiler. `extra` are metrics by the profiler's names, besides those of the vocabulary.
+    /// Finds the profiler. `extra` are additional metrics by the profiler's names.
     pub fn start(programs: &Programs, extra: &[String], detail: Detail) -> Result<Self, ProfilerError> {
         let program = programs.find("ncu").ok_or(ProfilerError::NotFound)?;
         let version = version(&program)?;
@@ -55,7 +55,7 @@ impl ProfilerSession {
         Ok(Self { program, version, wanted, detail, unknown: Vec::new(), folder })
     }
 
-    /// Returns how the counters are taken, in one sentence for the environment.
+    /// How the counters are taken, in one sentence for the environment.
     pub fn method(&self) -> String {
         format!(
             "Nsight Compute {}: one launch of each case, replayed with its memory restored and the caches flushed \
@@ -64,12 +64,12 @@ impl ProfilerSession {
         )
     }
 
-    /// Returns a worker inside the profiler: `program` with `args`.
+    /// A worker inside the profiler: `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
         let mut words: Vec<OsString> = COLLECTION.iter().map(OsString::from).collect();
         match self.detail {
             Detail::Launches => words.extend(PRINTING.iter().chain(&["--page", "raw"]).map(OsString::from)),
-            // Pages are printed from a report, because one run prints one page.
+            // One run of `ncu` prints one page, so several pages are printed from a report.
             Detail::Instructions => {
                 words.extend(["--section", "SourceCounters", "--export"].map(OsString::from));
                 words.push(self.folder.path().join("%p").into());
@@ -83,7 +83,7 @@ impl ProfilerSession {
         let mut spec = WorkerSpec::new(&self.program, words);
         spec.limits = Limits {
             start: Duration::from_mins(3),
-            // A launch is replayed some dozen times, with its memory saved and restored around each.
+            // A launch is replayed some dozen times, with its memory saved and restored around each replay.
             grace: Duration::from_mins(5),
             silence: Duration::from_mins(5),
             exit: Duration::from_mins(2),
@@ -92,13 +92,9 @@ impl ProfilerSession {
         spec
     }
 
-    /// Starts a worker inside the profiler and waits until its device is open. `worker` gives its specification, see
-    /// [`Self::worker`]. The profiler does not start with a metric that this GPU does not have: such a metric is left
-    /// out.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no worker, with the profiler's message if there is one.
+    /// Starts a worker inside the profiler and waits until its device is open. `worker` returns its specification,
+    /// see [`Self::worker`]. The profiler does not start with a metric that this GPU lacks: such metrics are left
+    /// out. Fails with the profiler's message, if any.
     pub fn open(
         &mut self,
         worker: impl Fn(&Self) -> WorkerSpec,
@@ -137,7 +133,7 @@ impl ProfilerSession {
         Ok(!self.wanted.is_empty())
     }
 
-    /// Returns the metrics that this GPU does not have, as [`Self::open`] found.
+    /// Metrics that this GPU lacks, as found by [`Self::open`].
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }
@@ -157,7 +153,7 @@ impl ProfilerSession {
         Ok(paths)
     }
 
-    /// Returns the launches of a report, with their instructions.
+    /// Launches of a report, with their instructions.
     fn read_report(&self, report: &Path) -> Result<Table, ProfilerError> {
         let mut table = table::read(&self.print(report, &["--page", "raw"])?)?;
         let pages = source_page::read(&self.print(report, &["--page", "source", "--print-source", "sass"])?);
@@ -170,7 +166,6 @@ impl ProfilerSession {
         Ok(table)
     }
 
-    /// Returns a page of a report.
     fn print(&self, report: &Path, page: &[&str]) -> Result<String, ProfilerError> {
         let mut command = Command::new(&self.program);
         command.args(without_config_file(Path::new("."))).arg("--import").arg(report).args(PRINTING).args(page);
@@ -179,8 +174,8 @@ impl ProfilerSession {
         if output.status.success() { Ok(text) } else { Err(ProfilerError::Unreadable(text.trim().to_owned())) }
     }
 
-    /// Returns the requested metrics in the output of all workers' profilers, which add attributes of the device and
-    /// extremes over its units. A metric that was requested without a rollup keeps all of its rollups.
+    /// The requested metrics in the output of all workers' profilers. These add attributes of the device and extremes
+    /// over its units, which are dropped. A metric requested without a rollup keeps all of its rollups.
     pub fn results(&self) -> Result<Table, ProfilerError> {
         let mut whole = Table::default();
         for path in self.files()? {
@@ -202,8 +197,9 @@ impl ProfilerSession {
     }
 }
 
-/// Where the profiler takes more options from, in the working directory. That may be a checkout, and options can write
-/// files and run the rules of other folders. Versions that know no such file do not know the option to pass it over.
+/// File in the working directory from which the profiler takes more options. In an untrusted checkout, these could
+/// write files and run rules from other folders. Versions that do not know the file do not know the option to ignore
+/// it either.
 const CONFIG_FILE: &str = "config.ncu-cfg";
 
 fn without_config_file(dir: &Path) -> impl Iterator<Item = &'static str> {
@@ -211,8 +207,8 @@ fn without_config_file(dir: &Path) -> impl Iterator<Item = &'static str> {
     ["--config-file", "off"].into_iter().filter(move |_| there)
 }
 
-/// Caches are flushed and memory restored before each replay, clocks are left alone, and only launches between the marks
-/// are counted.
+/// Caches are flushed and memory restored before each replay, clocks are left alone, and only launches between the
+/// marks are counted.
 const COLLECTION: [&str; 9] = [
     "--clock-control",
     "none",
@@ -228,10 +224,10 @@ const COLLECTION: [&str; 9] = [
 /// Pages are tables, with values in base units.
 const PRINTING: [&str; 5] = ["--csv", "--print-units", "base", "--print-kernel-base", "mangled"];
 
-/// How a file ends that is a report of the profiler.
+/// Extension of the profiler's reports.
 const REPORT: &str = "ncu-rep";
 
-/// Returns the version, for example `2025.3.1.0`.
+/// Version of the profiler, e.g. `2025.3.1.0`.
 fn version(program: &Path) -> Result<String, ProfilerError> {
     let broken = |why: String| ProfilerError::Broken { program: program.to_owned(), why };
     let output = Command::new(program).arg("--version").output().map_err(|e| broken(e.to_string()))?;

@@ -1,41 +1,41 @@
-//! Reads what `ncu --csv --page source --print-source sass` writes: for each profiled launch a head that names the kernel,
-//! the names of the columns, and a row for each machine instruction. Nsight Compute 2025.3 writes some launches several
-//! times, one after the other.
+//! Parser of the output of `ncu --csv --page source --print-source sass`. For each profiled launch it has a head that
+//! names the kernel, the names of the columns, and a row per machine instruction. Nsight Compute 2025.3 prints some
+//! launches several times in succession.
 
 use crate::model::Counters;
 
 /// A machine instruction of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstructionRow {
-    /// The address in the device's memory.
+    /// Address in the device's memory.
     pub address: u64,
-    /// What was counted, by the names of the vocabulary, without zeros.
+    /// Counters by the names of the vocabulary, without zeros.
     pub counters: Counters,
 }
 
-/// Holds the instructions that the profiler prints for one launch.
+/// Instructions that the profiler prints for one launch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Page {
-    /// The kernel, as its head names it; empty without a head.
+    /// Kernel named by the head; empty without a head.
     pub kernel: String,
-    /// The instructions in their order.
+    /// Instructions in order.
     pub instructions: Vec<InstructionRow>,
 }
 
-/// How the first cell of a line begins that is the head of a launch.
+/// First cells of a launch's head.
 const HEADS: [&str; 2] = ["Kernel Name", "Function Name"];
 
 /// Names of the column of addresses; versions differ.
 const ADDRESSES: [&str; 2] = ["Address", "# Address"];
 
-/// Counters that each instruction has, and the columns with them.
+/// Counters of every instruction, and their columns.
 const OF_ALL: [(&str, &str); 3] = [
     ("inst_executed", "Instructions Executed"),
     ("thread_inst_executed", "Thread Instructions Executed"),
     ("divergent_branch", "Divergent Branches"),
 ];
 
-/// Counters of accesses to memory: the operation, the counter, and the column.
+/// Counters of memory accesses: operation, counter, column.
 const OF_OPERATIONS: [(&str, &str, &str); 4] = [
     ("LDG", "gld_sectors", "L2 Theoretical Sectors Global"),
     ("STG", "gst_sectors", "L2 Theoretical Sectors Global"),
@@ -43,7 +43,7 @@ const OF_OPERATIONS: [(&str, &str, &str); 4] = [
     ("STS", "shared_st_bank_conflicts", "L1 Wavefronts Shared Excessive"),
 ];
 
-/// Returns the pages in their order. What is no table is passed over.
+/// Parses pages, in order. Anything but tables is skipped.
 pub fn read(text: &str) -> Vec<Page> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).has_headers(false).from_reader(text.as_bytes());
     let mut pages: Vec<Page> = Vec::new();
@@ -51,7 +51,7 @@ pub fn read(text: &str) -> Vec<Page> {
     for record in reader.records().map_while(Result::ok) {
         let first = record.get(0).unwrap_or_default();
         if HEADS.contains(&first) {
-            // A newer version writes both heads of one launch, one after the other.
+            // Newer versions print both heads of a launch in succession.
             if !titles.is_empty() || pages.is_empty() {
                 pages.push(Page { kernel: record.get(1).unwrap_or_default().to_owned(), ..Page::default() });
             }
@@ -68,13 +68,13 @@ pub fn read(text: &str) -> Vec<Page> {
     pages
 }
 
-/// Returns the instructions of each launch, given the kernels of the launches in the order of the pages; `None` for those
-/// whose pages are not known.
+/// Instructions of each launch, given the kernels of the launches in the order of the pages; `None` for launches with
+/// unknown pages.
 pub fn assign(pages: Vec<Page>, kernels: &[&str]) -> Vec<Option<Vec<InstructionRow>>> {
     if pages.len() == kernels.len() {
         return pages.into_iter().map(|page| Some(page.instructions)).collect();
     }
-    // Launches of one kernel one after the other have pages one after the other.
+    // Consecutive launches of one kernel have consecutive pages.
     let pages: Vec<&[Page]> = pages.chunk_by(|one, next| one.kernel == next.kernel).collect();
     let launches: Vec<&[&str]> = kernels.chunk_by(|one, next| one == next).collect();
     let names = launches.iter().map(|launches| launches[0]);
@@ -84,7 +84,7 @@ pub fn assign(pages: Vec<Page>, kernels: &[&str]) -> Vec<Option<Vec<InstructionR
     pages.into_iter().zip(launches).flat_map(|(pages, launches)| assign_of_kernel(pages, launches.len())).collect()
 }
 
-/// Returns the instructions of each of so many launches of one kernel, where each has equally many pages that are the same.
+/// Instructions of each of `launches` launches of one kernel, if each has the same number of identical pages.
 fn assign_of_kernel(pages: &[Page], launches: usize) -> Vec<Option<Vec<InstructionRow>>> {
     let times = pages.len() / launches;
     let are_same = |pages: &[Page]| pages.iter().all(|page| *page == pages[0]);
@@ -108,7 +108,7 @@ fn row(titles: &[String], record: &csv::StringRecord) -> Option<InstructionRow> 
     Some(InstructionRow { address, counters })
 }
 
-/// Parses a number such as `16,744,448` or `25.02`, without the instances of a metric that follow in brackets.
+/// Parses a number such as `16,744,448` or `25.02`, and ignores a metric's instances in brackets after it.
 pub(super) fn number(text: &str) -> Option<f64> {
     let first = text.split_whitespace().next()?;
     let value: f64 = first.replace(',', "").parse().ok()?;
@@ -120,7 +120,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// The names of columns that a version of 2022 wrote without those of stalls, and rows in their form.
+    /// Columns that a version of 2022 wrote, except those of stalls, and rows in their form.
     const PAGE: &str = include_str!("source_page.csv");
 
     fn count(row: &InstructionRow, name: &str) -> Option<f64> {
@@ -140,7 +140,7 @@ mod tests {
         );
         assert_eq!((count(&rows[1], "inst_executed"), count(&rows[1], "gld_sectors")), (Some(3584.0), Some(14_528.0)));
         assert_eq!(count(&rows[2], "shared_st_bank_conflicts"), Some(7264.0));
-        // Sectors of a reduction are neither of loads nor of stores.
+        // Sectors of a reduction belong neither to loads nor to stores.
         assert_eq!(rows[3].counters.0.len(), 2, "{:?}", rows[3]);
     }
 
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Returns what each launch has executed of its first instruction, given the kernels and counts of pages, and the kernels
+    /// What each launch has executed of its first instruction, given the kernels and counts of pages and the kernels
     /// of launches.
     fn assigned(pages: &[(&str, &str)], kernels: &[&str]) -> Vec<Option<f64>> {
         let page = |(kernel, count): &(&str, &str)| {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_launch_that_is_printed_twice_has_one_page() {
-        // This is how a report of `copy` was printed, whose first two kernels and `grid_stride` are printed twice.
+        // A printed report of `copy`, in which the first two kernels and `grid_stride` occur twice.
         let pages = [
             ("plain", "3120"),
             ("plain", "3120"),
@@ -201,7 +201,7 @@ mod tests {
         let kernels = ["plain", "rest", "guarded", "grid_stride", "grid_stride", "unrolled"];
         let expected = [3120.0, 6.0, 3128.0, 8448.0, 1.0, 8448.0];
         assert_eq!(assigned(&pages, &kernels), expected.map(Some));
-        // Launches that count the same have pages that are the same.
+        // Launches with the same counts have the same pages.
         assert_eq!(assigned(&[("a", "2"); 6], &["a", "a", "a"]), [Some(2.0); 3]);
         assert_eq!(assigned(&[("a", "2"), ("a", "3")], &["a", "a"]), [Some(2.0), Some(3.0)]);
     }

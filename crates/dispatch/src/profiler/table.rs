@@ -1,8 +1,8 @@
-//! Reads what `ncu --csv --page raw` writes: one row per profiled launch, one column per metric, units in the second
-//! row.
+//! Parser of the output of `ncu --csv --page raw`: one row per profiled launch, one column per metric, units in the
+//! second row.
 //!
 //! Messages of `ncu` (`==PROF==`, `==ERROR==`) may precede, interrupt or follow the table and are separated. A value
-//! that is not a number (`n/a`, or empty) is left out; a table without the columns that name a launch is an error.
+//! that is not a number (`n/a`, or empty) is left out. A table without the columns that name a launch is an error.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,37 @@ use crate::model::{Dim3, MarkedLaunch};
 use super::ProfilerError;
 use super::source_page::{InstructionRow, number};
 
-/// One launch that was profiled.
+/// One profiled launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The ID of the process that made the launch.
+    /// Id of the process that made the launch.
     pub process: u32,
-    /// The kernel that was launched, with the grid and the block.
+    /// Kernel, grid and block of the launch.
     pub launch: MarkedLaunch,
-    /// The values by the names that the profiler has for them, in base units.
+    /// Values by the profiler's names, in base units.
     pub values: BTreeMap<String, f64>,
-    /// What was counted of each instruction; empty unless that was asked for.
+    /// Counts of each instruction; empty unless requested.
     pub instructions: Vec<InstructionRow>,
 }
 
-/// Everything that the profiler's output holds.
+/// The parsed output of the profiler.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// The rows in the order in which the launches were profiled.
+    /// Rows in the order in which the launches were profiled.
     pub rows: Vec<Row>,
     /// Errors and warnings, without their marks.
     pub complaints: Vec<String>,
-    /// How many launches have no counts of instructions, because the source page does not say which are theirs.
+    /// Number of launches without counts of instructions, because the source page does not show which are theirs.
     pub without_page: usize,
 }
 
-/// The columns that name a launch, in the order of [`row`]'s reading.
+/// Columns that name a launch, in the order in which [`row`] reads them.
 const IDENTITY: [&str; 4] = ["Process ID", "Kernel Name", "Grid Size", "Block Size"];
 
-/// Columns that are not metrics, besides those of [`IDENTITY`].
+/// Columns that are not metrics, besides [`IDENTITY`].
 const OTHERS: [&str; 7] = ["ID", "Process Name", "Host Name", "Context", "Stream", "Device", "CC"];
 
-/// Reads an output of `ncu`.
+/// Parses an output of `ncu`.
 pub fn read(text: &str) -> Result<Table, ProfilerError> {
     let mut table = Table::default();
     let mut csv = String::new();
@@ -108,7 +108,7 @@ fn dimensions(text: &str) -> Option<Dim3> {
     }
 }
 
-/// Returns the text of an error or a warning, but not of progress messages and notes on clocks and caches.
+/// Text of an error or a warning, except progress messages and notes on clocks and caches.
 fn complaint(line: &str) -> Option<String> {
     let line = line.trim();
     let words = line.strip_prefix("==ERROR==").or_else(|| line.strip_prefix("==WARNING=="))?.trim();
@@ -130,7 +130,7 @@ fn missing_column(name: &str, headers: &[String]) -> ProfilerError {
 mod tests {
     use super::*;
 
-    /// The head of a table that Nsight Compute 2025.3.1 wrote.
+    /// Head of a table by Nsight Compute 2025.3.1.
     const HEADS: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","gpu__time_duration.sum","dram__bytes_read.sum","smsp__inst_executed.sum""#;
     const UNITS: &str = r#""","","","","","","","","","","","ns","byte","inst""#;
 

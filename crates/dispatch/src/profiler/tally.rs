@@ -1,4 +1,4 @@
-//! Finds out which launches belong to which case, and adds up their counts.
+//! Assigns launches to cases and adds up their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::table::{Row, Table};
 use super::{ProfilerError, metrics};
 use crate::model::{BodyCounters, Case, Counters, Event, KernelCode, MarkedLaunch};
 
-/// The launches that workers announced, in order.
+/// Launches that workers announced, in order.
 #[derive(Debug, Default)]
 pub struct Tally {
     announced: Vec<Announced>,
@@ -25,12 +25,11 @@ struct Announced {
     code: BTreeMap<String, KernelCode>,
 }
 
-/// The counts of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Counted {
     /// Every launch was counted.
     Counters(BodyCounters),
-    /// Why not all of its launches were counted.
+    /// Reason why some launches were not counted.
     Missing(String),
 }
 
@@ -53,12 +52,8 @@ impl Tally {
         }
     }
 
-    /// Assigns rows to launches. A case that was launched several times has the counters of its last launches; one that
-    /// failed is left out.
-    ///
-    /// # Errors
-    ///
-    /// If launches were announced and none was counted.
+    /// Assigns rows to launches. A case that was launched several times has the counters of its last launches; a
+    /// failed case is left out. Fails if launches were announced but none was counted.
     pub fn close(self, table: &Table) -> Result<Vec<(Case, Counted)>, ProfilerError> {
         if table.rows.is_empty() && !self.announced.is_empty() {
             return Err(ProfilerError::of_complaints(&table.complaints));
@@ -75,7 +70,7 @@ impl Tally {
                 let mut counted = counted(&found, (launches, *whole_only), &table.complaints);
                 if let Counted::Counters(counters) = &mut counted {
                     let launches: Vec<_> = found.iter().flatten().filter_map(|row| with_code(row, code)).collect();
-                    // The lines of one launch alone would look like those of all.
+                    // Lines of some launches would look like those of all.
                     if launches.iter().all(|launch| !launch.instructions.is_empty()) {
                         counters.lines = count_lines(&launches);
                     }
@@ -95,7 +90,6 @@ fn by_process(announced: &[Announced]) -> BTreeMap<u32, Vec<&Announced>> {
     processes
 }
 
-/// Returns a launch with the code of its kernel, if that is known.
 fn with_code<'a>(row: &'a Row, code: &'a BTreeMap<String, KernelCode>) -> Option<CountedLaunch<'a>> {
     let (kernel, code) = code.get_key_value(&row.launch.kernel)?;
     Some(CountedLaunch { kernel, code, instructions: &row.instructions })

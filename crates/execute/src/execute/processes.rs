@@ -5,25 +5,25 @@
 
 use crate::model::{CaseJob, MeasurePlan, Measurement, Regime, Spread, Unit};
 
-/// The most processes that measure a group unless its manifest asks for more. Each takes the time of a whole
-/// measurement, and the fifth reduces what is left of the difference by a tenth.
+/// Largest number of processes per group, unless the manifest asks for more. Each takes the time of a whole
+/// measurement, and the fifth reduces the remaining difference by a tenth.
 pub const MOST_UNASKED: u32 = 5;
 
-/// The half-width of an interval of 95 %, in standard deviations.
+/// Half-width of a 95 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.959_963_984_540_054;
 
-/// Returns how many processes a measurement takes: as many as the manifest states or else as many as make the half-width
-/// that their difference adds as small as the precision. One where the difference is not known.
+/// Number of processes that should measure: as the manifest states, or enough to reduce the half-width from
+/// differences between processes to the precision. 1 if the differences are unknown.
 ///
-/// The known difference is that of kernels without the device runtime. Kernels that launch kernels differ by 1 to 4 % from
-/// process to process (H200, driver 580), so as many measure them as may without being asked.
+/// The known differences are of kernels without the device runtime. Kernels that launch kernels differ by 1 to 4 %
+/// between processes (H200, driver 580), so they get the largest number allowed without asking.
 pub fn wanted_processes(measured: &Measurement, job: &CaseJob, spread: Option<&Spread>) -> u32 {
     let is_timed = measured.unit == Unit::DeviceNanoseconds;
     let mean = measured.rounds.iter().map(|round| round.whole).sum::<f64>() / measured.rounds.len() as f64;
     expected_processes(mean, measured.regime, measured.launches, job, spread.filter(|_| is_timed))
 }
 
-/// Returns how many processes a case takes of which a run on the device takes so many nanoseconds.
+/// Number of processes for a case whose run on the device takes `nanoseconds`.
 pub fn expected_processes(
     nanoseconds: f64,
     regime: Regime,
@@ -39,7 +39,7 @@ pub fn expected_processes(
     spread.map_or(1, |spread| processes_for(nanoseconds, launches, job, spread))
 }
 
-/// Whether several processes are likely to measure a case of which a launch takes about so many nanoseconds.
+/// Whether several processes are likely to measure a case whose launch takes about `nanoseconds`.
 pub fn is_likely_spread(nanoseconds: f64, job: &CaseJob, spread: Option<&Spread>) -> bool {
     let stated = job.measure.processes;
     stated.or_else(|| Some(processes_for(nanoseconds, 1, job, spread?))).is_some_and(|processes| processes > 1)
@@ -54,11 +54,11 @@ fn processes_for(nanoseconds: f64, launches: u32, job: &CaseJob, spread: &Spread
     if wanted.is_finite() { (wanted as u32).clamp(1, MOST_UNASKED) } else { 1 }
 }
 
-/// The fewest samples that have an interval of 95 %.
+/// Least number of samples with a 95 % interval.
 const FEWEST_SAMPLES: u32 = 6;
 
-/// Returns how one of so many processes measures: the mean of their medians is as precise as one median if each has a half-width
-/// that is √N times as wide, for which an Nth of the samples is enough.
+/// Plan of one of `processes`. The mean of their medians is as precise as one median if each has a half-width √N
+/// times as wide, which takes an Nth of the samples.
 pub fn share(plan: &MeasurePlan, processes: u32) -> MeasurePlan {
     if processes < 2 {
         return plan.clone();

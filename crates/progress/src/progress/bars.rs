@@ -1,4 +1,4 @@
-//! Bars on a terminal: one for compiling while it lasts, one for the cases, and below it what runs now.
+//! Bars on a terminal: one for compiling while it lasts, one for the cases, and below them what runs now.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,19 +10,18 @@ use super::words::failure;
 use crate::format::visible;
 use crate::model::Event;
 
-/// Redraws per second: few enough not to disturb what is measured.
+/// Redraws per second, few enough not to disturb measurements.
 const REDRAWS: u8 = 4;
 
-/// All bars of this process, which has one terminal.
+/// All bars of the process, which has one terminal.
 static ALL: LazyLock<MultiProgress> =
     LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
 
-/// Writes to standard error while no bar is drawn there.
+/// Runs `write` while no bar is drawn on standard error.
 pub fn above_bars(write: impl FnOnce()) {
     ALL.suspend(write);
 }
 
-/// The bars of a run: one for compiling while it lasts, one for the cases, and lines for what runs now.
 #[derive(Debug)]
 pub(super) struct Bars {
     color: bool,
@@ -90,7 +89,7 @@ impl Bars {
     }
 }
 
-/// Returns the style of a bar, which looks like `cases ━━━━━━━━━╸────── 12/132 3 failed, about 2 min left`.
+/// Style of a bar such as `cases ━━━━━━━━━╸────── 12/132 3 failed, about 2 min left`.
 fn bar_style(name: &str, color: bool) -> ProgressStyle {
     style(&bar_template(name, color)).progress_chars("━╸─")
 }
@@ -100,10 +99,10 @@ fn bar_template(name: &str, color: bool) -> String {
     format!("{name:<9} {bar} {{pos}}/{{len}} {{wide_msg}}")
 }
 
-/// What runs now, below the bar.
+/// Template of the line below the bars.
 const CURRENT: &str = "          {wide_msg}";
 
-/// Makes a style of a template. The default bar replaces one that does not parse; the test below finds such a template.
+/// Parses a template. Falls back to the default bar; a test below parses every template.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -1,4 +1,4 @@
-//! Plain lines: one per case, or a summary every few seconds if there are thousands.
+//! Plain lines: one per case, or a summary every few seconds if there are many.
 
 use std::time::{Duration, Instant};
 
@@ -8,17 +8,15 @@ use super::words::{failure, settled, sound};
 use crate::format::{plural, seconds as seconds_text};
 use crate::model::{BackendKind, Event, Outcome};
 
-/// Runs with more cases than this print summaries and failures only.
+/// Runs with more cases print only failures and summaries.
 const EACH_CASE_UP_TO: u64 = 500;
-/// The time after which a long run prints the next summary.
 const SUMMARY_EVERY: Duration = Duration::from_secs(5);
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Lines {
     sink: Sink,
     last_summary: Instant,
-    /// Whether the device counts and takes no times.
+    /// Whether the device counts instead of taking times.
     is_simulated: bool,
 }
 

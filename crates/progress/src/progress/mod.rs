@@ -1,7 +1,7 @@
 //! The progress display: bars on a terminal, lines in a pipe, JSON events on request, only failures when quiet.
 //!
-//! It receives events and writes to standard error; standard output is for results. A display that cannot be written
-//! never ends a run. Only this module uses the crate of the progress bars. The time left is an estimate.
+//! It turns events into text on standard error; standard output is for results. A failing display never ends a run.
+//! Only this module uses the crate of the progress bars.
 
 mod bars;
 mod lines;
@@ -20,20 +20,18 @@ use words::failure;
 
 use crate::model::Event;
 
-/// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Bars, for a terminal.
     Bars,
     /// Lines, for a log.
     Lines,
-    /// Every event as a line of JSON.
+    /// One line of JSON per event.
     Json,
-    /// Failures and nothing else.
+    /// Only failures.
     Quiet,
 }
 
-/// Shows the progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     tally: Tally,
@@ -49,7 +47,7 @@ enum Display {
 }
 
 impl Progress {
-    /// Returns a display on standard error, with color or without. Bars become lines if it is not a terminal.
+    /// A display on standard error. Without a terminal, bars become lines.
     pub fn new(style: Style, color: bool) -> Self {
         match style {
             Style::Bars if io::stderr().is_terminal() => {
@@ -59,7 +57,7 @@ impl Progress {
         }
     }
 
-    /// Returns a display without bars that writes to `out`.
+    /// A display without bars that writes to `out`.
     fn write_to(style: Style, out: Box<dyn Write + Send>) -> Self {
         let sink = Sink(out);
         let display = match style {
@@ -70,7 +68,6 @@ impl Progress {
         Self { tally: Tally::default(), display }
     }
 
-    /// Shows one event.
     pub fn observe(&mut self, event: &Event) {
         self.tally.observe(event);
         match &mut self.display {

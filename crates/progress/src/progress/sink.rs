@@ -1,10 +1,8 @@
-//! Where lines go.
-
 use std::io::Write;
 
 use crate::format::visible;
 
-/// A stream that lines are written to.
+/// A stream of lines.
 pub struct Sink(pub Box<dyn Write + Send>);
 
 impl std::fmt::Debug for Sink {
@@ -14,7 +12,7 @@ impl std::fmt::Debug for Sink {
 }
 
 impl Sink {
-    /// Writes a line; failing to is no error of the run.
+    /// Writes a line. Errors are ignored: a closed stream must not end the run.
     pub fn line(&mut self, line: &str) {
         let _ = self.0.write_all(format!("{}\n", visible(line)).as_bytes());
     }

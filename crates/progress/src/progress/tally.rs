@@ -1,4 +1,4 @@
-//! Counts what is done and what is left.
+//! Counts what is done and what is left. All displays share it.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -6,23 +6,22 @@ use std::time::{Duration, Instant};
 use crate::format::about;
 use crate::model::{Activity, Event, Outcome, case_name};
 
-/// How many cases of a run have ended so far, and how.
+/// Progress of a run so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// Planned cases; 0 until the run has started.
     pub cases: u64,
     pub settled: u64,
     pub failed: u64,
-    /// Units to compile, and those that are.
+    /// Units to compile; those below are finished.
     pub units: u32,
     pub compiled: u32,
     pub compile_failed: u32,
     pub cached: u32,
-    /// What runs now.
     pub current: Option<String>,
-    /// Cases that are checked and not settled; they count as half done.
+    /// Cases that are checked but not settled. They count as half done.
     checked: HashSet<u64>,
-    /// When the first group began, and how many cases were settled by then.
+    /// Start of the first group, and the number of cases settled by then.
     begun: Option<(Instant, u64)>,
 }
 
@@ -58,14 +57,14 @@ impl Tally {
         }
     }
 
-    /// Returns the time for the rest at the speed so far; `None` before anything is done.
+    /// Estimated remaining time at the speed so far; `None` before anything is done.
     pub(super) fn left(&self) -> Option<Duration> {
         let (begun, before) = self.begun?;
         let done = (self.settled - before) as f64 + self.checked.len() as f64 / 2.0;
         left(begun.elapsed(), done, (self.cases.saturating_sub(before)) as f64)
     }
 
-    /// `3 failed, about 2 min left`; may be empty.
+    /// E.g. `3 failed, about 2 min left`; may be empty.
     pub(super) fn remark(&self) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
         let left = self

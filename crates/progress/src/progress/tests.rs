@@ -1,12 +1,10 @@
-//! What the displays show of a small run.
-
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Progress, Style};
 use crate::model::{Activity, Case, CaseKey, Event, GroupKey, Mismatch, Outcome, Phase, Value, Verdict, WorkAmount};
 
-/// Keeps what is written to it.
+/// A stream that keeps its text.
 #[derive(Debug, Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 

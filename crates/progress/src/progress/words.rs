@@ -1,10 +1,10 @@
-//! What the display says of outcomes.
+//! Text of cases and their outcomes, shared by the displays.
 
 use crate::format::bytes;
 use crate::model::{Case, Event, Outcome, case_name};
 
-/// `wrong         interleaved[n = 1024]: sum(partial): element 0 is 4, expected 3` if the event says that a case failed.
-/// Cases that are not run, after an interrupt, are reported once for all of them when the run ends.
+/// A failed case in one line, e.g. `wrong         interleaved[n = 1024]: sum(partial): element 0 is 4, expected 3`.
+/// `None` for cases that an interrupt skipped: the end of the run reports them together.
 pub fn failure(event: &Event) -> Option<String> {
     match event {
         Event::CaseSettled { outcome: Outcome::NotRun { .. }, .. } => None,
@@ -13,23 +13,22 @@ pub fn failure(event: &Event) -> Option<String> {
     }
 }
 
-/// Returns the outcome of a case, and why it is not measured.
+/// A case's outcome, name and reason.
 pub fn settled(case: &Case, outcome: &Outcome) -> String {
     let why = why(outcome).map(|why| format!(": {why}")).unwrap_or_default();
     format!("{}{why}", sound(&name(outcome), case))
 }
 
-/// Returns the outcome of a case, padded to a column, and the name of the case.
+/// A case's outcome, padded to a column, and name.
 pub fn sound(what: &str, case: &Case) -> String {
     format!("{what:<13} {}", case_name(&case.key))
 }
 
-/// Returns the outcome's name as words.
 fn name(outcome: &Outcome) -> String {
     outcome.name().replace('_', " ")
 }
 
-/// Returns the first line of a failure's reason.
+/// First line of a failure's reason.
 fn why(outcome: &Outcome) -> Option<String> {
     let text = match outcome {
         Outcome::Wrong { mismatch: m } => {

@@ -1,9 +1,9 @@
-//! Counts of machine code that is written here, worked out by hand.
+//! Counts of hand-written machine code, calculated by hand.
 
 use super::*;
 use crate::INSTRUCTION_BYTES;
 
-/// Returns a listing of instructions: guard, opcode, operands, line of the PTX.
+/// A listing of instructions: guard, opcode, operands, line of the PTX.
 fn listing(lines: &[(&str, &str, &str, u32)]) -> Listing {
     let instruction = |(at, (predicate, opcode, operands, line)): (u64, &(&str, &str, &str, u32))| Instruction {
         offset: at * INSTRUCTION_BYTES,
@@ -18,7 +18,7 @@ fn listing(lines: &[(&str, &str, &str, u32)]) -> Listing {
     Listing { name: "k".to_owned(), section: 1, instructions, files: Vec::new(), ptx: String::new() }
 }
 
-/// Returns the counts of the instructions, given those of lines: the line, warps, and divergences of a branch.
+/// Counts of the instructions, given those of lines: the line, warps, and divergences of a branch.
 fn executed(code: &Listing, lines: &[(u32, u64, Option<u64>)]) -> Vec<Option<u64>> {
     code.executed(|line| {
         let found = lines.iter().find(|(known, ..)| *known == line);
@@ -50,7 +50,7 @@ fn a_block_is_executed_as_often_as_what_stays_in_it_says() {
 
 #[test]
 fn lanes_that_diverge_come_together_once_for_each_path() {
-    // Of 16 warps 6 go into the body of an `if`, 4 of them with some of their lanes.
+    // Of 16 warps, 6 enter the body of an `if`, 4 of them with only some of their lanes.
     let code = listing(&[
         ("", "BSSY", "B0, 0x50", 1),
         ("@P0", "BRA", "0x40", 2),
@@ -83,8 +83,8 @@ fn code_for_lanes_that_diverged_before_a_shuffle_is_not_executed() {
 
 #[test]
 fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
-    // Each of 4 warps goes 11 times through a loop, of which the compiler made copies of 4 rounds and of one: twice
-    // four rounds and three single ones.
+    // Each of 4 warps makes 11 rounds of a loop. The compiler made copies of 4 rounds and of one: twice four rounds
+    // and three single ones.
     let code = listing(&[
         ("", "STS", "[R2], R3", 1),
         ("", "ISETP.GT", "P1, PT, R3, 0x3, PT", 3),
@@ -105,7 +105,7 @@ fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
 
 #[test]
 fn rounds_are_shared_as_each_warp_made_them_where_that_was_counted() {
-    // Of 10 warps 5 go four times through a loop and 5 once. The compiler made copies of 4, 2 and one round.
+    // Of 10 warps, 5 make four rounds of a loop and 5 make one. The compiler made copies of 4, 2 and one round.
     let code = [
         ("", "STS", "[R2], R3", 1),
         ("@!P1", "BRA", "0x80", 4),
@@ -133,7 +133,7 @@ fn rounds_are_shared_as_each_warp_made_them_where_that_was_counted() {
     };
     assert_eq!(counts(&[(1, 5), (4, 5)], 0), [5, 5, 0, 5].map(Some));
     assert_eq!(counts(&[(2, 5), (3, 5)], 0), [0, 0, 10, 5].map(Some));
-    // Without the rounds, with those of other warps, or where lanes diverged, the counts do not say.
+    // The counts do not tell without the rounds, with those of other warps, or where lanes diverged.
     for (rounds, diverged) in [(&[][..], 0), (&[(4, 5)][..], 0), (&[(1, 5), (4, 5)][..], 3)] {
         assert_eq!(counts(rounds, diverged), [None; 4]);
     }
@@ -166,7 +166,7 @@ fn a_division_calls_its_function_for_no_value_and_what_is_not_executed_has_no_ro
 
 #[test]
 fn a_branch_of_the_ptx_says_how_often_each_of_its_ways_was_taken_whichever_the_compiler_made_the_first() {
-    // Line 3 is on the way past the branch, and was moved to line 5 of the other one, with which it has no count.
+    // Line 3 is past the branch, and was moved to line 5 on the other path, with which it has no count.
     let ptx = ".entry k(\n@%p1 bra $L_2;\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%rd1], %r1;\n$L_2:\nadd.u32 %r1, %r1, 2;\nret;";
     let straight = [
         ("@P0", "BRA", "0x40", 2),
@@ -186,7 +186,7 @@ fn a_branch_of_the_ptx_says_how_often_each_of_its_ways_was_taken_whichever_the_c
     ];
     let lines = [(2, 16, Some(4)), (3, 10, None), (7, 16, None)];
     let counts = |code: &[_]| executed(&Listing { ptx: ptx.to_owned(), ..listing(code) }, &lines);
-    // 16 warps, of which 10 went on; 16 + 4 - 10 took the branch.
+    // 16 warps, of which 10 continued; 16 + 4 - 10 took the branch.
     assert_eq!(counts(&straight)[..5], known(&[16, 10, 10, 10, 10]));
     assert_eq!(counts(&turned)[..5], known(&[16, 10, 10, 10, 10]));
     let lines = [(2, 16, Some(4)), (3, 13, None), (7, 16, None)];
@@ -216,7 +216,7 @@ fn two_divisions_on_a_way_of_their_own_are_executed_as_often_as_their_lines() {
 
 #[test]
 fn what_copies_that_are_known_account_for_leaves_nothing_for_others() {
-    // Four rounds go through the copy of four, whose store says so.
+    // Four rounds go through the copy of four, as its store shows.
     let code = listing(&[
         ("@P0", "BRA", "0x30", 1),
         ("", "STS", "[R2], R3", 3),
@@ -232,7 +232,7 @@ fn what_copies_that_are_known_account_for_leaves_nothing_for_others() {
 
 #[test]
 fn a_branch_that_the_compiler_made_of_several_decides_nothing() {
-    // The branch without a condition is never executed in the PTX, and got one in the machine code.
+    // The unconditional branch is never executed in the PTX, and has a condition in the machine code.
     let ptx = ".entry k(\nbra.uni $L_2;\n$L_2:\nret;\n@%p1 bra $L_2;\nst.global.u32 [%rd1], %r1;";
     let code = [
         ("@P2", "BRA", "0x20", 5),

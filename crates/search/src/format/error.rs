@@ -1,28 +1,26 @@
-//! Why a file cannot be used.
-
 use std::io;
 use std::path::PathBuf;
 
 use crate::space::SpaceError;
 
-/// Why a file is not what it should be.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Cause that the system reports.
         source: io::Error,
     },
-    /// The text is not JSON of this format.
+    /// The text is not JSON of the format.
     #[error("this is not a file of this format: {0}")]
     Json(#[from] serde_json::Error),
     /// The text is not CSV.
     #[error("this is not a table: {0}")]
     Csv(#[from] csv::Error),
-    /// Something in the file has no meaning.
+    /// A value in the file makes no sense.
     #[error("{0}")]
     Meaning(String),
     /// The space cannot be built.

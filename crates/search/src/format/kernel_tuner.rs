@@ -1,4 +1,4 @@
-//! The cache file of Kernel Tuner: all configurations that it has evaluated.
+//! Kernel Tuner's cache file: all configurations that it has evaluated.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,20 @@ use serde_json::Value as Json;
 use super::error::FormatError;
 use super::t4::{Configuration, Entry, Measurement, Results, Times};
 
-/// A key that no other format has.
+/// A key that only this format has.
 const KEY: &str = "\"tune_params_keys\"";
 
 #[derive(Deserialize)]
 struct CacheFile {
-    /// The names of the parameters.
     tune_params_keys: Vec<String>,
-    /// The name of what is minimised, or several.
+    /// Name of the objective, or several names.
     #[serde(default)]
     objective: Json,
-    /// The configurations, by their values between commas.
+    /// Configurations by their values, joined by commas.
     cache: BTreeMap<String, Cached>,
 }
 
-/// An evaluated configuration: its parameters, times and measurements. A text in place of a measurement names a failure.
+/// An evaluated configuration: its parameters, times and measurements. A string in place of a number names a failure.
 #[derive(Deserialize)]
 struct Cached {
     #[serde(flatten)]
@@ -31,12 +30,11 @@ struct Cached {
     values: BTreeMap<String, Json>,
 }
 
-/// Whether a text is such a file.
 pub(super) fn is_cache(text: &str) -> bool {
     text.contains(KEY)
 }
 
-/// Reads a file. Kernel Tuner leaves the last braces open until a search has ended.
+/// Parses a cache file. Kernel Tuner writes the last braces only when a search ends.
 pub(super) fn parse(text: &str) -> Result<Results, FormatError> {
     let closed = || format!("{}}}}}", text.trim_end().trim_end_matches(','));
     let cache = serde_json::from_str(text).or_else(|error| serde_json::from_str(&closed()).map_err(|_| error))?;

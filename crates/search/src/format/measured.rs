@@ -10,7 +10,7 @@ use super::t4::Results;
 use super::{kernel_tuner, table};
 use crate::replay::Measured;
 
-/// Opens a file, which is decompressed if its name ends in `.gz`.
+/// Opens a file; decompresses it if its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, FormatError> {
     let file = File::open(path).map_err(|source| FormatError::Read { path: path.to_owned(), source })?;
     let file = BufReader::new(file);
@@ -21,8 +21,8 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, FormatError> {
     })
 }
 
-/// Reads a measured space: a table if the name ends in `.csv` or `.csv.gz`, and otherwise T4 or a cache of Kernel Tuner.
-/// `objective` is the column or measurement; without it a table must have only one, and the others state their own.
+/// Reads a measured space: a table if the name ends in `.csv` or `.csv.gz`, otherwise T4 or a cache of Kernel Tuner.
+/// `objective` is a column or measurement. Without it, a table must have only one; the other formats name theirs.
 pub fn read_measured(path: &Path, objective: Option<&str>) -> Result<Measured, FormatError> {
     let source = open(path)?;
     let plain = if path.extension().is_some_and(|end| end == "gz") { path.with_extension("") } else { path.to_owned() };
@@ -33,7 +33,7 @@ pub fn read_measured(path: &Path, objective: Option<&str>) -> Result<Measured, F
     }
 }
 
-/// Reads a file of results: T4, or a cache of Kernel Tuner.
+/// Reads a file of results: T4 or a cache of Kernel Tuner.
 pub fn read_results(mut source: impl Read) -> Result<Results, FormatError> {
     let mut text = String::new();
     source.read_to_string(&mut text).map_err(serde_json::Error::io)?;
@@ -45,7 +45,7 @@ pub fn read_results(mut source: impl Read) -> Result<Results, FormatError> {
         .map_err(|error| FormatError::Meaning(format!("this is neither T4 nor a cache of Kernel Tuner: {error}")))
 }
 
-/// Replaces `NaN` and infinities, which Python writes and JSON does not have, by `null`.
+/// Replaces `NaN` and infinities, which Python writes but JSON does not have, by `null`.
 fn without_odd_numbers(text: &str) -> Cow<'_, str> {
     if !["NaN", "Infinity"].iter().any(|word| text.contains(word)) {
         return text.into();
@@ -57,7 +57,7 @@ fn without_odd_numbers(text: &str) -> Cow<'_, str> {
         let word = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| !in_text && rest.starts_with(word));
         let taken = match first {
             _ if word.is_some() => word.map_or(0, str::len),
-            // The character after a backslash ends no text.
+            // An escaped character never ends a string.
             '\\' if in_text => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
             _ => first.len_utf8(),
         };

@@ -1,6 +1,6 @@
-//! Files of spaces and of what was measured in them.
+//! Files of spaces and of measurements in them.
 //!
-//! T1 and T4 are the formats that autotuners exchange: T1 states a space and its kernel, T4 lists results.
+//! T1 and T4 are the formats that autotuners exchange: T1 describes a space and its kernel, T4 lists results.
 
 mod error;
 mod kernel_tuner;

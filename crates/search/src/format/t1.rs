@@ -1,4 +1,4 @@
-//! T1: the input of a search. Of a kernel only what bounds the space is read here; the rest is kept as it is.
+//! T1, the input of a search. Only the space is interpreted; the rest is kept as it is.
 
 use std::io::Read;
 
@@ -10,24 +10,24 @@ use crate::space::{Constraint, Expression, Parameter, Space, Value};
 /// A tuning problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Problem {
-    /// The description of the problem as a whole.
+    /// Description of the problem as a whole; not interpreted.
     #[serde(rename = "General", default, skip_serializing_if = "serde_json::Value::is_null")]
     pub general: serde_json::Value,
-    /// The parameters and constraints.
+    /// Parameters and constraints.
     #[serde(rename = "ConfigurationSpace")]
     pub space: ConfigurationSpace,
-    /// The kernel.
+    /// Description of the kernel; not interpreted.
     #[serde(rename = "KernelSpecification", default, skip_serializing_if = "serde_json::Value::is_null")]
     pub kernel: serde_json::Value,
 }
 
-/// The parameters and constraints of a problem.
+/// Parameters and constraints of a problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConfigurationSpace {
-    /// The parameters.
+    /// Parameters, in order.
     #[serde(rename = "TuningParameters")]
     pub parameters: Vec<TuningParameter>,
-    /// What valid configurations satisfy.
+    /// Constraints of valid configurations.
     #[serde(rename = "Conditions", default)]
     pub conditions: Vec<Condition>,
 }
@@ -35,48 +35,48 @@ pub struct ConfigurationSpace {
 /// A parameter of a problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TuningParameter {
-    /// The name of the parameter.
+    /// Name, unique in the problem.
     #[serde(rename = "Name")]
     pub name: String,
     /// `int`, `uint`, `float`, `bool` or `string`.
     #[serde(rename = "Type")]
     pub kind: String,
-    /// The values, as a list in Python or as an array.
+    /// Values, as a list in Python or as an array.
     #[serde(rename = "Values")]
     pub values: Values,
-    /// The value before a search.
+    /// Value without tuning.
     #[serde(rename = "Default", default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
 
-/// The values of a parameter.
+/// Values of a parameter.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Values {
-    /// A list as it is written in Python.
+    /// A list in Python's syntax.
     Text(String),
-    /// An array.
+    /// A JSON array.
     List(Vec<Value>),
 }
 
 /// A constraint of a problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Condition {
-    /// The expression that valid points satisfy.
+    /// Expression that valid points satisfy.
     #[serde(rename = "Expression")]
     pub expression: String,
-    /// The parameters that it uses.
+    /// Names of the parameters in the expression.
     #[serde(rename = "Parameters", default)]
     pub parameters: Vec<String>,
 }
 
 impl Problem {
-    /// Reads a file.
+    /// Parses a file.
     pub fn read(source: impl Read) -> Result<Self, FormatError> {
         Ok(serde_json::from_reader(source)?)
     }
 
-    /// Makes the problem of parameters and of constraints as text.
+    /// Makes a problem from parameters and the texts of constraints.
     #[must_use]
     pub fn new(name: &str, parameters: &[Parameter], constraints: &[&str]) -> Self {
         let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name.as_str()).collect();
@@ -137,7 +137,7 @@ impl Problem {
     }
 }
 
-/// Reads a list as it is written in Python: `[1, 2]`, `['a', True]`.
+/// Parses a list in Python's syntax: `[1, 2]`, `['a', True]`.
 fn parse_list(text: &str) -> Option<Vec<Value>> {
     let inner = text.trim();
     let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -153,7 +153,6 @@ fn parse_list(text: &str) -> Option<Vec<Value>> {
     )
 }
 
-/// Writes values as a list in Python.
 fn list(values: &[Value]) -> String {
     let items: Vec<String> = values
         .iter()

@@ -1,4 +1,4 @@
-//! T4: the results of a search.
+//! T4, the results of a search.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -11,15 +11,15 @@ use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;
 
-/// The version of the format that is written.
+/// Version of the format in written files.
 const VERSION: &str = "1.0.0";
 
 /// All results of a search.
 #[derive(Debug, Deserialize)]
 pub struct Results {
-    /// One result for each evaluated configuration, in the order of evaluation.
+    /// Evaluated configurations in order of evaluation.
     pub results: Vec<Entry>,
-    /// The version of the format.
+    /// Version of the format.
     #[serde(default = "version", deserialize_with = "version_of")]
     pub schema_version: String,
 }
@@ -27,45 +27,46 @@ pub struct Results {
 /// One evaluated configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
-    /// When it was evaluated.
+    /// Time of the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
-    /// The value of each parameter, in the order of the space.
+    /// Value of each parameter, in the order of the space.
     pub configuration: Configuration,
-    /// How long the parts of the evaluation took, in milliseconds.
+    /// Duration of each part of the evaluation, in milliseconds.
     #[serde(default)]
     pub times: Times,
-    /// `correct`, or why there is no valid measurement: `timeout`, `compile`, `runtime`, `correctness`, `constraints`.
+    /// `correct`, or why there is no valid measurement: `timeout`, `compile`, `runtime`, `correctness`,
+    /// `constraints`.
     #[serde(default = "correct")]
     pub invalidity: String,
     /// 1 if the results were right.
     #[serde(default)]
     pub correctness: f64,
-    /// What was measured.
+    /// Measured quantities.
     #[serde(default)]
     pub measurements: Vec<Measurement>,
-    /// The names of the measurements that are minimised.
+    /// Names of the measurements to minimise.
     #[serde(default)]
     pub objectives: Vec<String>,
-    /// Why there is no valid measurement, in words. The format does not have it.
+    /// Why there is no valid measurement, in words. An extension of the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The place of the device that evaluated it, if several did. The format does not have it.
+    /// Number of the device, if several evaluated. An extension of the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
-    /// How many seconds of searching there were when the evaluation ended. The format does not have it.
+    /// Seconds of searching at the end of the evaluation. An extension of the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<f64>,
 }
 
 impl Entry {
-    /// Returns the outcome in terms of a measurement.
+    /// Outcome by one measurement.
     #[must_use]
     pub fn outcome(&self, objective: &str) -> Outcome {
         Outcome::of_measured(self.value(objective))
     }
 
-    /// Returns a measurement of a configuration that is right, if it is a number.
+    /// Value of a measurement, if the configuration is right and the value a number.
     #[must_use]
     pub fn value(&self, objective: &str) -> Option<f64> {
         let measurements = self.measurements.iter().filter(|_| self.invalidity == "correct");
@@ -74,11 +75,11 @@ impl Entry {
     }
 }
 
-/// The values of the parameters, whose order is kept.
+/// Values of the parameters, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Configuration(pub Vec<(String, Value)>);
 
-/// How long the parts of an evaluation took, in milliseconds.
+/// Duration of each part of an evaluation, in milliseconds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Times {
     /// Compiling.
@@ -87,7 +88,7 @@ pub struct Times {
     /// Measuring.
     #[serde(default, alias = "benchmark_time", skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<f64>,
-    /// What the tuner itself took.
+    /// Overhead of the tuner.
     #[serde(default, alias = "framework_time", skip_serializing_if = "Option::is_none")]
     pub framework: Option<f64>,
     /// Choosing the configuration.
@@ -96,19 +97,19 @@ pub struct Times {
     /// Checking the results.
     #[serde(default, alias = "verification_time", skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
-    /// Single measurements; `None` for what was no number.
+    /// Single measurements; `None` for one that is no number.
     #[serde(default)]
     pub runtimes: Vec<Option<f64>>,
 }
 
-/// Something that was measured.
+/// A measured quantity.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The name, such as `time`.
+    /// Name, e.g. `time`.
     pub name: String,
-    /// The value; what is not a number is the name of a failure.
+    /// A number, or a string that names a failure.
     pub value: Box<RawValue>,
-    /// The unit, such as `ms`.
+    /// Unit, e.g. `ms`.
     #[serde(default)]
     pub unit: Option<String>,
 }
@@ -117,13 +118,13 @@ impl Measurement {
     /// Makes a measurement of a finite value.
     #[must_use]
     pub fn new(name: &str, value: f64, unit: &str) -> Self {
-        // A finite number has a form in JSON; `null` is the form of any other.
+        // `null` if the value is not finite.
         let value = serde_json::value::to_raw_value(&value).unwrap_or_default();
         Self { name: name.to_owned(), value, unit: Some(unit.to_owned()) }
     }
 }
 
-/// Writes a file of results, one on each line, without what the format does not have.
+/// Writes results, one per line, without the extensions of the format.
 pub fn write(target: &mut dyn Write, entries: impl Iterator<Item = io::Result<Entry>>) -> io::Result<()> {
     write!(target, "{{\"results\": [")?;
     let mut separator = "\n";
@@ -149,20 +150,19 @@ fn version_of<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Strin
 }
 
 impl Results {
-    /// Reads the text of a file.
+    /// Parses a file.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// Returns the space of all configurations, measured by an objective: one that is named, or else the first one that
-    /// the results name.
+    /// Space of all configurations, measured by an objective. The default is the first objective of the first result.
     pub fn measured(&self, objective: Option<&str>) -> Result<Measured, FormatError> {
         let first = self.results.first().ok_or_else(|| FormatError::Meaning("the file has no results".to_owned()))?;
         let objective = objective
             .or_else(|| first.objectives.first().map(String::as_str))
             .ok_or_else(|| FormatError::Meaning("the results name no objective; name a measurement".to_owned()))?;
         let names: Vec<String> = first.configuration.0.iter().map(|(name, _)| name.clone()).collect();
-        // A count can be 0, which has no logarithm: half of the least other one takes its place.
+        // A count of 0 has no logarithm. Half of the smallest other count replaces it.
         let values = self.results.iter().filter_map(|entry| entry.value(objective));
         let least = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
         let outcome = |entry: &Entry| match entry.value(objective) {

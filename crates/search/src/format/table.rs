@@ -1,4 +1,4 @@
-//! Measured spaces as CSV: a column for each parameter, then one or more columns of objectives.
+//! Measured spaces as CSV: a column per parameter, then one or more columns of objectives.
 
 use std::io::Read;
 
@@ -7,10 +7,10 @@ use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;
 
-/// A column is an objective, not a parameter, if its name ends in a unit of time.
+/// Suffixes that mark a column as an objective.
 const UNITS: [&str; 4] = ["_ns", "_us", "_ms", "_s"];
 
-/// Reads the objectives of one column; an empty cell is a point that failed.
+/// Reads a table with one of its objectives. An empty cell is a failed point.
 pub fn read(source: impl Read, objective: Option<&str>) -> Result<Measured, FormatError> {
     let mut reader = csv::Reader::from_reader(source);
     let header = reader.headers()?.clone();

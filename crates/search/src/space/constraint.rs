@@ -1,4 +1,4 @@
-//! Constraints, and how they become a decision diagram.
+//! Constraints, and their compilation into a decision diagram.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,20 +11,20 @@ use super::node::{Bounds, Node, truth};
 use super::parameter::Parameter;
 use super::value::Value;
 
-/// How many partial points the building of a diagram may remember, which is some gigabytes at most.
+/// Limit of the partial points that compilation remembers; they take a few gigabytes at most.
 const MOST_STATES: usize = 8_000_000;
 
-/// The test of a rule, which gets the values of the rule's parameters.
+/// Test of a rule on the values of its parameters.
 type Test = dyn Fn(&[Value]) -> bool + Send + Sync;
 
 /// A condition that all valid points satisfy.
 #[derive(Clone)]
 pub enum Constraint {
-    /// An expression. It prunes partial points: it is evaluated as far as parameters are known.
+    /// An expression. It is evaluated as far as parameters are known, and so prunes partial points.
     Expression(Expression),
-    /// Code, which is called once all its parameters are known.
+    /// Code, called once all its parameters are known.
     Rule {
-        /// The places of the parameters.
+        /// Indices of the parameters.
         parameters: Vec<usize>,
         /// Whether values of these parameters, in the same order, are valid.
         test: Arc<Test>,
@@ -69,7 +69,7 @@ pub(super) fn compile(parameters: &[Parameter], constraints: &[Constraint]) -> R
             }
         }
     }
-    // A rule needs the values of its earlier parameters until its last one is known.
+    // A rule needs the values of its parameters until its last one is known.
     let frontiers = (0..order.len())
         .map(|level| {
             let mut open: Vec<usize> = rules
@@ -105,7 +105,7 @@ pub(super) fn compile(parameters: &[Parameter], constraints: &[Constraint]) -> R
 
 struct Rule<'a> {
     parameters: &'a [usize],
-    /// The level at which all its parameters are known.
+    /// Level at which all parameters are known.
     last: usize,
     test: &'a Test,
 }
@@ -122,7 +122,7 @@ struct Compiler<'a> {
     parameters: &'a [Parameter],
     order: &'a [usize],
     rules: &'a [Rule<'a>],
-    /// For each level the parameters whose values open rules still need.
+    /// Parameters per level whose values are still needed by open rules.
     frontiers: Vec<Vec<usize>>,
     bounds: Vec<Bounds>,
     builder: Builder,
@@ -131,7 +131,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Returns the node of a partial point, of which the expressions in `rest` are left; `None` if it has no completion.
+    /// Node of a partial point with the undecided expressions; `None` if the point has no completion.
     fn node(&mut self, level: usize, expressions: &[Expression]) -> Result<Option<u32>, SpaceError> {
         let Some(&place) = self.order.get(level) else { return Ok(Some(END)) };
         let frontier = self.frontiers[level].iter().map(|&place| self.point[place]).collect();
@@ -175,7 +175,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns the expressions that are not decided yet; `None` if one of them cannot hold.
+/// Expressions that are not decided yet; `None` if one cannot hold.
 fn rest(folded: impl Iterator<Item = Expression>, bounds: &[Bounds]) -> Option<Vec<Expression>> {
     let mut rest = Vec::new();
     for expression in folded {
@@ -192,14 +192,14 @@ fn rest(folded: impl Iterator<Item = Expression>, bounds: &[Bounds]) -> Option<V
     Some(rest)
 }
 
-/// Chooses the order of the parameters: those of one constraint follow each other, so that it is decided early and
-/// little has to be remembered. Parameters without constraints are last, where they share one node each.
+/// Chooses the order of parameters. Those of one constraint are adjacent, so that it is decided early and little
+/// state is kept. Parameters without constraints come last, where each level has a single node.
 fn order(parameters: usize, constraints: &[Constraint]) -> Vec<usize> {
     let mut open: Vec<Vec<usize>> = constraints.iter().map(Constraint::parameters).collect();
     let mut order: Vec<usize> = Vec::new();
     while let Some(next) = (0..open.len()).min_by_key(|&place| {
         let new = open[place].iter().filter(|parameter| !order.contains(parameter)).count();
-        // Of as many new parameters, the constraint with the most known ones is decided for the most points.
+        // On ties, prefer the constraint with more known parameters, which is decided for more points.
         (new, usize::MAX - open[place].len())
     }) {
         for parameter in open.swap_remove(next) {

@@ -1,28 +1,28 @@
-//! The valid points of a space as a decision diagram: a graph without cycles with one level per parameter.
+//! The valid points of a space as a decision diagram: an acyclic graph with one level per parameter.
 //!
-//! Each node knows how many valid points its part of the graph has, so that the valid points are numbered: the point of
-//! a number and the number of a point are found in one walk from the root, and a uniform draw needs no rejection.
+//! Each node counts the valid points below it. That numbers the points: one walk from the root finds the point of
+//! a number or the number of a point, and a uniform draw needs no rejection.
 
 use std::collections::HashMap;
 
-/// Nodes are numbered from the last level to the root; this is the node after the last parameter.
+/// The node after the last parameter. Nodes are numbered from the last level to the root.
 pub(super) const END: u32 = 0;
 
 /// One choice of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Arc {
-    /// The index of the value of the node's parameter.
+    /// Index of the value of the node's parameter.
     pub value: u16,
-    /// The node of the next level.
+    /// Node of the next level.
     pub child: u32,
-    /// How many valid points the arcs before this one have.
+    /// Number of valid points in the arcs before this one.
     before: u64,
 }
 
-/// The diagram. Arcs of a node have increasing values.
+/// A diagram in which the arcs of each node have increasing values.
 #[derive(Debug, Clone)]
 pub(super) struct Diagram {
-    /// The parameter of each level.
+    /// Parameter of each level.
     order: Vec<usize>,
     nodes: Vec<Node>,
     root: u32,
@@ -34,7 +34,7 @@ struct Node {
     count: u64,
 }
 
-/// Nodes with equal arcs are one node.
+/// Builds a diagram; nodes with equal arcs are merged.
 #[derive(Debug)]
 pub(super) struct Builder {
     nodes: Vec<Node>,
@@ -46,7 +46,7 @@ impl Builder {
         Self { nodes: vec![Node { arcs: Box::new([]), count: 1 }], known: HashMap::new() }
     }
 
-    /// Returns the node that has these choices, or `None` if there is none of them. `Err` if the points cannot be counted.
+    /// Node with these choices; `None` if there are none. Fails if the number of points overflows.
     pub fn node(&mut self, choices: &[(u16, u32)]) -> Result<Option<u32>, ()> {
         let mut count = 0_u64;
         let mut arcs = Vec::with_capacity(choices.len());
@@ -67,7 +67,6 @@ impl Builder {
         Ok(Some(node))
     }
 
-    /// Returns how many nodes there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -78,7 +77,7 @@ impl Builder {
 }
 
 impl Diagram {
-    /// Builds the diagram of a list of points. They are sorted; equal ones count once.
+    /// Builds the diagram of a list of points, in which duplicates count once.
     pub fn list(parameters: usize, mut points: Vec<Box<[u16]>>) -> Option<Self> {
         points.sort_unstable();
         points.dedup();
@@ -87,12 +86,11 @@ impl Diagram {
         Some(builder.finish((0..parameters).collect(), root))
     }
 
-    /// Returns the number of valid points.
     pub fn len(&self) -> u64 {
         self.nodes[self.root as usize].count
     }
 
-    /// Writes the point of a number below `len`.
+    /// Writes point `number`, which must be below `len`.
     pub fn write_point(&self, mut number: u64, point: &mut [u16]) {
         let mut node = self.root;
         for &parameter in &self.order {
@@ -104,7 +102,7 @@ impl Diagram {
         }
     }
 
-    /// Writes the point whose choice at each level is the given share of that level's points; shares are of parameters.
+    /// Writes the point that is at the given share of each level's points. `shares` are by parameter.
     pub fn write_at(&self, shares: &[f64], point: &mut [u16]) {
         let mut node = self.root;
         for &parameter in &self.order {
@@ -116,7 +114,7 @@ impl Diagram {
         }
     }
 
-    /// Replaces what is not valid in a point, from the first level on, by the nearest value that can be completed.
+    /// Replaces invalid values, from the first level on, by the nearest ones that can be completed.
     pub fn repair(&self, point: &mut [u16]) {
         let mut node = self.root;
         for &parameter in &self.order {
@@ -128,7 +126,7 @@ impl Diagram {
         }
     }
 
-    /// Returns the number of a valid point.
+    /// Number of a point; `None` if it is invalid.
     pub fn number(&self, point: &[u16]) -> Option<u64> {
         let mut node = self.root;
         let mut number = 0;
@@ -142,7 +140,7 @@ impl Diagram {
     }
 }
 
-/// Returns the node of points that agree in all parameters before `level`.
+/// Node of points that agree in all parameters before `level`.
 fn list(builder: &mut Builder, points: &[Box<[u16]>], level: usize, levels: usize) -> Option<u32> {
     if level == levels {
         return (!points.is_empty()).then_some(END);
@@ -151,6 +149,6 @@ fn list(builder: &mut Builder, points: &[Box<[u16]>], level: usize, levels: usiz
     for group in points.chunk_by(|a, b| a[level] == b[level]) {
         choices.push((group[0][level], list(builder, group, level + 1, levels)?));
     }
-    // A list has fewer points than can be counted.
+    // The points of a list never overflow the count.
     builder.node(&choices).ok().flatten()
 }

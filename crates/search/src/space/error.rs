@@ -1,15 +1,13 @@
-//! Why there is no space.
-
 /// Why a space cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
     /// No combination satisfies all constraints.
     #[error("no combination of the values satisfies all constraints")]
     Empty,
-    /// The valid points cannot be numbered with 64 bits.
+    /// The number of valid points exceeds 64 bits.
     #[error("the space has more than 2^64 valid points; give it fewer parameters or values")]
     TooLarge,
-    /// The constraints relate too many parameters with each other in too many ways.
+    /// The constraints relate too many parameters with each other.
     #[error("the constraints leave too many different rests to be compiled; state them with fewer parameters each")]
     TooComplex,
 }

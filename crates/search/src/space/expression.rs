@@ -1,9 +1,9 @@
-//! Constraints as text, in the part of Python that tuners use: arithmetic, comparisons, `and`, `or`, `not`, `in`,
-//! `a if c else b`, `min`, `max` and `abs`.
+//! Constraints as text, in the part of Python that tuners use: arithmetic, comparisons, `and`, `or`, `not`, `in`, `a
+//! if c else b`, `min`, `max` and `abs`.
 //!
-//! An expression is folded when parameters become known: what is left is again an expression, and two partial points
-//! with the same rest have the same completions. Bounds over the values of the unknown parameters find out early that a
-//! rest cannot hold, or always does.
+//! An expression is folded as parameters become known, and the rest is again an expression. Partial points with the
+//! same rest have the same completions. Bounds of the unknown parameters show early whether a rest can hold, or
+//! always holds.
 
 use super::node::{Bounds, Node};
 use super::parse::{self, ExpressionError};
@@ -14,12 +14,12 @@ use super::value::Value;
 pub struct Expression(pub(super) Node);
 
 impl Expression {
-    /// Reads a constraint. `names` are the parameters of its space, in their order.
+    /// Parses a constraint. `names` are the parameters of its space, in order.
     pub fn parse(text: &str, names: &[&str]) -> Result<Self, ExpressionError> {
         parse::expression(text, names).map(Self)
     }
 
-    /// Returns the places of the parameters that the expression uses, in increasing order.
+    /// Indices of the parameters in the expression, in increasing order.
     #[must_use]
     pub fn parameters(&self) -> Vec<usize> {
         let mut found = Vec::new();
@@ -33,12 +33,12 @@ impl Expression {
         found
     }
 
-    /// Puts in the values of the parameters that are known.
+    /// Substitutes the known parameters.
     pub(super) fn fold(&self, known: &[Option<&Value>]) -> Self {
         Self(self.0.fold(known))
     }
 
-    /// Returns whether the expression holds, if that is the same for all values of its parameters within their bounds.
+    /// Truth of the expression, if it is the same for all values within the bounds.
     pub(super) fn decided(&self, bounds: &[Bounds]) -> Option<bool> {
         match self.0.bounds(bounds) {
             Bounds { least, most } if least == 0.0 && most == 0.0 => Some(false),

@@ -1,9 +1,7 @@
-//! Points near a point.
-
 use super::points::Space;
 
 impl Space {
-    /// Returns the valid points that differ from a point in one parameter, in increasing distance of the parameter's value.
+    /// Valid points that differ in one parameter, by increasing distance of its value.
     #[must_use]
     pub fn neighbours(&self, number: u64) -> Vec<u64> {
         let mut point = self.point(number);
@@ -22,7 +20,7 @@ impl Space {
         neighbours.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Returns the valid points that differ from a point in exactly two parameters.
+    /// Valid points that differ in exactly two parameters.
     #[must_use]
     pub fn second_neighbours(&self, number: u64) -> Vec<u64> {
         let mut point = self.point(number);
@@ -45,7 +43,7 @@ impl Space {
         found
     }
 
-    /// Returns the number of parameters in which two points differ.
+    /// Number of parameters in which two points differ.
     #[must_use]
     pub fn distance(&self, one: u64, other: u64) -> usize {
         self.point(one).iter().zip(&*self.point(other)).filter(|(a, b)| a != b).count()

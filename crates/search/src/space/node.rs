@@ -1,8 +1,8 @@
-//! The parts of expressions: how they are folded, and within which bounds their values are.
+//! Syntax tree of expressions, with folding and interval bounds.
 
 use super::value::Value;
 
-/// The least and the greatest number that something can be.
+/// Interval of the numbers that an expression can be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bounds {
     pub least: f64,
@@ -17,7 +17,7 @@ impl Bounds {
         Self { least: value, most: value }
     }
 
-    /// Returns the bounds of values, of which one that is no number makes them unknown.
+    /// Bounds of values; unbounded if one of them is not a number.
     pub fn of_values(values: &[Value]) -> Self {
         values
             .iter()
@@ -52,7 +52,7 @@ impl Bounds {
         self.least >= self.most && self == other
     }
 
-    /// Whether no number is within both.
+    /// Whether the intervals are disjoint.
     fn excludes(self, other: Self) -> bool {
         self.most < other.least || self.least > other.most
     }
@@ -61,7 +61,7 @@ impl Bounds {
         value.map_or(Self::SWITCH, |value| Self::exactly(f64::from(u8::from(value))))
     }
 
-    /// Says whether everything within the bounds is true, or nothing.
+    /// Truth of all numbers within the bounds, if it is the same.
     pub fn truth(self) -> Option<bool> {
         if self.least == 0.0 && self.most == 0.0 {
             Some(false)
@@ -110,9 +110,9 @@ pub(super) enum Node {
     All(Vec<Node>),
     Any(Vec<Node>),
     Not(Box<Node>),
-    /// A condition, what it is if the condition holds, and otherwise.
+    /// A condition, the value if it holds, and the other value.
     If(Box<[Node; 3]>),
-    /// What has no value, such as a division by zero. A constraint that needs it does not hold.
+    /// An expression without a value, e.g. a division by zero. A constraint that needs it does not hold.
     Undefined,
 }
 
@@ -241,7 +241,7 @@ impl Node {
             }
             Self::Compare(how, nodes) => {
                 let [a, b] = nodes.each_ref().map(|node| node.bounds(domains));
-                // Words have unknown bounds, so that nothing is decided about them here.
+                // Words have unknown bounds, so nothing is decided about them here.
                 Bounds::switch(match how {
                     Compare::Less => order(a.most < b.least, a.least >= b.most),
                     Compare::LessEqual => order(a.most <= b.least, a.least > b.most),
@@ -282,7 +282,7 @@ fn order(holds: bool, fails: bool) -> Option<bool> {
     }
 }
 
-/// Joins the known parts of a sum or of a product into one, which comes first.
+/// Combines the known operands of a sum or product into the first operand.
 fn gather(
     nodes: Vec<Node>,
     neutral: &Value,
@@ -310,13 +310,13 @@ fn gather(
     if rest.len() == 1 { rest.remove(0) } else { make(rest) }
 }
 
-/// Folds `and` (whose neutral part is true) or `or`.
+/// Folds `and` (whose neutral operand is true) or `or`.
 fn junction(nodes: impl Iterator<Item = Node>, neutral: bool, make: impl Fn(Vec<Node>) -> Node) -> Node {
     let mut rest = Vec::new();
     for node in nodes {
         match node {
             Node::Value(value) if truth(&value) == neutral => {}
-            // Later parts do not matter once the result is certain, as in Python.
+            // As in Python, operands after the deciding one do not matter.
             Node::Value(value) if rest.is_empty() => return Node::Value(Value::Bool(truth(&value))),
             node => rest.push(node),
         }
@@ -338,7 +338,7 @@ pub(super) fn truth(value: &Value) -> bool {
     }
 }
 
-/// Returns a value as an integer, if it is one or a switch.
+/// The value of an integer or boolean.
 fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Bool(value) => Some(i64::from(*value)),
@@ -402,7 +402,7 @@ fn compare(how: Compare, a: &Value, b: &Value) -> Option<bool> {
         (Value::Text(a), Value::Text(b)) => a.cmp(b),
         _ => match (a.number(), b.number()) {
             (Some(a), Some(b)) => a.partial_cmp(&b)?,
-            // A word is never equal to a number, and has no order with one.
+            // A word never equals a number and has no order relative to one.
             _ => {
                 return match how {
                     Compare::Equal => Some(false),

@@ -1,20 +1,18 @@
-//! Parameters of a space.
-
 use super::value::{Scale, Value};
 
-/// A parameter with the values that it can have.
+/// A parameter and its possible values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// The name, unique in its space.
+    /// Name, unique in the space.
     pub name: String,
-    /// The values, without repetition. Those of an ordered parameter increase.
+    /// Distinct values; those of an ordered parameter increase.
     pub values: Vec<Value>,
     /// Whether near values behave alike.
     pub scale: Scale,
 }
 
 impl Parameter {
-    /// Makes a parameter. It is ordered if its values are numbers, which are sorted then, and categorical otherwise.
+    /// Makes a parameter. Numbers are sorted and ordered; other values are categorical.
     #[must_use]
     pub fn new(name: impl Into<String>, mut values: Vec<Value>) -> Self {
         let numbers = values.iter().all(|value| value.number().is_some());
@@ -31,7 +29,7 @@ impl Parameter {
         Self { name: name.into(), values: seen, scale }
     }
 
-    /// Returns the index of a value.
+    /// Index of a value.
     #[must_use]
     pub fn position(&self, value: &Value) -> Option<u16> {
         self.values.iter().position(|known| known == value).map(|place| place as u16)

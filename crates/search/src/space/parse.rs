@@ -1,21 +1,21 @@
-//! Reads constraints.
+//! Parser of constraints.
 
 use super::node::{Choose, Compare, Divide, Node};
 use super::value::Value;
 
-/// Why a constraint cannot be read.
+/// Syntax error in a constraint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at byte {at} of `{text}`")]
 pub struct ExpressionError {
-    /// The whole constraint.
+    /// Text of the constraint.
     pub text: String,
-    /// Where the mistake begins.
+    /// Offset of the error in bytes.
     pub at: usize,
     /// What is wrong.
     pub message: String,
 }
 
-/// Parentheses and chains of signs deeper than this are refused, so that no text can exhaust the stack.
+/// Limit of nested parentheses and signs, so that no text overflows the stack.
 const DEEPEST: usize = 100;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ enum Token {
     End,
 }
 
-/// Longer signs come before their beginnings.
+/// A sign comes before its own prefixes.
 const SIGNS: [&str; 21] =
     ["**", "//", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "!"];
 

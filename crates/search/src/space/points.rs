@@ -1,5 +1,3 @@
-//! The valid points of a space, numbered.
-
 use super::constraint::{self, Constraint};
 use super::diagram::Diagram;
 use super::error::SpaceError;
@@ -29,20 +27,20 @@ impl Space {
         Ok(Self { parameters, diagram })
     }
 
-    /// Returns the parameters.
+    /// Parameters, in order.
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// Returns the number of valid points, which is at least 1.
+    /// Number of valid points, at least 1.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a space has at least one point")]
     pub fn len(&self) -> u64 {
         self.diagram.len()
     }
 
-    /// Returns the point of a number below [`Self::len`].
+    /// Point `number`, which must be below [`Self::len`].
     #[must_use]
     pub fn point(&self, number: u64) -> Point {
         let mut point = vec![0; self.parameters.len()].into_boxed_slice();
@@ -50,13 +48,13 @@ impl Space {
         point
     }
 
-    /// Writes the point of a number below [`Self::len`] into a slice with one element per parameter.
+    /// Writes point `number`, which must be below [`Self::len`], into a slice with one element per parameter.
     pub fn write_point(&self, number: u64, point: &mut [u16]) {
         self.diagram.write_point(number, point);
     }
 
-    /// Returns the valid point at a position in the unit cube, with one coordinate of at least 0 and less than 1 for
-    /// each parameter. Equal volumes have equally many points, so an even cover of the cube is one of the space.
+    /// Valid point at a position in the unit cube, whose coordinates are in `0.0..1.0`. Equal volumes have equally
+    /// many points, so an even cover of the cube covers the space evenly.
     #[must_use]
     pub fn number_at(&self, position: &[f64]) -> u64 {
         let mut point = vec![0; self.parameters.len()];
@@ -64,7 +62,7 @@ impl Space {
         self.diagram.number(&point).unwrap_or_default()
     }
 
-    /// Returns the number of the point itself if it is valid, and otherwise of a valid one that is like it.
+    /// Number of the point, if valid, or of a similar valid one.
     #[must_use]
     pub fn nearest(&self, point: &[u16]) -> u64 {
         let mut point = point.to_vec();
@@ -72,13 +70,13 @@ impl Space {
         self.diagram.number(&point).unwrap_or_default()
     }
 
-    /// Returns the number of a point, or `None` if it is not valid.
+    /// Number of a point; `None` if it is invalid.
     #[must_use]
     pub fn number(&self, point: &[u16]) -> Option<u64> {
         self.diagram.number(point)
     }
 
-    /// Returns the values of a point.
+    /// Values of a point.
     #[must_use]
     pub fn values(&self, number: u64) -> Vec<Value> {
         self.point(number)

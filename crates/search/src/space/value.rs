@@ -1,5 +1,3 @@
-//! Values of parameters.
-
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -9,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A switch.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
@@ -20,7 +18,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns the value as a number, unless it is a word.
+    /// The value as a number; `None` for a word.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -31,7 +29,7 @@ impl Value {
         }
     }
 
-    /// Reads a value as it is written in a table: an integer, a number, `true`, `false`, or else a word.
+    /// Parses a cell of a table: an integer, a number, `true`, `false`, or else a word.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -46,7 +44,7 @@ impl Value {
     }
 }
 
-/// Numbers are equal if they have the same kind and the same bits, so that values can be keys.
+/// Numbers are equal only with the same type and bits, so that values can be keys.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -87,8 +85,8 @@ impl fmt::Display for Value {
 /// Whether near values of a parameter behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// The values have an order, and near values are expected to behave alike.
+    /// Values have an order, and near ones are expected to behave alike.
     Ordered,
-    /// The values have no order.
+    /// Values have no order.
     Categorical,
 }

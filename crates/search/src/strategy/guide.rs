@@ -1,5 +1,5 @@
-//! What walks and populations have in common: an even sample before anything else, and a Gaussian process that says which
-//! of several next steps is tried, and that proposes points itself now and then.
+//! What walks and populations share: an even initial sample, and a Gaussian process. It ranks their next steps and
+//! now and then proposes a point itself.
 
 use super::proposal::{Strategy as _, draw};
 use super::sample::Even;
@@ -16,24 +16,23 @@ pub(super) struct Guide {
     asked: usize,
 }
 
-/// One of so many proposals is the process's own, for one of these goals in turn: so a strategy comes to a basin that its own
-/// steps do not lead to, and takes the last step beside a point that is nearly the best. SMAC (Hutter and others, 2011)
-/// interleaves random points for the same reason.
+/// One in `EVERY` proposals is the process's own, for the goals of `OWN` in rotation. So a strategy reaches basins
+/// that its own steps do not lead to, and takes the last step near a point that is almost the best. SMAC (Hutter and
+/// others, 2011) interleaves random points for the same reason.
 const EVERY: usize = 3;
 const OWN: [Goal; 3] = [Goal::Bound(1.0), Goal::Bound(2.0), Goal::Near(0.5)];
 
-/// A walk begins anew at one of so many random points, or at a point that differs in a few parameters from one of the best
-/// few: a kick, as iterated local search has it (Lourenço and others, 2003).
+/// Candidates for the start of a walk: `STARTS` random points and `KICKS` points that differ in `KICKED` parameters
+/// from one of the best `ELITE`. Such kicks are those of iterated local search (Lourenço and others, 2003).
 const STARTS: usize = 1000;
 const KICKS: usize = 100;
 const KICKED: usize = 2;
 const ELITE: usize = 6;
-/// The start is chosen by a bound of so many deviations: where little is known.
+/// Number of deviations in the bound by which the start is chosen. A large one favours unknown regions.
 const FAR: f64 = 2.0;
 
 impl Guide {
-    /// Proposes a point of the sample that comes before anything else, or one of the process; `None` where it is the
-    /// strategy's turn.
+    /// Proposes a point of the initial sample or of the process; `None` if the strategy should propose.
     pub fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
         if history.len() + history.pending().len() < initial(space) {
             return self.even.propose(space, history, random);
@@ -50,7 +49,7 @@ impl Guide {
         self.choose(space, history, (&pool, goal), random)
     }
 
-    /// Chooses the free point of some that is best for a goal.
+    /// Chooses the best free point for a goal.
     pub fn choose(
         &mut self,
         space: &Space,
@@ -61,7 +60,7 @@ impl Guide {
         self.process.choose(space, history, choice, random)
     }
 
-    /// Chooses a point at which a walk begins.
+    /// Chooses the start of a walk.
     pub fn start(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
         let mut starts: Vec<u64> = (0..STARTS).map(|_| random.below(space.len())).collect();
         let elite: Vec<u64> = history.ranked().take(ELITE).map(|(point, _)| point).collect();

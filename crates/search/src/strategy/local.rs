@@ -9,17 +9,17 @@ use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
 
-/// Climbs until none of the most promising neighbours is better.
+/// Climbs until none of the most promising neighbours is better, then restarts elsewhere.
 #[derive(Debug, Default)]
 pub struct LocalSearch {
     current: Option<u64>,
-    /// How many neighbours of the current point were proposed.
+    /// Number of neighbours of the current point that were proposed.
     tried: usize,
     guide: Guide,
     has_begun: bool,
 }
 
-/// So many neighbours of a point are proposed at most.
+/// Limit of neighbours proposed per point.
 const CLIMBED: usize = 10;
 
 impl Strategy for LocalSearch {
@@ -30,7 +30,7 @@ impl Strategy for LocalSearch {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.current = history.best().map(|(point, _)| point);
         }
-        // Each pass climbs to a better known neighbour, or begins anew.
+        // Each iteration climbs to a better known neighbour or restarts.
         while let Some(current) = self.current {
             if history.outcome(current).is_none() {
                 break;
@@ -55,7 +55,7 @@ impl Strategy for LocalSearch {
             self.tried = 0;
         }
         let start = self.guide.start(space, history, random)?;
-        // While a climb waits for outcomes, the point is only one more that is known later.
+        // A running climb is not interrupted: the start is only one more point to know.
         if self.current.is_none() {
             self.current = Some(start);
         }
@@ -63,7 +63,7 @@ impl Strategy for LocalSearch {
     }
 }
 
-/// Returns the best of some points whose outcomes are known.
+/// Best of the points with known outcomes.
 fn best(history: &History, points: &[u64]) -> Option<u64> {
     points
         .iter()
@@ -72,31 +72,31 @@ fn best(history: &History, points: &[u64]) -> Option<u64> {
         .min_by(|&a, &b| height(history.outcome(a)).total_cmp(&height(history.outcome(b))))
 }
 
-/// Walks at random; the more points are known, the more rarely to a worse one.
+/// Random walk that accepts worse points ever more rarely.
 #[derive(Debug, Default)]
 pub struct Annealing {
     current: Option<u64>,
-    /// Neighbours that were proposed and that the walk has not gone to or past yet.
+    /// Proposed neighbours that the walk has not yet accepted or passed.
     next: VecDeque<u64>,
-    /// The best of this walk, and how many evaluations there were when it was found.
+    /// Best level of this walk, and the number of evaluations when it was found.
     best: Option<(f64, usize)>,
-    /// How many evaluations there were when the walk began.
+    /// Number of evaluations when the walk began.
     begun: usize,
     guide: Guide,
     has_begun: bool,
 }
 
-/// A point that is worse by this factor is accepted with a probability of 1/e at the beginning.
+/// At the beginning, a point that is worse by this factor is accepted with probability 1/e.
 const HEAT: f64 = 1.5;
-/// After so many points the walk is half as warm.
+/// Number of evaluations after which the temperature is halved.
 const COOLING: f64 = 15.0;
-/// A walk that has found nothing better for so many evaluations begins anew elsewhere, as warm as the first.
+/// Number of evaluations without an improvement after which the walk restarts elsewhere, at the initial temperature.
 const PATIENCE: usize = 12;
-/// Steps to known points cost nothing; so many are made at once at most.
+/// Limit of consecutive steps to known points, which cost no evaluation.
 const FREE_STEPS: usize = 50;
 
 impl Annealing {
-    /// Goes to a point, or stays.
+    /// Moves to a point, or stays.
     fn step(&mut self, next: u64, history: &History, random: &mut Random) {
         let warmth = HEAT.ln() / (1.0 + (history.len() - self.begun) as f64 / COOLING);
         let level = height(history.outcome(next));
@@ -147,24 +147,24 @@ impl Strategy for Annealing {
     }
 }
 
-/// Moves to the best neighbour even if it is worse, and not back to where it was lately. It evaluates neighbours until one
-/// is better, and at most a few: a candidate list, as Glover and Laguna (1997) advise where neighbours are many.
+/// Moves to the best neighbour even if it is worse, but not to recently visited points. It evaluates neighbours until
+/// one is better, up to a limit: a candidate list, as Glover and Laguna (1997) advise for large neighbourhoods.
 #[derive(Debug, Default)]
 pub struct Tabu {
     current: Option<u64>,
     visited: VecDeque<u64>,
-    /// How many neighbours of the current point were proposed.
+    /// Number of neighbours of the current point that were proposed.
     tried: usize,
-    /// The best of this walk, and how many evaluations there were when it was found.
+    /// Best level of this walk, and the number of evaluations when it was found.
     best: Option<(f64, usize)>,
     guide: Guide,
     has_begun: bool,
 }
 
-/// So many visited points are closed. A walk over as many known points begins elsewhere: where all is known, it would go
-/// round for ever.
+/// Number of recently visited points that are closed. A walk over as many known points restarts elsewhere; otherwise
+/// it would cycle for ever where all points are known.
 const MEMORY: usize = 50;
-/// So many neighbours are proposed before the walk moves to one that is not better.
+/// Number of neighbours proposed before the walk accepts a worse one.
 const LISTED: usize = 8;
 
 impl Strategy for Tabu {

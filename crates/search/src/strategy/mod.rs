@@ -1,4 +1,5 @@
-//! Strategies: which point to evaluate next.
+//! Strategies, which choose the next point to evaluate. They learn only from the history, so several points can be in
+//! evaluation at once.
 
 mod guide;
 mod local;

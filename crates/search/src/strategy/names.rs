@@ -1,5 +1,3 @@
-//! The names of the strategies.
-
 use super::local::{Annealing, LocalSearch, Tabu};
 use super::population::{DifferentialEvolution, Genetic};
 use super::portfolio::Portfolio;
@@ -7,7 +5,7 @@ use super::proposal::Strategy;
 use super::sample::{Even, Exhaustive, Uniform};
 use super::surrogate::{Forest, Gaussian};
 
-/// The names of all strategies with what they are; the first one is the default.
+/// Names and descriptions of all strategies; the first one is the default.
 pub const NAMES: [(&str, &str); 11] = [
     ("portfolio", "a Gaussian process with several goals, a forest and a local search together"),
     ("gaussian", "a Gaussian process, by expected improvement"),
@@ -22,7 +20,7 @@ pub const NAMES: [(&str, &str); 11] = [
     ("exhaustive", "all points in their order"),
 ];
 
-/// Says whether a strategy ignores the results of its points, so that any number can be evaluated at the same time.
+/// Whether a strategy ignores results, so that any number of its points can be evaluated at once.
 #[must_use]
 pub fn is_blind(name: &str) -> bool {
     ["even", "random", "exhaustive"].contains(&name)

@@ -1,5 +1,5 @@
-//! Strategies with a population: a genetic algorithm and differential evolution. Of several children, the one that a
-//! Gaussian process expects most of is evaluated, which is known as pre-selection (Jin, 2011).
+//! Strategies with a population: a genetic algorithm and differential evolution. Of several children, only the one
+//! with the best prediction of a Gaussian process is evaluated: pre-selection (Jin, 2011).
 
 use super::guide::Guide;
 use super::proposal::{Strategy, draw, height};
@@ -8,9 +8,9 @@ use crate::history::History;
 use crate::random::Random;
 use crate::space::{Point, Scale, Space};
 
-/// How many points a population has.
+/// Number of points in a population.
 const POPULATION: usize = 20;
-/// So many children are made, of which one is proposed; if all are taken already, a random point is.
+/// Number of children, of which one is proposed. If all are taken, a random point is proposed.
 const CHILDREN: usize = 50;
 
 /// Crosses and mutates the best points.
@@ -30,7 +30,7 @@ impl Strategy for Genetic {
         }
         let dimensions = space.parameters().len() as f64;
         let mut child = || {
-            // The better one of two is a parent.
+            // Binary tournament selection.
             let [mother, father] = [(); 2].map(|()| {
                 let place = random.index(population.len()).min(random.index(population.len()));
                 space.point(population[place])
@@ -58,21 +58,22 @@ impl Strategy for Genetic {
     }
 }
 
-/// Moves each member towards one of the best and by a difference of two others, as JADE (Zhang and Sanderson, 2009).
+/// Moves each member towards one of the best and by a difference of two others, like JADE (Zhang and Sanderson,
+/// 2009).
 #[derive(Debug, Default)]
 pub struct DifferentialEvolution {
-    /// The points of the sample, and what took their places.
+    /// The points of the sample, and those that replaced them.
     members: Vec<u64>,
     trials: Vec<(usize, u64)>,
     next: usize,
     guide: Guide,
 }
 
-/// A member moves towards one of so many of the best.
+/// Number of best points, towards one of which a member moves.
 const LEADERS: usize = 5;
-/// The share of a difference that is added.
+/// Scale of the added difference.
 const DIFFERENCE: f64 = 0.7;
-/// How likely a parameter comes from the mutant.
+/// Probability that a parameter comes from the mutant.
 const CROSSING: f64 = 0.7;
 
 impl Strategy for DifferentialEvolution {
@@ -108,7 +109,7 @@ impl Strategy for DifferentialEvolution {
                 .iter()
                 .enumerate()
                 .map(|(i, parameter)| {
-                    // Where all members agree, no difference leads anywhere else.
+                    // Where all members agree, differences lead nowhere.
                     if random.chance(1.0 / dimensions) {
                         return random.index(parameter.values.len()) as u16;
                     }

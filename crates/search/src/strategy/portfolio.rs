@@ -7,11 +7,11 @@ use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
 
-/// A Gaussian process with several goals and a forest, which propose one after the other.
+/// A Gaussian process with several goals, and a forest, which propose in rotation.
 ///
-/// Each member fails in its own way: expected improvement stays where the model is wrong but sure, a bound explores too
-/// long, a forest does not see small basins, and neighbours of the best are a local search. All of them learn from all
-/// evaluations.
+/// Each member fails in its own way. Expected improvement stays where the model is wrong but certain; a bound
+/// explores too long; a forest misses small basins; neighbours of the best are only a local search. All of them learn
+/// from all evaluations.
 #[derive(Debug, Default)]
 pub struct Portfolio {
     even: Even,
@@ -26,7 +26,7 @@ enum Member {
     Draw,
 }
 
-/// The members, in the order in which they propose.
+/// Members in the order of their proposals.
 const MEMBERS: [Member; 12] = [
     Member::Process(Goal::Improvement),
     Member::Process(Goal::Bound(1.0)),

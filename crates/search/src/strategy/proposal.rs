@@ -1,4 +1,4 @@
-//! What a strategy is, and what several of them need.
+//! The interface of a strategy, and what several of them need.
 
 use std::fmt::Debug;
 
@@ -8,15 +8,15 @@ use crate::space::Space;
 
 /// Proposes points to evaluate.
 pub trait Strategy: Debug + Send {
-    /// Proposes a point that has neither been evaluated nor is being evaluated. All that a strategy knows of the
-    /// objective is in the history, so that points can be evaluated at once, and can fail. `None` ends the search.
+    /// Proposes a point that is neither evaluated nor in evaluation; `None` ends the search. A strategy learns of
+    /// objectives only from the history, so several points can be in evaluation at once, and points can fail.
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64>;
 }
 
-/// A draw that hits taken points so often in a row is followed by a walk over all points.
+/// Number of draws that hit taken points in a row before all points are scanned.
 const DRAWS: usize = 64;
 
-/// Draws uniformly from the free points, if there is one.
+/// Draws uniformly from the free points, if any.
 pub(super) fn draw(space: &Space, history: &History, random: &mut Random) -> Option<u64> {
     let size = space.len();
     let free = |&point: &u64| !history.is_taken(point);
@@ -29,7 +29,7 @@ pub(super) fn draw(space: &Space, history: &History, random: &mut Random) -> Opt
     })
 }
 
-/// Returns the logarithm of an outcome's objective; a failure is higher than any.
+/// Logarithm of an outcome's objective; a failure is higher than any.
 pub(super) fn height(outcome: Option<Outcome>) -> f64 {
     outcome.and_then(Outcome::value).map_or(1e9, f64::ln)
 }

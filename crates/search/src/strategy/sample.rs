@@ -5,7 +5,7 @@ use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
 
-/// Proposes all points in their order.
+/// Proposes all points in order.
 #[derive(Debug, Default)]
 pub struct Exhaustive {
     next: u64,
@@ -13,14 +13,14 @@ pub struct Exhaustive {
 
 impl Strategy for Exhaustive {
     fn propose(&mut self, space: &Space, history: &History, _: &mut Random) -> Option<u64> {
-        // Points before the next one may have been kept back.
+        // Earlier points may have been held back.
         let point = (self.next..space.len()).chain(0..self.next).find(|&point| !history.is_taken(point))?;
         self.next = point + 1;
         Some(point)
     }
 }
 
-/// Proposes points that are drawn uniformly.
+/// Draws points uniformly.
 #[derive(Debug, Default)]
 pub struct Uniform;
 
@@ -30,8 +30,8 @@ impl Strategy for Uniform {
     }
 }
 
-/// Proposes points that cover the space more evenly than random ones: an additive recurrence with the powers of the
-/// generalised golden ratio, from a random start.
+/// Covers the space more evenly than random points: an additive recurrence with the powers of the generalised golden
+/// ratio, from a random start.
 #[derive(Debug, Default)]
 pub struct Even {
     start: Vec<f64>,
@@ -39,7 +39,7 @@ pub struct Even {
     next: u32,
 }
 
-/// After so many taken points in a row, a random one is proposed.
+/// Number of taken points in a row before a random one is proposed.
 const ATTEMPTS: usize = 100;
 
 impl Strategy for Even {

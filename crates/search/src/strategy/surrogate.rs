@@ -11,36 +11,35 @@ use crate::surrogate::features::Features;
 use crate::surrogate::forest;
 use crate::surrogate::gaussian::{Field, Weights};
 
-/// A model sees all points of a space of this size, and a selection of a larger one.
+/// Size up to which a model sees all points of a space; of a larger one, it sees a selection.
 const CANDIDATES: usize = 6000;
-/// The number of evaluations after which other candidates of a large space are chosen.
+/// Number of evaluations after which new candidates of a large space are chosen.
 const STALE: usize = 50;
-/// A model learns from at most so many evaluations.
+/// Limit of the evaluations that a model learns from.
 const LEARNED: usize = 400;
-/// The model is fitted anew when there are more evaluations by this factor.
+/// Growth of the evaluations after which the model is refitted.
 const GROWTH: f64 = 1.15;
-/// So many steps are made to fit the weights the first time, and later from what they were.
+/// Steps of the first fit of the weights, and of later ones, which start from the previous weights.
 const FIRST_STEPS: usize = 40;
 const STEPS: usize = 10;
 
-/// What a candidate is chosen for.
+/// Criterion by which a candidate is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Goal {
-    /// The improvement that is expected.
+    /// The expected improvement.
     Improvement,
-    /// The least value that is likely: the mean less so many deviations.
+    /// The lower confidence bound: the mean minus this many deviations.
     Bound(f64),
-    /// The least value that is likely near one of the best points.
+    /// The lower confidence bound, near one of the best points.
     Near(f64),
 }
 
-/// Returns how many points are evaluated before a model is asked.
+/// Number of points evaluated before a model is used.
 pub(super) fn initial(space: &Space) -> usize {
     (3 * space.parameters().len()).clamp(12, 24).min((space.len() / 4) as usize)
 }
 
-/// The logarithms of the objectives. Those that are not good count as the worst good one: only what is good needs to be
-/// known exactly.
+/// Logarithms of the objectives, capped at the worst good one: only good values must be known exactly.
 pub(super) struct Levels {
     cap: f64,
     pub best: f64,
@@ -60,7 +59,7 @@ impl Levels {
     }
 }
 
-/// Chooses the candidates of a model: all points of a small space; of a large one random ones, and those near the best.
+/// Candidates of a model: all points of a small space; random ones and neighbours of the best of a large one.
 pub(super) fn candidates(space: &Space, history: &History, random: &mut Random) -> Vec<u64> {
     if space.len() <= CANDIDATES as u64 {
         return (0..space.len()).collect();
@@ -82,7 +81,7 @@ pub(super) fn candidates(space: &Space, history: &History, random: &mut Random) 
     chosen
 }
 
-/// Chooses the evaluations that a model learns from: all, or the best ones and a selection of the others.
+/// Evaluations that a model learns from: all, or the best and a selection of the others.
 pub(super) fn lessons(history: &History, random: &mut Random) -> Vec<u64> {
     if history.len() <= LEARNED {
         return history.evaluations().iter().map(|evaluation| evaluation.point).collect();
@@ -98,29 +97,28 @@ pub(super) fn lessons(history: &History, random: &mut Random) -> Vec<u64> {
     lessons
 }
 
-/// Returns the neighbours of one of the best six points, rather of a better one.
+/// Neighbours of one of the best six points, with a preference for better ones.
 pub(super) fn near_elite(space: &Space, history: &History, random: &mut Random) -> Option<Vec<u64>> {
     let place = ((random.unit().powi(2) * 6.0) as usize).min(history.right().checked_sub(1)?);
     history.ranked().nth(place).map(|(point, _)| space.neighbours(point))
 }
 
-/// A Gaussian process that is kept from one proposal to the next.
+/// A Gaussian process that persists between proposals.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     weights: Option<Weights>,
     field: Option<Field>,
-    /// The points of the field in their order.
+    /// Points of the field, in order.
     known: Vec<u64>,
     members: HashSet<u64>,
     candidates: Vec<u64>,
-    /// How many evaluations there were when points were chosen, and when the weights were fitted.
+    /// Numbers of evaluations when candidates were chosen and when the weights were fitted.
     learned: usize,
     fitted: usize,
     best: Option<u64>,
 }
 
 impl Process {
-    /// Proposes a point for a goal.
     pub fn propose(&mut self, space: &Space, history: &History, goal: Goal, random: &mut Random) -> Option<u64> {
         let near: Option<HashSet<u64>> = match goal {
             Goal::Near(_) => Some(near_elite(space, history, random)?.into_iter().collect()),
@@ -128,14 +126,14 @@ impl Process {
         };
         self.learn_new(space, history, None, random)?;
         let scored = self.score(history, goal)?;
-        // Without a free neighbour, any point is as good.
+        // Without a free neighbour, any point will do.
         let scored = scored.map(|(score, point)| {
             (if near.as_ref().is_some_and(|near| !near.contains(&point)) { score - 1e6 } else { score }, point)
         });
         scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
     }
 
-    /// Chooses the free point of some that is best for a goal; any of them as long as little is known.
+    /// Chooses the best free point for a goal, or any while little is known.
     pub fn choose(
         &mut self,
         space: &Space,
@@ -153,11 +151,11 @@ impl Process {
         scored.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Some(any), |(_, point)| Some(point))
     }
 
-    /// Adds what is known to the field. Of a large space its candidates are those of the pool, if there is one.
+    /// Adds new evaluations to the field. In a large space, the candidates are `pool`, if given.
     fn learn_new(&mut self, space: &Space, history: &History, pool: Option<&[u64]>, random: &mut Random) -> Option<()> {
         let levels = Levels::new(history)?;
         let due = self.field.is_none() || history.len() as f64 >= self.fitted as f64 * GROWTH;
-        // The candidates of a large space are those near the best, and others than before.
+        // The candidates of a large space follow the best point, and change from time to time.
         let stale = self.best != history.best().map(|(point, _)| point) || history.len() >= self.learned + STALE;
         let is_large = space.len() > CANDIDATES as u64;
         if let Some(pool) = pool.filter(|_| is_large) {
@@ -177,11 +175,10 @@ impl Process {
         Some(())
     }
 
-    /// Scores the free candidates for a goal.
     fn score<'h>(&self, history: &'h History, goal: Goal) -> Option<impl Iterator<Item = (f64, u64)> + use<'_, 'h>> {
         let levels = Levels::new(history)?;
         let field = self.field.as_ref()?;
-        // A point that is being evaluated makes its surroundings more certain; its expected objective changes no mean.
+        // A pending point reduces the uncertainty around it; its expected objective leaves the mean unchanged.
         let done: Vec<bool> = self.known.iter().map(|&point| history.outcome(point).is_some()).collect();
         let objectives: Vec<f64> = self.known.iter().map(|&point| levels.level(history.outcome(point))).collect();
         let prediction = field.predict(&objectives, &done);
@@ -251,15 +248,15 @@ impl Strategy for Forest {
     }
 }
 
-/// A forest sees the neighbours of so many of the best points, and so many random points.
+/// Candidates of a forest: the neighbours of the best `ELITE` points, and `DRAWN` random points.
 const ELITE: usize = 8;
 const DRAWN: usize = 800;
 
-/// Proposes the point from which a forest expects the greatest improvement. The forest is grown anew for each proposal.
+/// Proposes the point with the largest expected improvement by a forest that is grown for each proposal.
 pub(super) fn propose_by_trees(space: &Space, history: &History, random: &mut Random) -> Option<u64> {
     let levels = Levels::new(history)?;
-    // A point that is being evaluated counts as a bad one until its outcome is known, so that the next proposal is
-    // elsewhere: a constant liar (Ginsbourger and others, 2010).
+    // A pending point counts as a bad one, so that the next proposal is elsewhere: a constant liar (Ginsbourger and
+    // others, 2010).
     let lessons: Vec<u64> = lessons(history, random).into_iter().chain(history.pending()).collect();
     let points: Vec<Point> = lessons.iter().map(|&point| space.point(point)).collect();
     let targets: Vec<f64> = lessons.iter().map(|&point| levels.level(history.outcome(point))).collect();
@@ -274,18 +271,18 @@ pub(super) fn propose_by_trees(space: &Space, history: &History, random: &mut Ra
     scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
 }
 
-/// Returns the logarithm of the expected improvement, for a gain that is normally distributed.
+/// Logarithm of the expected improvement, for a normally distributed gain.
 fn improvement(gain: f64, deviation: f64) -> f64 {
     let z = gain / deviation;
     if z < -6.0 {
-        // The tail by its leading term, which keeps candidates apart where the improvement would round to zero.
+        // Leading term of the tail, which distinguishes candidates whose improvement would round to zero.
         return deviation.ln() - 0.5 * z * z - 2.0 * (-z).ln() - 0.919;
     }
     let density = (-0.5 * z * z).exp() / 2.506_628_274_631;
     (gain * normal(z) + deviation * density).max(1e-300).ln()
 }
 
-/// Returns the share of a normal distribution below `z`: Abramowitz and Stegun, 26.2.17, to within 8e-8.
+/// Cumulative normal distribution: Abramowitz and Stegun, 26.2.17, to within 8e-8.
 fn normal(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
     let series =

@@ -5,15 +5,15 @@ use crate::space::{Scale, Space, Value};
 /// What a model sees of the points of a space.
 #[derive(Debug, Clone)]
 pub struct Features {
-    /// For each parameter and each of its values the coordinates, all between 0 and 1.
+    /// Coordinates between 0 and 1, for each value of each parameter.
     coordinates: Vec<Vec<Vec<f32>>>,
     len: usize,
 }
 
 impl Features {
-    /// Chooses the features of a space. A parameter whose values are numbers has its rank; its logarithm, if the values
-    /// spread over more than a factor of two; and how often 2 divides it, if that is not another word for its size:
-    /// hardware prefers multiples of powers of two.
+    /// Chooses the features of a space. A numeric parameter has its rank; its logarithm, if the values span more than
+    /// a factor of two; and its number of factors of two, unless that grows with its size. Hardware prefers multiples
+    /// of powers of two.
     #[must_use]
     pub fn new(space: &Space) -> Self {
         let coordinates: Vec<Vec<Vec<f32>>> = space
@@ -42,19 +42,19 @@ impl Features {
         Self { coordinates, len }
     }
 
-    /// Returns the number of distances between two points.
+    /// Number of distances between two points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Says whether the space has no parameters.
+    /// Whether the space has no parameters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Writes the distances of two points, one for each feature and one for each parameter that says whether it differs.
+    /// Writes the distances of two points: one per feature, and one per parameter that says whether it differs.
     pub fn write_distances(&self, one: &[u16], other: &[u16], distances: &mut [f32]) {
         let mut next = 0;
         for ((values, &a), &b) in self.coordinates.iter().zip(one).zip(other) {
@@ -68,20 +68,20 @@ impl Features {
         }
     }
 
-    /// Returns the coordinates of a point, those of one parameter after those of another; of some there are none.
+    /// Coordinates of a point, parameter by parameter. Categorical parameters have none.
     #[must_use]
     pub fn coordinates(&self, point: &[u16]) -> Vec<f32> {
         let each = self.coordinates.iter().zip(point);
         each.flat_map(|(values, &value)| values[usize::from(value)].iter().copied()).collect()
     }
 
-    /// Says whether a parameter has coordinates; the values of another one only differ.
+    /// Whether a parameter has coordinates. Values of others are only equal or different.
     #[must_use]
     pub fn has_coordinates(&self, parameter: usize) -> bool {
         self.coordinates[parameter].first().is_some_and(|coordinates| !coordinates.is_empty())
     }
 
-    /// Returns for each parameter the table of the weighted distances of all pairs of its values.
+    /// Table of the weighted distances of all pairs of values, for each parameter.
     #[must_use]
     pub fn tables(&self, weights: &[f64]) -> Vec<Table> {
         let mut first = 0;
@@ -107,7 +107,7 @@ impl Features {
     }
 }
 
-/// The weighted distances of all pairs of values of a parameter.
+/// Weighted distances of all pairs of values of a parameter.
 #[derive(Debug, Clone)]
 pub struct Table {
     len: usize,
@@ -115,20 +115,20 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns the distance of two values.
+    /// Distance of two values.
     #[must_use]
     pub fn distance(&self, one: u16, other: u16) -> f32 {
         self.distances[usize::from(one) * self.len + usize::from(other)]
     }
 }
 
-/// Returns how often 2 divides a number that is an integer.
+/// Number of factors of two in an integer; 0 for other numbers.
 fn divisions(number: f64) -> f64 {
     let integer = number as i64;
     if number.fract() == 0.0 && integer != 0 { f64::from(integer.trailing_zeros()) } else { 0.0 }
 }
 
-/// Returns an element of a column, scaled so that the column goes from 0 to 1.
+/// Element of a column, scaled to the column's range.
 fn scaled(column: &[f64], place: usize) -> f32 {
     let least = column.iter().copied().fold(f64::INFINITY, f64::min);
     let most = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -4,12 +4,12 @@ use super::features::Features;
 use crate::random::Random;
 use crate::space::Space;
 
-/// How many trees vote.
+/// Number of trees.
 const TREES: usize = 30;
-/// A node with fewer points is a leaf.
+/// Number of points below which a node is a leaf.
 const LEAST: usize = 4;
 
-/// Trees that predict the mean of what they were given.
+/// Trees that predict the mean of their training targets.
 #[derive(Debug, Clone)]
 pub struct Forest {
     trees: Vec<Vec<Node>>,
@@ -19,8 +19,8 @@ pub struct Forest {
 #[derive(Debug, Clone, Copy)]
 enum Node {
     Leaf(f32),
-    /// A split: where a weighted sum of two coordinates is below `bound`, or the bit of a value is set, the next node follows;
-    /// otherwise `other`.
+    /// Splits. The next node follows if a weighted sum of two coordinates is below `bound`, or the bit of a value is
+    /// set; otherwise node `other` does.
     Below {
         pair: [u16; 2],
         weight: f32,
@@ -34,7 +34,6 @@ enum Node {
     },
 }
 
-/// A point and its coordinates.
 #[derive(Debug, Clone)]
 struct Placed<'a> {
     point: &'a [u16],
@@ -47,7 +46,7 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Holds the evaluated points and their targets, from which trees are grown.
+/// Evaluated points and their targets, from which trees are grown.
 struct Lessons<'a> {
     features: &'a Features,
     points: Vec<Placed<'a>>,
@@ -55,7 +54,7 @@ struct Lessons<'a> {
 }
 
 impl Forest {
-    /// Grows a forest from points and their targets, of which there must be at least one.
+    /// Grows a forest from points and their targets, at least one of each.
     #[must_use]
     pub fn grow(space: &Space, points: &[Box<[u16]>], targets: &[f64], random: &mut Random) -> Self {
         let features = Features::new(space);
@@ -77,7 +76,7 @@ impl Forest {
         Self { trees, features }
     }
 
-    /// Predicts the mean of the trees at a point, and their standard deviation.
+    /// Mean and standard deviation of the trees' predictions at a point.
     #[must_use]
     pub fn predict(&self, point: &[u16]) -> (f64, f64) {
         let point = Placed::new(&self.features, point);
@@ -132,8 +131,9 @@ fn grow(lessons: &Lessons<'_>, members: &mut [usize], random: &mut Random, tree:
     grow(lessons, right, random, tree);
 }
 
-/// Draws a split by each parameter and each coordinate that varies, and by the sum or the difference of a coordinate and
-/// another one: random combinations, as Breiman (2001) has them. Of logarithms they are products, such as the threads of a block.
+/// Draws a split by each categorical parameter, by each coordinate that varies, and by sums or differences of two
+/// coordinates: random combinations, like Breiman's (2001). In logarithms these are products, such as the threads of
+/// a block.
 fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) -> Vec<Node> {
     let mut splits = Vec::new();
     let (first, others) = (&lessons.points[members[0]], &members[1..]);
@@ -141,7 +141,7 @@ fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) ->
         let values = || members.iter().map(|&member| lessons.points[member].point[parameter]);
         let (least, most) = values().fold((u16::MAX, 0), |(least, most), value| (least.min(value), most.max(value)));
         if least < most {
-            // One of the values that occur is apart from another, the rest is divided at random.
+            // Separate one occurring value from another; divide the rest at random.
             let values = (random.below(u64::MAX) | 1 << (least % 64)) & !(1 << (most % 64));
             splits.push(Node::Among { parameter: parameter as u16, values, other: 0 });
         }
@@ -164,7 +164,7 @@ fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) ->
     splits
 }
 
-/// Returns how well a split divides points: up to a constant, how much it reduces their variance.
+/// Quality of a split: the reduction of the variance, up to a constant.
 fn score(lessons: &Lessons<'_>, members: &[usize], node: Node) -> Option<f64> {
     let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
     for &member in members {
@@ -180,7 +180,7 @@ fn sum(point: &Placed<'_>, pair: [u16; 2], weight: f32) -> f32 {
     point.coordinates[usize::from(pair[0])] + weight * point.coordinates[usize::from(pair[1])]
 }
 
-/// Says whether a point goes to the next node of a split.
+/// Whether a point continues at the node after a split.
 fn goes_on(node: Node, point: &Placed<'_>) -> bool {
     match node {
         Node::Leaf(_) => true,
@@ -198,7 +198,7 @@ mod tests {
     fn a_product_of_two_parameters_is_learned_from_few_points() {
         let powers = |name: &str| Parameter::new(name, (0..16).map(|n| Value::Int(1 << n)).collect());
         let Ok(space) = Space::new(vec![powers("x"), powers("y")], &[]) else { panic!("256 points") };
-        // A block that is larger than some size is slow.
+        // Blocks above some size are slow.
         let target = |point: &[u16]| f64::from(u8::from(point[0] + point[1] >= 16));
         let (known, others): (Vec<u64>, Vec<u64>) = (0..256).partition(|number| number * 37 % 256 < 64);
         let points: Vec<_> = known.iter().map(|&number| space.point(number)).collect();
@@ -208,7 +208,7 @@ mod tests {
             let is_wrong = |point: &[u16]| (forest.predict(point).0 - target(point)).abs() > 0.5;
             others.iter().filter(|&&number| is_wrong(&space.point(number))).count()
         };
-        // Of 5 times 192 points. Splits by one parameter at a time are wrong about 76.
+        // Of 5 × 192 points. Splits by one parameter at a time are wrong for about 76.
         let wrong: usize = (1..6).map(wrong).sum();
         assert!(wrong < 65, "{wrong}");
     }

@@ -1,29 +1,29 @@
 //! A Gaussian process over points of a discrete space.
 //!
 //! The correlation of two points is exp(−Σ wᵢ·dᵢ) with the distances of [`Features`]. Functions of this process are
-//! rough, as the times of kernels are: a step of one parameter can change everything. The weights maximise the posterior
-//! density given a prior that expects each parameter to matter a little.
+//! rough, like the times of kernels: a step of one parameter can change everything. The weights maximise the
+//! posterior density under a prior by which each parameter matters a little.
 
 use super::features::{Features, Table};
 
-/// The mean of the logarithm of a weight before anything is known, and its deviation.
+/// Prior mean and deviation of the logarithm of a weight.
 const PRIOR: (f64, f64) = (-1.0, 1.2);
-/// The mean of the logarithm of the share of noise before anything is known, and its deviation.
+/// Prior mean and deviation of the logarithm of the noise share.
 const PRIOR_NOISE: (f64, f64) = (-6.0, 1.5);
-/// The share of the correlation that is noise at least.
+/// Least share of noise in the correlation.
 const LEAST_NOISE: f64 = 1e-5;
-/// So many candidates are computed at once that their rows stay in the cache of a core.
+/// Number of candidates computed at once, whose rows stay in a core's cache.
 const BLOCK: usize = 512;
 
-/// How fast points become unlike each other when a feature changes.
+/// How fast the correlation of points falls with each feature.
 #[derive(Debug, Clone)]
 pub struct Weights {
-    /// The logarithm of the weight of each feature, and last that of the share of noise.
+    /// Logarithm of each feature's weight, and last of the noise share.
     logs: Vec<f64>,
 }
 
 impl Weights {
-    /// Returns the weights that are expected before anything is known.
+    /// Weights expected before any evaluation.
     #[must_use]
     pub fn prior(features: &Features) -> Self {
         let mut logs = vec![PRIOR.0; features.len()];
@@ -31,7 +31,7 @@ impl Weights {
         Self { logs }
     }
 
-    /// Fits the weights to points with their objectives, in some steps from what they are.
+    /// Fits the weights to points and their objectives, in `steps` steps from the current weights.
     pub fn fit(&mut self, features: &Features, points: &[Box<[u16]>], objectives: &[f64], steps: usize) {
         let y = standardise(objectives);
         let width = features.len();
@@ -72,18 +72,18 @@ impl Weights {
     }
 }
 
-/// What a process knows of candidates from the points that have been added.
+/// What a process knows about candidates from the points added so far.
 #[derive(Debug, Clone)]
 pub struct Field {
     candidates: Vec<Box<[u16]>>,
     tables: Vec<Table>,
     noise: f64,
     points: Vec<Box<[u16]>>,
-    /// The lower triangle of the Cholesky factor of the points' correlation, row by row.
+    /// Lower triangle of the Cholesky factor of the points' correlation, row by row.
     factor: Vec<f64>,
-    /// For each added point the solved correlations with all candidates.
+    /// Solved correlations of each added point with all candidates.
     rows: Vec<Vec<f32>>,
-    /// The share of the variance of each candidate that is left.
+    /// Remaining share of each candidate's variance.
     left: Vec<f32>,
 }
 
@@ -103,13 +103,13 @@ impl Field {
         }
     }
 
-    /// Returns how many points have been added.
+    /// Number of added points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Says whether no point has been added.
+    /// Whether no point was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
@@ -120,7 +120,7 @@ impl Field {
         (-distances.sum::<f32>()).exp()
     }
 
-    /// Adds points that are evaluated or being evaluated: what is near them is known better.
+    /// Adds points that are evaluated or in evaluation, which reduces the uncertainty near them.
     pub fn add(&mut self, points: &[Box<[u16]>]) {
         let first = self.points.len();
         for point in points {
@@ -157,8 +157,8 @@ impl Field {
         }
     }
 
-    /// Predicts the objective of all candidates. There is an objective for each added point; of those that are not
-    /// `done` it is ignored: what the process expects of them has no effect on the mean.
+    /// Predicts the objective of all candidates. `objectives` has one value per added point; those that are not
+    /// `done` are ignored, since their expected values leave the mean unchanged.
     #[must_use]
     pub fn predict(&self, objectives: &[f64], done: &[bool]) -> Prediction {
         let n = done.iter().filter(|done| **done).count().max(1) as f64;
@@ -166,7 +166,8 @@ impl Field {
         let mut solved: Vec<f64> = Vec::with_capacity(objectives.len());
         for (i, (y, done)) in objectives.iter().zip(done).enumerate() {
             let row = &self.factor[i * (i + 1) / 2..=i * (i + 3) / 2];
-            // The expectation of a point from those before it is what makes its part of the solution zero.
+            // A pending point takes the value expected from those before it, which makes its part of the solution
+            // zero.
             solved.push(if *done { (y - centre - dot(&row[..i], &solved)) / row[i] } else { 0.0 });
         }
         let mut mean = vec![0.0_f32; self.candidates.len()];
@@ -182,19 +183,19 @@ impl Field {
         }
     }
 
-    /// Returns the share of a candidate's deviation that is left.
+    /// Remaining share of a candidate's standard deviation.
     #[must_use]
     pub fn deviation(&self, candidate: usize) -> f64 {
         f64::from(self.left[candidate].max(1e-6)).sqrt()
     }
 }
 
-/// What a process expects of candidates.
+/// Predictions for the candidates.
 #[derive(Debug, Clone)]
 pub struct Prediction {
-    /// The expected objective of each candidate.
+    /// Expected objective of each candidate.
     pub mean: Vec<f64>,
-    /// The standard deviation of a candidate that is like no point.
+    /// Standard deviation of a candidate unlike all points.
     pub unit: f64,
 }
 
@@ -205,7 +206,7 @@ fn standardise(objectives: &[f64]) -> Vec<f64> {
     objectives.iter().map(|y| (y - centre) / scale).collect()
 }
 
-/// Returns the lower triangle of the correlation of points, without noise.
+/// Lower triangle of the correlation of points, without noise.
 fn correlation(distances: &[f32], weights: &[f64]) -> Vec<f64> {
     let weights: Vec<f32> = weights.iter().map(|&weight| weight as f32).collect();
     distances
@@ -214,7 +215,7 @@ fn correlation(distances: &[f32], weights: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Replaces the lower triangle of a matrix by its Cholesky factor; says whether the matrix is positive definite.
+/// Replaces the lower triangle of a matrix by its Cholesky factor; returns whether the matrix is positive definite.
 fn cholesky(a: &mut [f64], n: usize) -> bool {
     for i in 0..n {
         let (before, rest) = a.split_at_mut(i * (i + 1) / 2);
@@ -233,7 +234,7 @@ fn cholesky(a: &mut [f64], n: usize) -> bool {
     true
 }
 
-/// Returns the sum of products, added in a fixed order that vector units can follow.
+/// Dot product in a fixed order that vector units can follow.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len().min(b.len());
     let (a, b) = (&a[..n], &b[..n]);
@@ -265,8 +266,7 @@ fn solve_upper(factor: &[f64], x: &mut [f64]) {
     }
 }
 
-/// Returns the negative logarithm of the posterior density of weights, up to a constant, and its gradient in their
-/// logarithms.
+/// Negative log posterior density of weights, up to a constant, and its gradient in their logarithms.
 fn cost(distances: &[f32], y: &[f64], logs: &[f64]) -> Option<(f64, Vec<f64>)> {
     let n = y.len();
     let width = logs.len() - 1;
@@ -296,7 +296,7 @@ fn cost(distances: &[f32], y: &[f64], logs: &[f64]) -> Option<(f64, Vec<f64>)> {
             if i == j {
                 gradient[width] += 0.5 * m * noise;
             } else {
-                // The pair is in the matrix twice, which takes the half away.
+                // Each pair is in the matrix twice, which cancels the factor ½.
                 let slope = (m * plain[place]) as f32;
                 for (sum, distance) in slopes.iter_mut().zip(&distances[place * width..(place + 1) * width]) {
                     *sum += slope * distance;
@@ -317,9 +317,9 @@ fn cost(distances: &[f32], y: &[f64], logs: &[f64]) -> Option<(f64, Vec<f64>)> {
     Some((value, gradient))
 }
 
-/// Returns the lower triangle of the inverse of the matrix with a Cholesky factor.
+/// Lower triangle of the inverse of a matrix, given its Cholesky factor.
 fn inverse(factor: &[f64], n: usize) -> Vec<f64> {
-    // The columns of the inverse of the factor: column j has the rows from j on.
+    // Columns of the factor's inverse; column j begins at row j.
     let mut columns: Vec<Vec<f64>> = Vec::with_capacity(n);
     for j in 0..n {
         let mut column = vec![0.0; n];

@@ -1,4 +1,4 @@
-//! An expression as instructions of PTX.
+//! Translation of an expression to PTX. It refuses what would not give the host's value.
 
 use std::fmt::Write as _;
 
@@ -6,18 +6,16 @@ use crate::expr::{Function, Kind, Node, Operator, Program};
 use crate::model::{ElementType, Value};
 use crate::{Condition, Read};
 
-/// Instructions that go to the label `no_value` where the expression has no value.
+/// Instructions that branch to the label `no_value` if the expression has no value.
 pub(super) struct Translated {
     pub text: String,
-    /// The declarations of the registers, besides `%bits`, `%address`, `%word` and `%half`.
+    /// Declarations of registers, except `%bits`, `%address`, `%word` and `%half`.
     pub registers: String,
-    /// The predicate that holds where the condition does.
+    /// Predicate of the condition.
     pub holds: String,
 }
 
-/// # Errors
-///
-/// What of the expression cannot be translated.
+/// Translates the expression, or returns what cannot be translated.
 pub(super) fn translate(condition: &Condition) -> Result<Translated, String> {
     let mut code = Code { condition, text: String::new(), registers: [0; 4], labels: 0 };
     for (index, read) in condition.reads.iter().enumerate() {
@@ -32,7 +30,7 @@ pub(super) fn translate(condition: &Condition) -> Result<Translated, String> {
     Ok(Translated { text: code.text, registers, holds })
 }
 
-/// A part of the expression: known in advance, or in a register of the kernel.
+/// An operand: known in advance, or in a register.
 #[derive(Clone)]
 enum Operand {
     Known(Value),
@@ -44,7 +42,7 @@ enum Operand {
 struct Code<'a> {
     condition: &'a Condition,
     text: String,
-    /// How many registers there are of each class of [`Class`].
+    /// Number of registers per [`Class`].
     registers: [usize; 4],
     labels: usize,
 }
@@ -73,7 +71,7 @@ impl Code<'_> {
         format!("%{}{}", Class::ALL[class as usize].2, *count - 1)
     }
 
-    /// Returns the register that an instruction writes. `parts` follow it.
+    /// Emits an instruction and returns its destination register. `parts` are the other operands.
     fn emit(&mut self, class: Class, instruction: &str, parts: &[&str]) -> String {
         let register = self.register(class);
         self.line(&format!("{instruction} {register}, {};", parts.join(", ")));
@@ -85,12 +83,11 @@ impl Code<'_> {
         format!("part_{}", self.labels)
     }
 
-    /// Puts a label here.
     fn place(&mut self, label: &str) {
         let _ = writeln!(self.text, "{label}:");
     }
 
-    /// Notes that the expression has no value where this holds.
+    /// Branches to `no_value` if the predicate holds.
     fn fault_if(&mut self, holds: &str) {
         self.line(&format!("@{holds} bra no_value;"));
     }
@@ -107,7 +104,7 @@ impl Code<'_> {
         self.line(&format!("ld.global.u{width} %bits{index}, [%address];"));
     }
 
-    /// Returns the number that an element holds.
+    /// Decodes an element.
     fn read(&mut self, index: usize, element: ElementType) -> Operand {
         let bits = format!("%bits{index}");
         match element {
@@ -158,7 +155,6 @@ impl Code<'_> {
         }
     }
 
-    /// Returns a number as a float.
     fn float(&mut self, operand: Operand) -> Result<String, String> {
         match operand {
             Operand::Float(register) => Ok(register),
@@ -177,7 +173,7 @@ impl Code<'_> {
         }
     }
 
-    /// Returns a float that must be finite.
+    /// Requires a float to be finite.
     fn finite(&mut self, value: String) -> Operand {
         let size = self.emit(Class::Float, "abs.f64", &[&value]);
         let infinite = self.double(f64::INFINITY);
@@ -221,7 +217,7 @@ impl Code<'_> {
         }
     }
 
-    /// Evaluates part after part, until one is `ends_at`.
+    /// Evaluates operands until one equals `ends_at`.
     fn chain(&mut self, parts: &[Node], ends_at: bool) -> Result<Operand, String> {
         let (result, end) = (self.truth(!ends_at), self.label());
         let sign = if ends_at { "" } else { "!" };
@@ -343,7 +339,7 @@ impl Code<'_> {
         Ok(Operand::Int(result))
     }
 
-    /// Returns the product of two integers, which must not overflow.
+    /// Product of two integers; an overflow has no value.
     fn product(&mut self, a: &str, b: &str) -> String {
         let low = self.emit(Class::Int, "mul.lo.s64", &[a, b]);
         let high = self.emit(Class::Int, "mul.hi.s64", &[a, b]);
@@ -370,7 +366,7 @@ impl Code<'_> {
         Ok(self.finite(result))
     }
 
-    /// Returns the negative or the absolute value.
+    /// Negation or absolute value; an overflow has no value.
     fn signed(&mut self, operand: Operand, instruction: &str) -> Result<Operand, String> {
         if operand.is_int() {
             let value = self.int(operand)?;
@@ -461,7 +457,7 @@ impl Code<'_> {
         Ok(result)
     }
 
-    /// Returns a register of its own that holds the value.
+    /// Copies a value to a new register.
     fn copied(&mut self, operand: &Operand) -> Result<Operand, String> {
         if operand.is_int() {
             let value = self.int(operand.clone())?;
@@ -476,7 +472,7 @@ impl Code<'_> {
     }
 }
 
-/// The first float above every 64-bit integer.
+/// The least float above every 64-bit integer.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 impl Operand {

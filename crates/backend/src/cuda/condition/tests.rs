@@ -15,7 +15,7 @@ const OWN_SET: &str = ".func cudaGraphSetConditional(.param .b64 handle, .param 
 
 const BOUND: u64 = 5;
 const NUMBER: u64 = 3;
-/// The two words that the handles lead to.
+/// The two words that the handles point to.
 const HANDLES: [usize; 2] = [COUNTERS + 1, COUNTERS + 2];
 
 fn condition(text: &str, reads: &[(&str, ElementType)]) -> Condition {
@@ -30,8 +30,8 @@ fn simulated() -> Box<dyn Device> {
     SimBackend::new(None, Default::default()).unwrap().open(&DeviceId { ordinal: 0, uuid: None }).unwrap()
 }
 
-/// The state after the kernels have run on the simulated device, where the buffers begin with these bits and the loop
-/// has made so many iterations.
+/// State after the kernel has run on the simulated device. The buffers begin with `values`, and the loop has made
+/// `iterations`.
 fn judged(condition: &Condition, values: &[u64], iterations: u64) -> Vec<u64> {
     let ptx = ptx(condition).unwrap();
     assert!(ptx.contains(SET), "{ptx}");
@@ -77,7 +77,7 @@ fn run(device: &mut dyn Device, module: crate::ModuleId, (name, args): (&str, Ve
     device.run(&Batch::once(Vec::new(), vec![Step::Launch(Launch::new(kernel, one, one, args))])).unwrap();
 }
 
-/// Returns what the kernel finds: whether the condition holds, or `None` where it has no value.
+/// Whether the condition holds by the kernel; `None` if it has no value.
 fn on_the_device(condition: &Condition, values: &[u64]) -> Option<bool> {
     let state = judged(condition, values, 1);
     let goes_on = state[HANDLES[0]] as u32;
@@ -139,7 +139,7 @@ fn a_condition_without_a_value_ends_the_loop() {
         assert!(condition.holds(&[bits]).is_err(), "{text}");
         assert_eq!(on_the_device(&condition, &[bits]), None, "{text}");
     }
-    // A NaN is not equal to a number, and the smaller of it and a number is the number.
+    // A NaN differs from a number, and the minimum of both is the number.
     agrees(&condition("x == 1.0 || min(x, 2.0) == 2.0", &float), &[nan]);
     agrees(&condition("x == x", &float), &[nan]);
 }
@@ -180,7 +180,7 @@ fn what_a_gpu_computes_differently_is_not_translated() {
     assert_eq!(refusal("select(x < 1, 1, 2.0) < 2"), "`select` of integer and float");
     assert_eq!(refusal("x < 1 && missing == 2"), "`missing == 2` has no value");
     assert_eq!(refusal("x"), "a bool is needed, not float");
-    // What is known before the launch may use everything.
+    // Parts known before the launch may use every function.
     assert_eq!(
         on_the_device(&condition("x < 10.0 ** -n && mode == \"fast\"", &[("x", ElementType::F32)]), &[0]),
         Some(true)
@@ -201,7 +201,7 @@ fn a_loop_recurs_after_the_iterations_that_differ() {
     assert_eq!(period(&texts.iter().map(String::as_str).collect::<Vec<_>>()), None);
 }
 
-/// Integers that reach the ends of the range now and then.
+/// Integers that include the ends of the range now and then.
 fn whole() -> impl Strategy<Value = i64> {
     prop_oneof![3 => -9_i64..9, 1 => any::<i64>(), 1 => Just(i64::MIN), 1 => Just(i64::MAX)]
 }
@@ -210,7 +210,7 @@ fn real() -> impl Strategy<Value = f32> {
     prop_oneof![3 => (-4_i8..4).prop_map(|x| f32::from(x) / 2.0), 1 => any::<f32>(), 1 => Just(f32::INFINITY)]
 }
 
-/// Returns an integer, a float and a bool, built of the parts of these kinds.
+/// An integer, a float and a bool expression, nested up to `depth`.
 fn expression(depth: u32) -> (BoxedStrategy<String>, BoxedStrategy<String>, BoxedStrategy<String>) {
     let int = prop_oneof![
         Just("i".to_owned()),
@@ -275,7 +275,7 @@ proptest! {
     ) {
         let condition = condition(&text, &[("i", ElementType::I64), ("j", ElementType::I32), ("x", ElementType::F32)]);
         let values = [i as u64, u64::from(j as u32), u64::from(x.to_bits())];
-        // A part that is known beforehand and has no value, as `1 / 0`, is refused.
+        // A constant without a value, such as `1 / 0`, is refused.
         if ptx(&condition).is_ok() {
             agrees(&condition, &values);
         }

@@ -1,4 +1,4 @@
-//! Groups of small cases. A case is named after the unit that it needs.
+//! Groups of small cases. A case is named after its unit.
 
 use crate::model::{
     BodyPlan, Case, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, GroupKey, Regime, Sharing,
@@ -6,12 +6,11 @@ use crate::model::{
 };
 use fake_backend::{case_job, launch_plan, one_sample};
 
-/// Returns the unit of a source.
 pub fn unit(source: &str) -> CompileUnit {
     CompileUnit::from_kernels(source, ["k"])
 }
 
-/// Returns a group in which each variant launches one kernel of the unit of its name.
+/// A group in which each variant launches one kernel of the unit of its name.
 pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
     let key = GroupKey(vec![("n".to_owned(), Value::Int(i64::from(ordinal)))]);
     let case = |(index, source): (usize, &&str)| {

@@ -16,7 +16,7 @@ fn resolved(job: GroupJob) -> ResolvedGroup {
     ResolvedGroup { job, settled: Vec::new(), undecided: Vec::new() }
 }
 
-/// Feeds groups to `consume` while `make` compiles: what it did, and the events.
+/// Feeds groups to `consume` while `make` compiles; returns the result and the events.
 fn feed(
     groups: Vec<GroupJob>,
     compile: Compile<'_>,
@@ -33,7 +33,7 @@ fn feed(
     (ran, events)
 }
 
-/// Takes every group that the feed gives.
+/// Takes every group from the feed.
 fn take_all(feed: &mut Feed<'_>) -> Vec<u32> {
     std::iter::from_fn(|| feed.next()).map(|job| job.ordinal).collect()
 }
@@ -56,7 +56,7 @@ fn compile_one(source: &str, on_compiled: OnCompiled<'_>) {
 fn a_slow_unit_does_not_hold_up_the_group_before_it() {
     let (begun, hear) = channel();
     let hear: Mutex<Receiver<()>> = Mutex::new(hear);
-    // `b` compiles until the first group runs: a feed that waits for all would wait for ever.
+    // `b` compiles until the first group runs: a feed that waited for all units would wait for ever.
     let make = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| {
         assert_eq!(units, [unit("a"), unit("b")]);
         compile_one("a", on_compiled);
@@ -126,7 +126,7 @@ fn a_group_that_the_host_clock_times_waits_for_the_last_unit() {
 fn an_interrupt_ends_the_waiting_and_leaves_the_rest_to_be_settled() {
     let interrupt = Interrupt::new();
     let stopper = interrupt.clone();
-    // A compiler that was told to stop says that it did not compile: that is no fault of the unit.
+    // A stopped compiler reports a failure, which is not the unit's fault.
     let make = move |_: &[CompileUnit], on_compiled: OnCompiled<'_>| {
         compile_one("a", on_compiled);
         stopper.request();
