@@ -94,7 +94,7 @@ pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::
 /// Confines this thread and the programs it starts: they read and run what the system has installed and `readable`, and
 /// write to `folder`.
 fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetError> {
-    // Whatever a compiler starts is confined too, so it may run any file that it may read.
+    // Programs that a compiler starts are confined too, so it may run any file that it may read.
     let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::MakeSym | AccessFs::RemoveFile | AccessFs::RemoveDir;
     let write = AccessFs::WriteFile | AccessFs::Truncate;

@@ -1,4 +1,4 @@
-//! The elements of an `.npy` file, as text and as numbers.
+//! Elements of an `.npy` file, as text and as numbers.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use crate::model::ElementType;
 use crate::npy;
 
-/// An array that was read back, with its shape.
+/// An array read back from a file, with its shape.
 pub struct Array {
     element: ElementType,
     bytes: Vec<u8>,
@@ -29,7 +29,7 @@ impl Array {
         self.bytes.len() / self.element.size()
     }
 
-    /// Returns an element as its type writes it.
+    /// An element as its type writes it.
     pub fn text(&self, index: usize) -> String {
         let bits = self.bits(index);
         match self.element {
@@ -42,7 +42,7 @@ impl Array {
         }
     }
 
-    /// Returns an element as a number; integers of 64 bits are rounded.
+    /// An element as a number. 64-bit integers are rounded.
     pub fn number(&self, index: usize) -> f64 {
         let bits = self.bits(index);
         match self.element {
