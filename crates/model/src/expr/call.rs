@@ -7,7 +7,7 @@ use super::{ExprError, Function};
 use crate::diagnostics::nearest;
 use crate::model::{ElementType, RefFunction};
 
-/// Finds the function of every call; refuses names that cannot be variables.
+/// Finds the function of every call. Refuses names that cannot be variables.
 pub fn resolve(syntax: Syntax) -> Result<Node, ExprError> {
     let kind = match syntax.kind {
         Kind::Literal(value) => Kind::Literal(value),

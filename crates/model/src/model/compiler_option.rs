@@ -1,16 +1,15 @@
-//! The compiler options that a manifest may set.
+//! Allow-list of the compiler options that a manifest may set.
 //!
 //! A manifest comes with a checkout, and compiler options can write files (`--create-pch`, `--time`, `-o`) and run
-//! programs (`-ccbin`, `-fplugin`). So this is an allow-list of options that change the code or its diagnostics.
-//! Sources: the option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 accept
-//! all of them.
+//! programs (`-ccbin`, `-fplugin`). So only options that change the code or its diagnostics are allowed. Sources: the
+//! option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 accept all of them.
 
 use super::KernelCompiler;
 
 /// Why an option is refused, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedOption {
-    /// What is wrong, with the option as it was written.
+    /// What is wrong, with the option as written.
     pub message: String,
     /// What to write instead.
     pub hint: String,
@@ -20,23 +19,23 @@ pub struct RefusedOption {
 #[derive(Debug, Clone, Copy)]
 enum Takes {
     Nothing,
-    /// The option takes `=true` or `=false`, or nothing.
+    /// `=true`, `=false` or nothing.
     Bool,
-    /// The option takes `=` and one of these.
+    /// `=` and one of these.
     OneOf(&'static [&'static str]),
-    /// The option takes `=` and words of letters, digits, `_`, `-` and `.` between commas.
+    /// `=` and comma-separated words of letters, digits, `_`, `-` and `.`.
     Words,
     /// `=` and the name of a file to read.
     File,
-    /// The option takes `=` and options of the assembler between commas.
+    /// `=` and comma-separated options of the assembler.
     Assembler,
-    /// The option takes `=` and options of the host compiler between commas.
+    /// `=` and comma-separated options of the host compiler.
     HostCompiler,
 }
 
 type Allowed = (&'static [&'static str], Takes);
 
-/// Names without leading dashes; one or two are accepted.
+/// Options of NVRTC and nvcc, without leading dashes; one or two are accepted.
 const BOTH: &[Allowed] = &[
     (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
     (&["ftz", "prec-div", "prec-sqrt", "fmad"], Takes::Bool),
@@ -115,7 +114,7 @@ const OF_HOST_COMPILER: &[Allowed] = &[
     (&["march", "mtune", "mcpu"], Takes::Words),
 ];
 
-/// Options that are set by keys of the manifest, and what to write instead.
+/// Options that manifest keys set, and what to write instead.
 const OF_KEYS: [(&[&str], &str); 8] = [
     (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], OF_DEVICE),
     (&["G", "device-debug"], "write `debug = true`"),
@@ -131,15 +130,12 @@ const OF_KEYS: [(&[&str], &str); 8] = [
 const OF_DEVICE: &str =
     "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
 
-/// The options that later versions have.
+/// Options of later versions.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
 
 impl KernelCompiler {
-    /// Whether the compiler may get an option, as a manifest writes it or as a case fills it in.
-    ///
-    /// # Errors
-    ///
-    /// Why not, and what to write instead.
+    /// Checks an option, both as a manifest writes it and with placeholders filled in. The error says why it is refused
+    /// and what to write instead.
     pub fn check_option(self, option: &str) -> Result<(), RefusedOption> {
         let refused = |message: String, hint: &str| Err(RefusedOption { message, hint: hint.to_owned() });
         let Some(bare) = bare(option) else {
@@ -197,7 +193,7 @@ impl Takes {
     }
 }
 
-/// Checks options within an option, which commas separate.
+/// Checks comma-separated options within an option.
 fn nested(option: &str, whose: &str, allowed: &[Allowed], list: &str) -> Result<(), RefusedOption> {
     for inner in list.split(',') {
         let known = bare(inner).map(split).and_then(|(name, value)| Some((find(&[allowed], name)?, value)));
@@ -218,8 +214,7 @@ fn find(tables: &[&[Allowed]], name: &str) -> Option<Takes> {
     entries.find(|(names, _)| names.contains(&name)).map(|(_, takes)| *takes)
 }
 
-/// Returns an option without its dashes; `None` for a text that is not an option, or that a compiler could take for
-/// two.
+/// An option without its dashes; `None` for a text that is not an option, or that a compiler could read as two.
 fn bare(option: &str) -> Option<&str> {
     let bare = option.strip_prefix("--").or_else(|| option.strip_prefix('-'))?;
     let begins = bare.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -230,7 +225,7 @@ fn split(bare: &str) -> (&str, Option<&str>) {
     bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value)))
 }
 
-/// Whether an option is that of a key: `-DNAME`, `-Ifolder` and `-lname` have no separator before their value.
+/// Whether an option belongs to a key: `-DNAME`, `-Ifolder` and `-lname` have no separator before their value.
 fn is_key(key: &str, bare: &str, name: &str) -> bool {
     key == name || (matches!(key, "D" | "I") && bare.starts_with(key))
 }
@@ -243,8 +238,8 @@ fn is_words(text: &str) -> bool {
     text.split(',').all(word)
 }
 
-/// Returns whether an option such as `-arch=sm_90a` asks for instructions of one architecture or family only. On other
-/// devices the case is excluded.
+/// Whether an option such as `-arch=sm_90a` requests instructions of one architecture or family. On other devices the
+/// case is excluded.
 fn is_own_architecture(name: &str, value: Option<&str>) -> bool {
     let digits = value.and_then(|value| value.strip_prefix("sm_")).and_then(|value| value.strip_suffix(['a', 'f']));
     matches!(name, "arch" | "gpu-architecture")

@@ -2,22 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
-    /// Every element is within its tolerance, and no memory was changed that must not be.
+    /// Every element is within its tolerance, and no protected memory was changed.
     #[default]
     Pass,
-    /// The result has at least one wrong element.
+    /// At least one element is wrong.
     Mismatch(Mismatch),
     /// Nothing was compared.
     Unchecked(Unchecked),
 }
 
 impl Verdict {
-    /// Returns the name in machine-readable reports.
+    /// Name in machine-readable reports.
     pub fn name(&self) -> &'static str {
         self.into()
     }
@@ -26,24 +25,23 @@ impl Verdict {
 /// The first wrong element, and how many are wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// The check, as the manifest writes it, or the rule (`guard zone behind partial`, `input changed`).
+    /// The check as written in the manifest, or the violated rule (`guard zone behind partial`, `input changed`).
     pub what: String,
-    /// The position of the first wrong element, counted from 0.
+    /// Index of the first wrong element.
     pub index: u64,
-    /// The expected value, as text.
+    /// Expected value as text.
     pub expected: String,
-    /// The value found instead, as text.
+    /// Actual value as text.
     pub got: String,
-    /// `|got − expected|` if both are finite numbers.
+    /// `|got − expected|` if both are finite.
     #[serde(default, with = "super::real")]
     pub error: Option<f64>,
-    /// How many elements are wrong.
+    /// Number of wrong elements.
     pub wrong: u64,
-    /// How many elements there are.
+    /// Number of all elements.
     pub of: u64,
 }
 
-/// Why nothing was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unchecked {
@@ -59,9 +57,9 @@ pub enum Unchecked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roof {
-    /// The roof is that of device memory.
+    /// Rate of device memory.
     Memory,
-    /// The L2 cache, through which every byte goes.
+    /// Rate of the L2 cache, through which every byte goes.
     L2,
 }
 
@@ -70,35 +68,32 @@ pub enum Roof {
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Outcome {
-    /// The case is right and measured (on a device without a clock: right and counted).
+    /// Right and measured (on a device without a clock: right and counted).
     #[default]
     Measured,
-    /// The case is right, and was measured with less precision than requested.
+    /// Right, but measured with less precision than requested.
     Unstable {
-        /// Half the width that the median's interval has, as a fraction of the median.
+        /// Half the width of the median's interval, as a fraction of the median.
         #[serde(with = "super::real")]
         reached: f64,
     },
-    /// Right, and measured to be faster than the device can do the least work of the job: either the timed launch did
+    /// Right, but measured to be faster than the device can do the least work of the job. Either the timed launch did
     /// something else, or the manifest overstates the work. It has no measurement.
     Suspect {
-        /// The median of the times.
+        /// Median of the times.
         #[serde(with = "super::real")]
         nanoseconds: f64,
-        /// The least time that the device needs.
+        /// Least time that the device needs.
         #[serde(with = "super::real")]
         least: f64,
         /// What sets that least time.
         roof: Roof,
     },
     /// Wrong: it has no measurement.
-    Wrong {
-        /// The first wrong element.
-        mismatch: Mismatch,
-    },
-    /// Left out by a rule of the manifest, whose text this is.
+    Wrong { mismatch: Mismatch },
+    /// Excluded by a rule of the manifest.
     Excluded {
-        /// The reason that the rule gives, or `requires` with the condition that does not hold.
+        /// The rule's reason, or `requires` with the condition that does not hold.
         why: String,
     },
     /// The device does not allow the launch: `2048 threads per block, the device allows 1024`.
@@ -110,12 +105,12 @@ pub enum Outcome {
     CompileError {
         /// One line: the first error, or how the compiler failed.
         summary: String,
-        /// The compiler's whole output.
+        /// The compiler's complete output.
         log: String,
     },
     /// The driver refused or aborted the launch.
     LaunchError {
-        /// The message in the driver's words, with the call.
+        /// The driver's message, with the call.
         message: String,
     },
     /// An expression of the manifest has no value at this point: `division by zero in ceil_div(n, block) where …`.
@@ -130,10 +125,9 @@ pub enum Outcome {
     },
     /// A step of the case did not end within its time limit.
     TimedOut {
-        /// The time limit of the step.
         #[serde(with = "super::real")]
         limit_seconds: f64,
-        /// The place where the kernel was, as the device reports it; `None` if its process was ended.
+        /// Where the kernel was, as the device reports it; `None` if its process was killed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
@@ -154,14 +148,14 @@ pub enum Outcome {
         /// What ended the run.
         why: String,
     },
-    /// The case failed in a way that the manifest expects, which is not a failure of the run.
+    /// The case failed as the manifest expects, which is not a failure of the run.
     FailedAsExpected {
-        /// The failure that was expected.
+        /// The expected failure.
         end: Box<Outcome>,
     },
-    /// The manifest expects a failure, and there was none.
+    /// The manifest expects a failure, but there was none.
     DidNotFail {
-        /// The failures that the manifest allows.
+        /// Failures that the manifest allows.
         fails: Vec<Failure>,
     },
 }
@@ -188,14 +182,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns the name of the corresponding outcome.
+    /// Name of the corresponding outcome.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 impl Outcome {
-    /// Returns the outcome of a case that the manifest expects to fail in one of these ways.
+    /// Outcome of a case that the manifest expects to fail in one of these ways.
     ///
     /// A case that is excluded or not run stays so. A failure of another kind stays a failure.
     #[must_use]
@@ -211,7 +205,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the message of the outcome; `None` if it has numbers instead, or nothing.
+    /// Message of the outcome; `None` if it has numbers instead, or nothing.
     pub fn words(&self) -> Option<&str> {
         match self {
             Self::CompileError { summary: words, .. }
@@ -239,7 +233,7 @@ impl Outcome {
         )
     }
 
-    /// Returns one word for tables and CSV.
+    /// One word for tables and CSV.
     pub fn name(&self) -> &'static str {
         self.into()
     }
