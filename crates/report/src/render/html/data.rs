@@ -15,13 +15,13 @@ use crate::render::columns::{CASE, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TI
 use crate::render::row::{Context, Row};
 use crate::render::{bound, units};
 
-/// Most columns of counters: the others are among the facts of a case.
+/// Most columns of counters. Other counters are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
 
-/// The largest number of columns of counters that are shown where times have columns too.
+/// Most columns of counters next to columns of times.
 const MOST_BESIDE_TIMES: usize = 3;
 
-/// The counters that explain most differences.
+/// Counters that explain most differences.
 const TELLING: [&str; 8] = [
     "inst_executed",
     "gld_sectors",
@@ -33,7 +33,7 @@ const TELLING: [&str; 8] = [
     "barriers",
 ];
 
-/// The data that the page has of one report.
+/// Data of one report for the script.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Data {
@@ -43,14 +43,14 @@ pub(super) struct Data {
     best: Vec<usize>,
     unit: PageUnit,
     facts: Vec<Facts>,
-    /// The names that facts have.
+    /// Names of facts.
     names: Vec<String>,
     /// Texts of facts.
     strings: Vec<String>,
     launch_titles: Vec<&'static str>,
     /// Launches as tables, each of which several cases can share.
     launches: Vec<Vec<Vec<String>>>,
-    /// The names of counters, in the order of a case's counts.
+    /// Names of counters, in the order of a case's counts.
     counters: Vec<String>,
     sources: Vec<Vec<SourceFile>>,
     no_samples: &'static str,
@@ -90,17 +90,17 @@ fn columns(context: &Context<'_>) -> Vec<Column> {
     let axes = records.header.axes.iter();
     columns.extend(axes.map(|axis| table::axis(&axis.name, &rows, |row| units::axis(&row.record.case, &axis.name))));
     columns.extend(fixed(OUTCOME));
-    // What does not differ is among the facts of every case.
+    // A column with equal values is among the facts of every case instead.
     columns.retain(|column| column.key == "variant" || column.key == "check" || differs(column));
     columns.extend([TIME, RATIOS, WORK, ROOF, OPERATIONS, LAUNCH].into_iter().flat_map(fixed));
-    // The choice is that of report.md: bytes say more of a job that memory bounds.
+    // As in `report.md`: bytes say more about a job that memory bounds.
     let has_operations = records.cases.iter().any(|record| is_arithmetic(records, record));
     columns.retain(|column| is_filled(column) && (column.key != "arithmetic" || has_operations));
     columns.extend(counted(records, &rows));
     columns
 }
 
-/// Returns a column of the page; `None` for one that is not there.
+/// A column of the page; `None` if the page does not have it.
 fn filled(column: &column::Column, context: &Context<'_>, rows: &[Row<'_>]) -> Option<Column> {
     let (table, page) = (column.table.as_ref()?, column.page.as_ref()?);
     Some(match page.cell {
