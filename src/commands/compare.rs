@@ -134,7 +134,6 @@ fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Fai
     ))
 }
 
-/// Where to write a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Output<'a> {
     pub format: ComparisonFormat,
@@ -158,7 +157,6 @@ pub fn page(path: Option<&Path>, limit: Option<usize>) -> Option<Page<'_>> {
     path.map(|path| Page { path, limit })
 }
 
-/// Writes the requested files, and prints the rest.
 pub fn write(compared: Compared<'_>, output: &Output<'_>, console: &mut Console) -> Result<(), Failure> {
     write_page(compared, output.page, console)?;
     match output.out {

@@ -101,7 +101,6 @@ fn nothing_to_calibrate(why: &str) -> String {
     format!("there is no GPU to calibrate: {why}")
 }
 
-/// Measures every device again.
 fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mut Console) -> Result<(), Failure> {
     if devices.is_empty() {
         return Err(Failure::environment(nothing_to_calibrate("the driver lists none")));
@@ -277,7 +276,6 @@ fn of_cache(cache: &Cache) -> Finding {
     }
 }
 
-/// Total bytes of all files below a folder.
 fn size(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -374,7 +372,6 @@ fn clocks_line(line: &str) -> String {
     }
 }
 
-/// Output of a program, or why it failed.
 fn output(command: &mut Command) -> Result<String, String> {
     let out = command.output().map_err(|e| e.to_string())?;
     if out.status.success() {

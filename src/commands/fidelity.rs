@@ -12,7 +12,6 @@ use crate::journal::{self, RECORDS_FILE};
 use crate::model::{BackendKind, Records};
 use crate::render;
 
-/// Default file of causes.
 const CAUSES: &str = "reports/fidelity.toml";
 
 /// Content of the file of causes.

@@ -113,7 +113,6 @@ fn nothing_timed(args: &HistoryArgs) -> Failure {
     ))
 }
 
-/// Writes the requested charts.
 fn charts(reports: &[ReportHistory<'_>], args: &HistoryArgs, console: &mut Console) -> Result<Vec<Chart>, Failure> {
     let Some(dir) = &args.charts else { return Ok(Vec::new()) };
     let charts = page::charts(reports).map_err(Failure::environment)?;

@@ -16,7 +16,6 @@ use crate::cluster::{
 use crate::format::{about, plural};
 use crate::regular;
 
-/// Most shards to list one by one.
 const MOST_NAMES: usize = 20;
 
 /// Most names in one list.

@@ -12,7 +12,6 @@ use crate::model::{BackendKind, Value};
 use crate::plan::{self, Plan, PlanOptions};
 use crate::render::{axis_value, prose};
 
-/// Default folder of manifests.
 const FOLDER: &str = "experiments";
 
 /// Most values of an axis to show. A longer axis shows its first values and the last.

@@ -13,7 +13,6 @@ use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
 use crate::render;
 use crate::stored::{self, ReadError, folder_of_device};
 
-/// Most groups to name in a message.
 const MOST_NAMES: usize = 5;
 
 pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -35,7 +34,6 @@ pub struct Report {
     pub records: Records,
 }
 
-/// Merges journals and writes their reports.
 pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure> {
     let found: Vec<Vec<PathBuf>> =
         args.sources.iter().map(|path| stored::journals(path)).collect::<Result<_, _>>().map_err(|e| failure(&e))?;

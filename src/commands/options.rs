@@ -17,7 +17,6 @@ use crate::progress::Style;
 /// Name in messages of the manifest that `runner try` drafts.
 pub const TRIED: &str = "try.toml";
 
-/// Device to run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The first GPU or, without one, the simulator's default GPU.
@@ -148,7 +147,6 @@ impl RunOptions {
         }
     }
 
-    /// Run of one manifest on the command line.
     pub fn of_run(args: &RunArgs, manifest: &Path) -> Result<Self, Failure> {
         let kind = if args.manifests.len() > 1 { Kind::OneOfSeveral } else { Kind::Run };
         Ok(Self {
@@ -170,7 +168,6 @@ impl RunOptions {
         })
     }
 
-    /// A profile, which is a run that only counts.
     pub fn of_profile(args: &ProfileArgs) -> Self {
         Self {
             narrowing: args.narrowing.clone(),
@@ -198,7 +195,6 @@ impl RunOptions {
         })
     }
 
-    /// Run that measures the finalists of a search.
     pub fn of_tune(args: &TuneArgs, manifest: &Path) -> Result<Self, Failure> {
         Ok(Self {
             narrowing: args.narrowing.clone(),

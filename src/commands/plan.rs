@@ -59,7 +59,6 @@ fn gpu(ordinal: u32) -> Option<DeviceInfo> {
     devices.into_iter().find(|(id, _)| id.ordinal == ordinal).map(|(_, info)| info)
 }
 
-/// The GPU to simulate.
 fn simulator(name: Option<&str>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let devices = SimBackend::new(name, simt::Options::default())
         .and_then(|backend| backend.devices())

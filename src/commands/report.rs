@@ -23,7 +23,6 @@ fn failure(error: &RenderError) -> Failure {
     if matches!(error, RenderError::OfUser { .. }) { Failure::usage(message) } else { Failure::environment(message) }
 }
 
-/// Default folder to check.
 const REPORTS: &str = "reports";
 
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {

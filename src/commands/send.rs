@@ -63,7 +63,6 @@ impl Limits {
 /// Target of a submission: the job's folder, the job, and the scheduler's limits.
 type Place<'a> = (&'a Path, &'a Job, Limits);
 
-/// Tasks to send.
 #[derive(Debug)]
 pub struct Batch {
     /// Number of the submission.
@@ -255,7 +254,6 @@ impl Open {
     }
 }
 
-/// Sends the scripts of a submission.
 struct Sender<'a> {
     dir: &'a Path,
     job: &'a Job,
@@ -404,7 +402,6 @@ fn room(job: &Job, open: usize) -> usize {
 }
 
 struct Scripts {
-    /// Script of each array.
     arrays: Vec<Script>,
     /// Script that collects the results, if this program submits it.
     collecting: Option<Script>,

@@ -208,7 +208,6 @@ fn ends(array: &Array, range: Range<usize>) -> String {
     format!("{} … {}", shown(range.start..range.start + SHOWN), shown(range.end - SHOWN..range.end))
 }
 
-/// Writes the requested elements.
 fn elements(
     text: &mut String,
     arrays: &[(String, Array)],

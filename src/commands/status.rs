@@ -56,7 +56,6 @@ pub fn shards(dir: &Path, job: &Job, submissions: &mut [Submission], console: &m
     shards
 }
 
-/// Users who submitted.
 pub fn users(submissions: &[Submission]) -> Vec<u32> {
     let mut users: Vec<u32> = submissions.iter().filter_map(|submission| submission.user).collect();
     users.sort_unstable();

@@ -99,7 +99,6 @@ struct Task<'a> {
     place: Placement,
 }
 
-/// Files that a task runs.
 struct Files {
     /// Commit of the submitted checkout.
     revision: Option<String>,
@@ -175,7 +174,6 @@ impl Task<'_> {
         run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console).map(|_| ())
     }
 
-    /// Runs this task's part of a search.
     fn search(&self, args: &TaskArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
         let words = ["runner", "tune"].map(Into::into).into_iter().chain(args.search.iter().cloned());
         let shard = self.job.search_shard(args.task as u32 + 1).map(|shard| format!("--shard={shard}").into());
@@ -211,7 +209,6 @@ impl Task<'_> {
         })
     }
 
-    /// Ends the task after a signal.
     fn stop(&self, console: &mut Console) -> Result<Exit, Failure> {
         if !Interrupt::was_warned() {
             self.write(TaskEvent::Stopped { why: "ended by the scheduler (SIGTERM)".to_owned() })?;

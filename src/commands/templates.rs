@@ -15,13 +15,11 @@ use crate::model::{Diagnostic, Diagnostics, PageTemplate, Records};
 use crate::regular;
 use crate::render::{SHIPPED, Templates};
 
-/// File extension of templates.
 const EXTENSION: &str = "tera";
 
 /// Environment variable with the time limit for a user's template, such as `10min`.
 const LIMIT_VARIABLE: &str = "RUNNER_TEMPLATE_LIMIT";
 
-/// Default time limit for a template.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Most bytes by which this process may grow while a user's template runs.

@@ -112,7 +112,6 @@ pub fn remove_unfinished(dir: &Path) {
     }
 }
 
-/// Creates the folder and its parents, unless they exist.
 pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     std::fs::create_dir_all(dir).map_err(|source| {
         // The system's error does not name the file that is in the way.

@@ -8,7 +8,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders to search, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
     dirs: Vec<PathBuf>,

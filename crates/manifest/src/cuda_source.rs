@@ -12,7 +12,6 @@ use crate::model::SourceForm;
 use crate::ptx;
 use crate::regular;
 
-/// Most files to scan for one source.
 const MOST_FILES: usize = 256;
 
 /// Most declarations of kernels, variables and functions to read in one file.

@@ -15,7 +15,6 @@ const KERNELS: &str = "kernels";
 
 #[derive(Debug)]
 pub struct Files {
-    /// Folder of the manifest.
     folder: PathBuf,
     project: Project,
     scanner: Scanner,
@@ -45,7 +44,6 @@ impl Files {
         self.packages.insert(name.to_owned(), Some(folder));
     }
 
-    /// Adds a package that is not in the cache.
     pub fn add_absent_package(&mut self, name: &str) {
         self.packages.insert(name.to_owned(), None);
     }

@@ -24,7 +24,6 @@ pub enum Access {
     Unknown,
     /// Reads elements and writes none.
     Read,
-    /// Writes elements before it reads any.
     Written,
     /// Reads elements, or adds to them, before it writes any.
     Updated,
@@ -33,7 +32,6 @@ pub enum Access {
 /// Findings about all parameters of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelBody {
-    /// Accesses by parameter name.
     accesses: BTreeMap<String, Access>,
     /// Dimensions of `threadIdx` and `blockDim` that the body names: 1 to 3.
     pub thread_dimensions: usize,

@@ -15,10 +15,8 @@ use crate::model::{Diagnostic, Diagnostics, SourceText};
 use crate::project::Project;
 use crate::regular;
 
-/// Most syntax errors to report.
 const MOST_SYNTAX_FAULTS: usize = 100;
 
-/// Largest manifest, in bytes.
 const LONGEST: u64 = 8 << 20;
 
 /// Hint for a file that is not a manifest.

@@ -255,7 +255,6 @@ impl<T: Read> Slot for Required<T> {
     }
 }
 
-/// Fault for a missing required key.
 pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
     match owner {
         Some(span) => {
@@ -281,7 +280,6 @@ pub trait Table: Sized + Clone {
 
     fn instead() -> &'static [Instead];
 
-    /// Reads the known keys.
     fn fields(table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self;
 
     /// Reads the known keys and reports all others.

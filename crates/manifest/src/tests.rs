@@ -25,7 +25,6 @@ const PACKAGES: &str = "[packages.mine]\ncrate = \"my-kernels\"\nversion = \"0.9
                         [packages.yours]\nwheel = \"your_kernels\"\nversion = \"1.0+cu130\"\n\
                         sha256 = \"ff00000000000000000000000000000000000000000000000000000000000000\"\n";
 
-/// Manifest with the required keys only.
 const SMALLEST: &str = "[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\n\
                         kernel = \"second\"\ngrid = [1]\nblock = [32]\n";
 

@@ -11,7 +11,6 @@ use crate::model::{hex, sha256_hex};
 pub struct Hashed {
     /// SHA-256 of all files; `None` if an include cannot be followed, so more may be included.
     pub digest: Option<String>,
-    /// The files, the source first.
     pub files: Vec<PathBuf>,
 }
 

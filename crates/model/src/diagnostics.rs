@@ -8,7 +8,6 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::model::{Diagnostic, Diagnostics, SourceText};
 
-/// Most errors to show.
 const MOST_SHOWN: usize = 100;
 
 impl Diagnostics {

@@ -11,7 +11,6 @@ const LONGEST_SLUG: usize = 80;
 /// Longest escaped name, in bytes. File systems allow 255.
 const LONGEST_ESCAPED: usize = 200;
 
-/// Number of hash digits that tell names apart.
 const HASH_DIGITS: usize = 8;
 
 /// Name for a file or folder: lower-case letters and digits, joined by hyphens, such as `nvidia-h100-80gb-hbm3`.

@@ -20,7 +20,6 @@ mod header;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
-    /// Text of the source itself.
     pub source: Arc<str>,
     /// Files in the order of discovery, the source first.
     pub files: Vec<Input>,
@@ -37,7 +36,6 @@ impl Inputs {
     }
 }
 
-/// One file that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// Name in the `#include`; empty for the source itself.
@@ -52,7 +50,6 @@ pub struct Input {
 pub struct Content {
     /// Path that the file was read by.
     pub path: Arc<Path>,
-    /// SHA-256 of the bytes.
     pub digest: [u8; 32],
     /// Text of the file. Bytes that are not UTF-8 are replaced, as NVRTC does.
     pub text: Arc<str>,
@@ -65,11 +62,9 @@ pub struct Scanner {
     files: Mutex<HashMap<PathBuf, Arc<Scanned>>>,
 }
 
-/// Result of scanning one file.
 #[derive(Debug)]
 struct Scanned {
     content: Content,
-    /// Includes in the order of the text, each once.
     includes: Vec<Include>,
     known: BTreeSet<Include>,
     /// Macros whose value is a header name: `#define HEADER "a.cuh"`.

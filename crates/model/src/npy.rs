@@ -99,13 +99,11 @@ impl Header {
         Some(Self { descr: descr?, shape: shape?, fortran_order: order? })
     }
 
-    /// Number of elements.
     pub fn len(&self) -> u64 {
         // A header can claim more elements than 64 bits count.
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
-    /// Extent along each dimension.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }

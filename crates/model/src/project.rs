@@ -23,7 +23,6 @@ impl Default for Project {
 }
 
 impl Project {
-    /// A project without limit.
     pub const fn everywhere() -> Self {
         Self { roots: None }
     }
@@ -99,7 +98,6 @@ impl Project {
         format!("`{}`{target} is {place} {}", file.display(), roots.join(" and "))
     }
 
-    /// What to do about a refused file.
     pub const REMEDY: &str = "copy it into the project, name a larger project with --project DIR, or, if you trust the \
                               manifest, allow all files with --allow-outside";
 }

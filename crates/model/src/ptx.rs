@@ -3,7 +3,6 @@
 //! Separate from `ptx-parser`, which parses whole modules: drafts, checks and the compile stage need only the heads of
 //! kernels.
 
-/// A kernel of a PTX module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Name as launches use it.

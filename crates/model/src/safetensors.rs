@@ -25,11 +25,9 @@ const METADATA: &str = "__metadata__";
 pub struct Tensor {
     /// Type as the format names it: `F32`.
     dtype: String,
-    /// Extent along each dimension.
     pub shape: Vec<u64>,
     /// Offset of its bytes in the file.
     pub offset: u64,
-    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -75,7 +73,6 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Number of elements.
     pub fn len(&self) -> u64 {
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }

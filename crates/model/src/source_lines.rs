@@ -9,7 +9,6 @@ use crate::regular;
 /// Most lines to keep per case: those with the largest shares of its counts.
 const MOST_LINES: usize = 64;
 
-/// Most characters of a line's text.
 const LONGEST_TEXT: usize = 120;
 
 /// Adds up counts by the lines of the author's files. `counts` names each file by the compiler's path; other files are

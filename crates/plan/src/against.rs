@@ -15,7 +15,6 @@ use crate::model::{
     WholeTolerance, sha256_hex,
 };
 
-/// Name of a variant of the base.
 pub fn base_name(variant: &str, label: &str) -> String {
     format!("{variant}@{label}")
 }
@@ -25,7 +24,6 @@ pub fn base_name(variant: &str, label: &str) -> String {
 pub struct Joined {
     /// Variants of the manifest with a counterpart of the base in at least one group.
     pub variants: BTreeSet<String>,
-    /// Number of cases added to the groups.
     pub added: usize,
     /// Cases that do not run because they are not comparable with the manifest's.
     pub refused: Vec<Refused>,
@@ -40,7 +38,6 @@ pub struct Joined {
 pub struct Refused {
     /// The manifest's case.
     pub case: CaseKey,
-    /// What differs.
     pub part: Part,
     /// Description of the base's side.
     pub base: String,
@@ -53,7 +50,6 @@ pub struct Refused {
 pub enum Part {
     /// Buffers and their initial contents.
     Inputs,
-    /// Expected results.
     Check,
 }
 

@@ -26,7 +26,6 @@ pub struct OwnAxes {
     pub axes: Vec<Axis>,
 }
 
-/// Combines the axes.
 pub fn effective(manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec<Diagnostic>> {
     let own = manifest.variants.iter().map(|v| OwnAxes { name: v.name.clone(), axes: v.axes.clone() }).collect();
     let replaced = manifest.on.get(&options.sizes).map(|on| on.axes.as_slice()).unwrap_or_default();

@@ -51,7 +51,6 @@ pub const SIMULATED_PER_SECOND: f64 = 2e7;
 /// Bytes that a warp requests with one instruction, at four bytes per thread.
 const BYTES_PER_REQUEST: f64 = 128.0;
 
-/// Threads per warp.
 const WARP: f64 = 32.0;
 
 /// Launches of a case besides warm-up and samples: one for the check before and one for the check after.
@@ -74,12 +73,10 @@ fn buffer_memory(buffer: &BufferPlan) -> u64 {
     buffer.bytes().0.saturating_mul(copies).saturating_add(guards)
 }
 
-/// Costs of one group.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupCost {
     /// Device memory. The cases of a group keep their buffers at the same time and share equal ones.
     pub memory: Bytes,
-    /// Estimated seconds of all cases together.
     pub seconds: f64,
     /// Estimated seconds of one launch of the shortest case on the device; 0 on the simulator.
     pub shortest_launch: f64,
@@ -103,7 +100,6 @@ impl GroupCost {
     }
 }
 
-/// Distinct buffers of a group.
 fn distinct_buffers(job: &GroupJob) -> Vec<&BufferPlan> {
     // Fills contain floats, which do not hash. Buffers that agree in all else are few and compared one by one.
     let mut alike: HashMap<(&str, ElementType, u64, Access), Vec<&BufferPlan>> = HashMap::new();

@@ -74,7 +74,6 @@ impl PlanOptions {
     }
 }
 
-/// Expansion of a manifest.
 #[derive(Debug)]
 pub struct Plan {
     experiment: String,
@@ -157,7 +156,6 @@ impl Plan {
         self.backend
     }
 
-    /// The device that the plan is for, if known.
     pub fn device(&self) -> Option<&DeviceInfo> {
         self.device.as_ref()
     }
@@ -178,12 +176,10 @@ impl Plan {
         &self.variants
     }
 
-    /// Variant of the baseline and its values of the compared axes.
     pub fn baseline(&self) -> Option<&(String, Vec<(String, Value)>)> {
         self.baseline.as_ref()
     }
 
-    /// Whether the plan runs host functions.
     pub fn calls_host(&self) -> bool {
         let is_host = |variant: &PlannedVariant| matches!(self.recipes[variant.spec].body, BodySpec::Host(_));
         self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
@@ -222,7 +218,6 @@ impl Plan {
         self.groups.len()
     }
 
-    /// Cells of one group, in the manifest's order.
     pub fn group(&self, index: usize) -> &[Cell] {
         self.groups.get(index)
     }
@@ -246,7 +241,6 @@ impl Plan {
         Case { ordinal: u64::from(cell.ordinal), key, group: GroupKey(self.key_at(cell.ordinal)) }
     }
 
-    /// Variant of a cell.
     pub fn variant_of(&self, ordinal: u32) -> &PlannedVariant {
         &self.variants[ordinal as usize % self.variants.len()]
     }
@@ -280,7 +274,6 @@ impl Plan {
         })
     }
 
-    /// Device attributes, if a device is known.
     fn device_scope(&self) -> Scope {
         let attributes = self.device.iter().flat_map(DeviceInfo::attributes);
         attributes.map(|(name, value)| (name, Value::Int(value))).collect()

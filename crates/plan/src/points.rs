@@ -11,7 +11,6 @@ use super::axes::Axes;
 /// Points, each a row of indices into the axes' values.
 #[derive(Debug, Default)]
 pub struct Points {
-    /// Axes per row.
     width: usize,
     indices: Vec<u32>,
     /// Number of the point in each row, ascending; `None` if every point has a row.
@@ -213,7 +212,6 @@ impl Points {
         (0..self.count).map(|row| self.number(row))
     }
 
-    /// Number of points that have rows.
     pub const fn len(&self) -> usize {
         self.count
     }

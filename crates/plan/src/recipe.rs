@@ -42,7 +42,6 @@ pub struct Recipe {
     pub checks: Vec<CheckSpec>,
     pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
-    /// What the sanitizer ignores.
     pub unsanitized: Option<Unsanitized>,
     /// Whether only a sample of the blocks runs.
     pub sampled: bool,
@@ -126,7 +125,6 @@ fn replaced<'m, T>(shared: impl IntoIterator<Item = &'m T>, own: &'m [T], name: 
     entries
 }
 
-/// Parses the conditions on cells.
 pub fn rules(
     manifest: &Manifest,
     recipes: &[Recipe],

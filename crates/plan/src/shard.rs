@@ -25,9 +25,7 @@ pub struct Shards {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Division {
     pub groups: Vec<Vec<GroupPlace>>,
-    /// Number of cases of each shard.
     pub cases: Vec<u64>,
-    /// Estimated seconds of each shard.
     pub seconds: Vec<f64>,
 }
 

@@ -8,7 +8,6 @@ use super::{GroupCost, Plan, PlannedOutcome, ResolvedGroup, resolve};
 use crate::experiment::Manifest;
 use crate::model::{Bytes, Outcome};
 
-/// Why a case does not run, or not yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// Text of the `exclude` rule.
@@ -16,16 +15,13 @@ pub enum Reason {
     /// A `requires` does not hold.
     Requires {
         variant: String,
-        /// The condition as written.
         text: String,
     },
-    /// Host functions do not run.
     Host(String),
-    /// The device does not allow the launch.
     Invalid(String),
-    /// More memory than the device has.
-    OutOfMemory { variant: String },
-    /// An expression has no value.
+    OutOfMemory {
+        variant: String,
+    },
     Unresolved(String),
     /// The case's check needs a variant that does not run.
     NotRun(String),
@@ -33,16 +29,12 @@ pub enum Reason {
     Device(String),
 }
 
-/// Counts and costs of a plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// Cases that are ready to run.
     pub ready: u64,
-    /// Number of other cases, by reason.
     pub others: BTreeMap<Reason, u64>,
     /// Translation units to compile, including those in the cache.
     pub units: usize,
-    /// Memory and index of the group that needs the most.
     pub largest: Option<(Bytes, usize)>,
     /// Estimated seconds of the whole run.
     pub seconds: f64,

@@ -16,7 +16,6 @@ use super::{MAX_CELLS, PlanOptions};
 pub struct PlannedVariant {
     /// Name with the values of the variant's own axes filled in.
     pub name: String,
-    /// Index in the manifest.
     pub spec: usize,
     /// Values of the axes that only this variant has.
     pub own: Vec<(Arc<str>, Value)>,

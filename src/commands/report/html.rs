@@ -15,7 +15,6 @@ use crate::project::Project;
 use crate::render::html::{Companions, Page, SourceFile, html};
 use crate::stored::{self, Source, Stored};
 
-/// Default file name.
 const FILE: &str = "report.html";
 
 /// Most groups in which to look for sources. A variant that runs in none of them has no source on the page.

@@ -161,7 +161,6 @@ pub struct PlannedBase<'a> {
 }
 
 impl PlannedBase<'_> {
-    /// Resolves the groups of the base's cases.
     pub fn resolve(&mut self) -> &[ResolvedGroup] {
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
             self.groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
@@ -169,7 +168,6 @@ impl PlannedBase<'_> {
         &self.groups
     }
 
-    /// Adds the base's cases to the groups.
     pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
         let mut joined = join(groups, self.groups, &self.base.label);
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
@@ -215,7 +213,6 @@ impl BaseRun {
         header.variants = std::mem::take(&mut header.variants).into_iter().flat_map(with_base).collect();
     }
 
-    /// Ends the run and writes its report.
     pub fn conclude(&self, run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
         let (end, destination) = (run.end, run.destination);
         let written = finish(run)?;

@@ -26,6 +26,5 @@ pub struct BaseAndNew {
     /// Sentences about what could not be run of the base.
     pub faults: Vec<String>,
     pub records: Records,
-    /// Folder of the report.
     pub dir: PathBuf,
 }

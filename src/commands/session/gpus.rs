@@ -9,7 +9,6 @@ use crate::commands::options::Target;
 use crate::dispatch::cores::{Cores, divide};
 use crate::model::{DeviceId, DeviceInfo};
 
-/// A selected GPU or simulator.
 #[derive(Debug, Clone)]
 pub struct Gpu {
     /// Ordinal by which the user names the GPU.
@@ -43,7 +42,6 @@ pub fn select(args: &TargetArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     Ok(chosen.into_iter().zip(cores).map(gpu).collect())
 }
 
-/// One simulator per named number.
 fn simulated(named: &str, devices: &[(DeviceId, DeviceInfo)]) -> Vec<(DeviceId, DeviceInfo)> {
     let mut numbers: Vec<u32> = named.split(',').filter_map(|word| word.trim().parse().ok()).collect();
     if numbers.is_empty() {

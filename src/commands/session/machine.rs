@@ -13,7 +13,6 @@ use crate::format::plural_of;
 use crate::machine::{self, Store};
 use crate::model::{Clock, Compiled, Machine, hex};
 
-/// Folder in the cache.
 const FOLDER: &str = "machine";
 
 /// An open device, and what is needed to measure it.
@@ -61,7 +60,6 @@ fn stored_or_measured(pool: &mut Pool, site: Site<'_>, console: &mut Console) ->
     }
 }
 
-/// Measures the device and stores the result.
 pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine, String> {
     let (device, driver) = identity(site.ready).ok_or("the device has no UUID")?;
     let store = store(&cache);

@@ -36,7 +36,6 @@ use crate::project::Project;
 use crate::revision;
 use crate::tune::Finalists;
 
-/// A manifest with its run options.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestRun<'a> {
     pub manifest: &'a Manifest,
@@ -49,7 +48,6 @@ pub struct Task<'a> {
     /// Command for the report, if it is not a plain run.
     pub command: Option<String>,
     pub counting_method: Option<String>,
-    /// Base to compare with.
     pub base: Option<&'a Base>,
     /// Cases to run, if a search has chosen some of the plan's.
     pub only: Option<&'a Finalists<'a>>,
@@ -65,7 +63,6 @@ pub struct Prepared {
     pub beside: Option<BaseRun>,
 }
 
-/// What to compile and run.
 #[derive(Debug)]
 pub struct Work {
     groups: Vec<ResolvedGroup>,
@@ -140,7 +137,6 @@ pub fn get_ready(
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
 }
 
-/// A plan for a device, with the compiler of its code.
 #[derive(Debug)]
 pub struct Planned {
     pub plan: Plan,

@@ -14,7 +14,6 @@ pub struct Array {
 }
 
 impl Array {
-    /// Reads a file of any element type.
     pub fn read(path: &Path) -> Option<Self> {
         let header = npy::Header::read(path).ok()?;
         let element = ElementType::ALL.iter().copied().find(|element| header.holds(*element))?;

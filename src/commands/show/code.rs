@@ -13,7 +13,6 @@ use crate::experiment::Manifest;
 use crate::model::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
 use crate::programs::Programs;
 
-/// Form of the code to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Ptx,
@@ -28,7 +27,6 @@ impl Form {
     }
 }
 
-/// Compiles a case and prints the code of its kernels.
 pub fn show(
     form: Form,
     options: &RunOptions,

@@ -17,14 +17,12 @@ use crate::file_names::slug;
 use crate::model::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
 use crate::plan::Shards;
 
-/// Folder of all jobs.
 const JOBS: &str = "target/jobs";
 
 /// A job with what was found out while describing it.
 #[derive(Debug)]
 pub struct Described {
     pub job: Job,
-    /// Absolute path of the job's folder.
     pub dir: PathBuf,
     pub device: DeviceInfo,
     pub backend: BackendKind,
@@ -97,7 +95,6 @@ pub fn bare(name: String) -> Result<Job, Failure> {
     Ok(Job { id: new_identity(&folder(&job)), ..job })
 }
 
-/// Absolute path of a job's folder.
 pub fn folder(job: &Job) -> PathBuf {
     job.directory.join(JOBS).join(slug(&job.name))
 }

@@ -117,7 +117,6 @@ struct OfGroups {
 }
 
 impl OfGroups {
-    /// Adds what the cases of a group need.
     fn add(mut self, group: ResolvedGroup) -> Self {
         let mut has_new_host_code = false;
         for case in &group.job.cases {
@@ -135,7 +134,6 @@ impl OfGroups {
         self
     }
 
-    /// Adds what later groups need.
     fn join(mut self, after: Self) -> Self {
         self.units.extend(after.units);
         self.read.files.extend(after.read.files);

@@ -35,13 +35,11 @@ pub enum RevisionError {
     Io(#[from] io::Error),
 }
 
-/// Files of one commit.
 #[derive(Debug)]
 pub struct Files {
     git: PathBuf,
     pub(super) checkout: Checkout,
     git_dir: TempDir,
-    /// Revision as the user named it.
     revision: String,
     commit: String,
 }
@@ -67,7 +65,6 @@ impl Files {
         Ok(files)
     }
 
-    /// The commit's hash.
     pub fn commit(&self) -> &str {
         &self.commit
     }

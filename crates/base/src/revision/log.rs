@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::files::{File, Files, RevisionError};
 use crate::model::Commit;
 
-/// A commit that changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub commit: Commit,

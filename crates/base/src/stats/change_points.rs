@@ -36,7 +36,6 @@ const FAR: f64 = 3.5;
 /// Standard deviation of normal values divided by the median of their absolute values.
 const NORMAL_OF_MEDIAN: f64 = 1.482_602_218_505_602;
 
-/// A value of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
     pub value: f64,
@@ -44,7 +43,6 @@ pub struct Reading {
     pub error: f64,
 }
 
-/// A change of the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     pub index: usize,

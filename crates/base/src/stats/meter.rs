@@ -14,14 +14,12 @@ pub struct Look {
     pub done: u64,
 }
 
-/// How long to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Patience {
     /// Initial seconds to ignore, until the device is in a steady state.
     pub settle: f64,
     /// Least seconds between the first update and the last.
     pub span: f64,
-    /// Least number of updates after the first.
     pub moves: u32,
 }
 
@@ -65,14 +63,12 @@ impl Meter {
         }
     }
 
-    /// Whether the readings suffice.
     pub fn is_enough(&self) -> bool {
         let span = self.moved.map_or(0.0, |(first, last)| last.at - first.at);
         let has_pieces = self.ended.is_some_and(|(first, last)| last.done > first.done);
         self.moves >= self.patience.moves && span >= self.patience.span && has_pieces
     }
 
-    /// Number of updates after the first.
     pub const fn moves(&self) -> u32 {
         self.moves
     }

@@ -8,7 +8,6 @@
 
 use std::f64::consts::LN_2;
 
-/// A point estimate with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     pub point: f64,

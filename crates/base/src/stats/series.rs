@@ -69,12 +69,9 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
     Some(Trend { drift: median(&slopes)? * (n - 1) as f64, z })
 }
 
-/// Two groups of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Modes {
-    /// Mean of the lower group.
     pub low: f64,
-    /// Mean of the higher group.
     pub high: f64,
     /// Share of the values in the higher group.
     pub share_high: f64,

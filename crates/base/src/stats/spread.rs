@@ -5,7 +5,6 @@ const Z: f64 = 1.644_853_626_951_472;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deviation {
-    /// Standard deviation, in the unit of the values.
     pub estimate: f64,
     /// Degrees of freedom: the number of values minus the number of groups.
     pub freedom: usize,

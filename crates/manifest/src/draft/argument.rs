@@ -32,7 +32,6 @@ impl Role {
     }
 }
 
-/// Initial content of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fill {
     Iota,
@@ -46,7 +45,6 @@ pub struct Wish {
     role: Option<Role>,
     element: Option<ElementType>,
     fill: Option<Fill>,
-    /// Length of a buffer, or a number.
     value: Option<String>,
 }
 

@@ -17,7 +17,6 @@ use super::signature::{Signature, TemplateParameter, joined, split};
 use super::validate::may_name_buffer;
 use crate::diagnostics::nearest;
 
-/// A kernel that the user asked for.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// Source as the manifest names it.
@@ -29,10 +28,8 @@ pub struct Wanted {
     pub signature: Signature,
 }
 
-/// Input of a draft.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Name of the experiment.
     pub name: String,
     /// Kernels to compare; the first is the baseline.
     pub kernels: Vec<Wanted>,

@@ -27,7 +27,6 @@ pub struct TritonKernel<'a> {
     pub ttir: Option<&'a str>,
 }
 
-/// A parameter in the intermediate code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     name: String,
@@ -131,7 +130,6 @@ fn of_entry(entry: &Entry) -> Vec<Parameter> {
     entry.parameters.iter().enumerate().map(parameter).collect()
 }
 
-/// Parameters of the function in the intermediate code.
 fn parameters(ttir: &str) -> Vec<Parameter> {
     let Some((_, rest)) = ttir.split_once("tt.func public @") else { return Vec::new() };
     let Some((_, list)) = rest.split_once('(') else { return Vec::new() };

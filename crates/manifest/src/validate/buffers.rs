@@ -13,7 +13,6 @@ use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawMa
 use crate::read::{At, Named, Table as _, missing};
 use crate::regular;
 
-/// Default seed.
 const SEED: u64 = 1;
 
 /// Buffers of a table, in the order of the file. [`check`] checks the names that they use.

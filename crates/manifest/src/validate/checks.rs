@@ -100,7 +100,6 @@ fn uses(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'_>, given
     used
 }
 
-/// Reports a buffer that a variant does not have.
 pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, variant: &DeclaredVariant) {
     let elsewhere = declared.variants.iter().any(|other| other.has_own_buffer(name));
     if elsewhere {

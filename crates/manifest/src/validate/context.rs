@@ -16,7 +16,6 @@ use crate::read::Findings;
 /// Most points of the axes at which to evaluate a template.
 const MOST_POINTS: usize = 4096;
 
-/// Hint for a file that is not found.
 pub const BESIDE: &str = "the path is relative to the manifest's folder";
 
 /// Block size that `block = "occupancy"` selects, for expressions of `grid`.
@@ -44,7 +43,6 @@ pub struct Context {
     found: Findings,
     /// Names already reported as undefined. Faults that follow from them are not reported.
     undefined: BTreeSet<String>,
-    /// Number of axis values so far.
     pub axis_values: i64,
 }
 

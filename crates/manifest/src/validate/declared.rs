@@ -31,7 +31,6 @@ pub struct DeclaredVariant {
     pub axes: Vec<Axis>,
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
-    /// Names that its expressions may use.
     pub names: Names,
     /// Names of the variant at all points of its axes.
     pub expanded: Vec<String>,

@@ -135,7 +135,6 @@ fn bounds(element: ElementType) -> (i128, i128) {
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Largest finite value of a float type.
 fn largest(element: ElementType) -> f64 {
     match element {
         ElementType::F16 => half::f16::MAX.to_f64(),

@@ -57,7 +57,6 @@ fn places(raw: &RawLaunch) -> impl Iterator<Item = (&'static str, Span)> {
     raw.given().into_iter().filter(|(key, _)| *key != "kernel")
 }
 
-/// Call of a host function.
 pub fn host(
     ctx: &mut Context,
     raw: &At<RawVariant>,

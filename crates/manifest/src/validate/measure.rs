@@ -10,7 +10,6 @@ use crate::read::At;
 /// Most processes that may measure a group. Each takes the time of a whole measurement.
 const MOST_PROCESSES: u32 = 64;
 
-/// Defaults.
 fn standard() -> MeasureSpec {
     MeasureSpec {
         regimes: vec![Regime::Cold],

@@ -7,7 +7,6 @@ use crate::expr::{Function, Program, is_name, reference};
 use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 use crate::read::At;
 
-/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Axis,

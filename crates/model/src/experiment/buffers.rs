@@ -76,7 +76,6 @@ pub enum FillSpec {
     /// Same content as another buffer.
     Like {
         buffer: String,
-        /// Fill of that buffer.
         fill: Box<Self>,
     },
     /// Random elements with a structure.
@@ -95,7 +94,6 @@ pub struct FileSpec {
     pub name: Template,
 }
 
-/// A tensor in a safetensors file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorSpec {
     pub file: FileSpec,
@@ -117,24 +115,18 @@ pub enum StructureSpec {
     Dominant(Expression),
     /// Ranks that follow Zipf's law.
     Zipf {
-        /// Number of ranks.
         values: Expression,
         /// How fast probabilities fall.
         exponent: Expression,
     },
     /// Row offsets of a sparse matrix.
-    CsrRows {
-        /// Number of stored elements.
-        nonzeros: Expression,
-        columns: Expression,
-    },
+    CsrRows { nonzeros: Expression, columns: Expression },
     /// Column indices of the stored elements of a sparse matrix.
     CsrColumns {
         /// Name of the buffer with the row offsets.
         rows: String,
         /// Length of that buffer: the number of rows plus one.
         begins: Expression,
-        /// Number of stored elements.
         nonzeros: Expression,
         columns: Expression,
     },

@@ -35,7 +35,6 @@ pub enum Expectation {
     Variant {
         /// Variant name after expansion of its axes.
         name: String,
-        /// Place of the name.
         span: Span,
     },
     /// Elements of an `.npy` file.
@@ -44,9 +43,7 @@ pub enum Expectation {
     Raw(FileSpec),
     Tensor(TensorSpec),
     List(Vec<Expression>),
-    /// Result of a Python function.
     Python(FunctionSpec),
-    /// Result of a C++ function.
     Cpp(FunctionSpec),
 }
 
@@ -56,7 +53,6 @@ pub enum Expectation {
 /// 0. Integers are always exact, but a fraction of them may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
-    /// Absolute difference.
     pub abs: Option<f64>,
     /// Difference as a fraction of the reference.
     pub rel: Option<f64>,
@@ -64,8 +60,6 @@ pub struct ToleranceSpec {
     pub ulp: Option<u64>,
     /// Fraction of elements that may be wrong.
     pub fraction: Option<f64>,
-    /// Relative error in the Frobenius norm.
     pub norm: Option<f64>,
-    /// Relative error in the maximum norm.
     pub max_norm: Option<f64>,
 }

@@ -6,7 +6,6 @@ use super::Expression;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionSpec {
-    /// Script or source file.
     pub path: PathBuf,
     pub function: String,
     /// Parameters, which are named like buffers, axes and bindings.

@@ -7,7 +7,6 @@ use crate::expr::template::TemplateProgram;
 use crate::expr::{ExprError, Parsed, Program};
 use crate::model::{Diagnostic, Span};
 
-/// An arithmetic expression.
 pub type Expression = Located<Program>;
 
 /// A text with `{expression}` placeholders.

@@ -42,7 +42,6 @@ pub struct Manifest {
     pub hash: String,
     /// Name of the experiment and of its reports folder.
     pub name: String,
-    /// Heading of the report.
     pub title: String,
     /// Question at the beginning of the report; a paragraph of Markdown.
     pub question: Option<String>,
@@ -74,11 +73,9 @@ pub struct Manifest {
     pub checks: Vec<CheckSpec>,
     /// Expected output of kernels, if it is checked.
     pub printed: Option<PrintedSpec>,
-    /// Least work of a case.
     pub work: WorkSpec,
     pub measure: MeasureSpec,
     pub search: SearchSpec,
-    /// Variants in the manifest's order.
     pub variants: Vec<VariantSpec>,
     /// The author's claims about the results. Records keep the texts, and `analyse` judges them.
     pub claims: Vec<Claim>,
@@ -91,13 +88,11 @@ pub struct Manifest {
 pub struct Baseline {
     /// Variant name after expansion of its axes.
     pub variant: String,
-    /// Values of the compared axes.
     pub at: BTreeMap<String, Value>,
     /// Place of `baseline` in the manifest.
     pub span: Span,
 }
 
-/// A named list of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     pub name: String,
@@ -118,7 +113,6 @@ pub struct AxisOverride {
 pub struct ExcludeRule {
     /// Condition: cells for which it holds are excluded.
     pub when: Expression,
-    /// Reason for the report.
     pub why: String,
 }
 
@@ -126,7 +120,6 @@ pub struct ExcludeRule {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LetBinding {
     pub name: Arc<str>,
-    /// Value, which may depend on axes and other bindings.
     pub value: Expression,
 }
 
@@ -148,11 +141,8 @@ pub struct MeasureSpec {
     pub precision: f64,
     /// Time limit of each step of a case, in seconds.
     pub timeout: f64,
-    /// Runs before the first sample of each regime.
     pub warmup: u32,
-    /// Fewest samples per regime.
     pub min_samples: u32,
-    /// Most samples per regime.
     pub max_samples: u32,
     /// Device time for the samples of one case, in seconds.
     pub budget: f64,
@@ -185,15 +175,12 @@ pub struct VariantSpec {
     pub printed: Option<PrintedSpec>,
     /// Expected failures; empty for a variant that should be right.
     pub fails: Vec<ExpectedFailure>,
-    /// Overrides for one backend.
     pub on: BTreeMap<BackendKind, OnBackend>,
     /// What the simulator's sanitizer ignores; `None` if it is fully on.
     pub unsanitized: Option<Unsanitized>,
     /// Whether the simulator runs only a sample of the blocks.
     pub sampled: bool,
-    /// What is run and timed.
     pub body: BodySpec,
-    /// Place of the variant in the manifest.
     pub span: Span,
 }
 
@@ -216,22 +203,18 @@ pub enum BodySpec {
     Host(Box<HostSpec>),
 }
 
-/// A call of a host function, which is CUDA C++ that nvcc builds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostSpec {
     /// File below `kernels/`, resolved against the manifest.
     pub source: PathBuf,
     /// C name of the function.
     pub function: Template,
-    /// Arguments in the order of the function's parameters.
     pub args: Vec<ArgSpec>,
     /// Libraries to link, by the linker's names.
     pub libraries: Vec<Template>,
-    /// Options for nvcc.
     pub compile: CompileSpec,
 }
 
-/// Operations of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BuiltinSpec {
     /// Device copies in order, each `(from, to)`.
@@ -249,17 +232,14 @@ pub struct LaunchSpec {
     pub grid: GridSpec,
     pub block: BlockSpec,
     pub settings: LaunchSettings<Expression>,
-    /// Arguments in the order of the kernel's parameters.
     pub args: Vec<ArgSpec>,
     /// Number of repetitions. `nth` is the index of the repetition, from 0.
     pub repeat: Option<Expression>,
     /// Blocks per cluster, in one to three dimensions.
     pub cluster: Option<Vec<Expression>>,
-    /// Buffer that stays in the L2.
     pub persist: Option<Persist<String, Expression>>,
     /// Bindings evaluated for every launch, in order, over those of the variant.
     pub lets: Vec<LetBinding>,
-    /// Options for the compiler.
     pub compile: CompileSpec,
 }
 
@@ -271,7 +251,6 @@ impl LaunchSpec {
 /// Blocks per grid.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GridSpec {
-    /// One to three dimensions.
     Dims(Vec<Expression>),
     /// As many blocks as are resident on the whole device at once.
     Occupancy,
@@ -280,16 +259,13 @@ pub enum GridSpec {
 /// Threads per block.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockSpec {
-    /// One to three dimensions.
     Dims(Vec<Expression>),
     /// The block size with the most resident threads, which expressions of `grid` may name `occupancy_block`.
     Occupancy,
 }
 
-/// A kernel argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgSpec {
-    /// Address of a buffer.
     Buffer(String),
     /// Address within a buffer, such as `input + 4`.
     Offset {
@@ -308,7 +284,6 @@ pub enum ArgSpec {
         /// Alignment of the array in bytes; 1 for that of its elements.
         align: u64,
     },
-    /// A texture or surface object of a buffer.
     Texture(Box<TextureSpec>),
     /// A number of a type, such as `u32(n)`.
     Scalar {
@@ -340,7 +315,6 @@ impl ArgSpec {
     }
 }
 
-/// A buffer used as a texture or a surface.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextureSpec {
     /// Buffer whose type gives the channels of a texel.
@@ -352,7 +326,6 @@ pub struct TextureSpec {
     pub sampler: Option<TextureSampler>,
 }
 
-/// How to compile a source.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompileSpec {
     /// Macros: `NAME` → `VALUE`.

@@ -1,6 +1,5 @@
 //! Published packages whose files a manifest names.
 
-/// A package at one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSpec {
     /// Name in the manifest's sources.
@@ -8,13 +7,11 @@ pub struct PackageSpec {
     pub registry: Registry,
     /// Name in the registry.
     pub published: String,
-    /// Exact version.
     pub version: String,
     /// SHA-256 of the archive in lower-case hexadecimal.
     pub sha256: String,
     /// Licence, as the manifest names it.
     pub license: Option<String>,
-    /// Size of the archive.
     pub bytes: Option<u64>,
 }
 

@@ -29,11 +29,9 @@ pub struct LoopSpec {
     pub times: Times,
     /// Bindings evaluated in every iteration, in order. They may use `nth`, the index of the iteration from 0.
     pub lets: Vec<LetBinding>,
-    /// Steps of one iteration, in order.
     pub steps: Vec<StepSpec>,
 }
 
-/// Number of iterations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Times {
     /// Fixed iteration count.
@@ -42,15 +40,12 @@ pub enum Times {
     Until {
         /// Condition, which may name buffers for their first elements.
         condition: Expression,
-        /// Most iterations.
         at_most: Expression,
     },
 }
 
 impl LoopSpec {
-    /// Allowed iterations of a loop with a fixed count.
     pub const ITERATIONS: RangeInclusive<u64> = 1..=16_384;
-    /// Allowed bounds of a loop with a condition.
     pub const BOUNDS: RangeInclusive<u64> = 1..=1 << 20;
     /// Most steps of a body, with loops of a fixed count and iterations that use `nth` written out.
     pub const MOST_STEPS: usize = 16_384;

@@ -7,21 +7,17 @@ use super::{ExprError, is_name};
 /// An argument, split but not evaluated. Ranges are bytes of the argument's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
-    /// Address of a buffer.
     Buffer(String),
-    /// Address within a buffer.
     Offset {
         buffer: String,
         /// Expression in elements.
         offset: String,
         offset_at: Range<usize>,
     },
-    /// A number of a type.
     Scalar {
         /// Template for an element type's name, e.g. `u32` or `{type}`.
         element: String,
         element_at: Range<usize>,
-        /// Expression of the value.
         value: String,
         value_at: Range<usize>,
     },

@@ -12,7 +12,6 @@ use super::{ExprError, parser};
 use crate::diagnostics::nearest;
 use crate::model::Value;
 
-/// A parsed claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimProgram {
     pub left: Quantity,
@@ -36,7 +35,6 @@ pub enum Quantity {
     Number(f64),
     Result(Measured),
     Negate(Box<Quantity>),
-    /// Left and right operand.
     Binary(Arithmetic, Box<[Quantity; 2]>),
 }
 
@@ -51,7 +49,6 @@ pub enum Arithmetic {
 /// A result of one case, or of two together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Function that selects the result.
     pub function: ClaimFunction,
     /// Counter name, for `counter`.
     pub counter: Option<Named>,
@@ -59,22 +56,18 @@ pub struct Measured {
     pub cases: Vec<Named>,
 }
 
-/// A quoted name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// Text between the quotes.
     pub name: String,
     /// Bytes of the claim's text.
     pub at: Range<usize>,
 }
 
-/// Functions that claims may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum ClaimFunction {
     /// Time of the second variant divided by the first's.
     Speedup,
-    /// Median time in microseconds.
     Time,
     /// Bytes of the least work divided by the time, in GB/s.
     Bandwidth,
@@ -82,9 +75,7 @@ pub enum ClaimFunction {
     FractionOfPeak,
     /// Reached share of the measured roof, 0 to 1.
     FractionOfCeiling,
-    /// A count over the whole body.
     Counter,
-    /// Greatest difference from the reference.
     ErrorAbs,
     /// Greatest difference as a fraction of the reference.
     ErrorRel,

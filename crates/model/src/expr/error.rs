@@ -10,7 +10,6 @@ use super::Scope;
 pub struct ExprError {
     /// Message in lower case. That of an evaluation ends with the values that caused the error.
     pub message: String,
-    /// What to do.
     pub hint: Option<String>,
     /// Wrong bytes of the expression, template or argument.
     pub at: Option<Range<usize>>,

@@ -37,7 +37,6 @@ pub use token::is_name;
 
 use evaluate::evaluate;
 
-/// Most bytes of an expression.
 pub const MAX_LENGTH: usize = 1024;
 
 /// Deepest nesting of parentheses, calls and operators. The operators of one sum count too: `a + b + c` is a sum in a
@@ -48,7 +47,6 @@ pub trait Parsed: Sized {
     /// Parses an expression. Errors point into `text`.
     fn parse(text: &str) -> Result<Self, ExprError>;
 
-    /// The text as written.
     fn text(&self) -> &str;
 
     /// Free names of its expressions.
@@ -58,7 +56,6 @@ pub trait Parsed: Sized {
     fn place_of(&self, name: &str) -> Option<Range<usize>>;
 }
 
-/// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// Text that contains the expression: the expression itself, a template or a reference.
@@ -94,7 +91,6 @@ impl Program {
         Self::new(&text, at.clone(), Node { kind: Kind::Literal(Value::Int(value)), span: at })
     }
 
-    /// The text as written.
     pub fn text(&self) -> &str {
         &self.text[self.at.clone()]
     }

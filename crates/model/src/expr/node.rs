@@ -19,7 +19,6 @@ pub struct Node<F = Function> {
 /// A tree whose calls are not resolved yet.
 pub type Syntax<'t> = Node<Callee<'t>>;
 
-/// Name of a called function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Callee<'t> {
     pub name: &'t str,

@@ -102,7 +102,6 @@ struct Parser<'t> {
     /// Current token, with its bytes.
     token: Token<'t>,
     at: Range<usize>,
-    /// End of the previous token.
     before: usize,
     /// Nesting at the current token, which bounds the parser's recursion.
     level: usize,
@@ -298,7 +297,6 @@ impl<'t> Parser<'t> {
         Ok(Node { kind: Kind::Call(Callee { name: "slice", at: open }, vec![of, from, to]), span })
     }
 
-    /// Parses a name, or a call of it.
     fn name(&mut self, name: &'t str) -> Result<Syntax<'t>, ExprError> {
         let at = self.at.clone();
         if let Some(error) = word_of_statements(name, at.clone()) {

@@ -23,11 +23,9 @@ pub struct RefProgram {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Names {
-    /// Names used as buffers.
     buffers: BTreeSet<String>,
     /// Names that may be buffers or numbers.
     either: BTreeSet<String>,
-    /// Names used as numbers.
     numbers: BTreeSet<String>,
 }
 
@@ -296,7 +294,6 @@ impl Parsed for RefProgram {
 }
 
 impl RefProgram {
-    /// The text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -312,7 +309,6 @@ impl RefProgram {
         &self.names.either
     }
 
-    /// Names used as numbers.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names.numbers
     }

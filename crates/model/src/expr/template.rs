@@ -104,12 +104,10 @@ impl Parsed for TemplateProgram {
 }
 
 impl TemplateProgram {
-    /// The text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Free names of all placeholders.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
@@ -123,7 +121,6 @@ impl TemplateProgram {
         }
     }
 
-    /// Fills in the placeholders.
     pub fn render(&self, scope: &Scope, style: Style) -> Result<String, ExprError> {
         let mut out = String::new();
         for piece in &self.pieces {

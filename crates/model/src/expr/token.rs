@@ -10,7 +10,6 @@ pub enum Token<'t> {
     Integer(u64),
     /// A finite float.
     Float(f64),
-    /// Content of a string with escapes replaced.
     Text(String),
     /// A name or a keyword.
     Name(&'t str),

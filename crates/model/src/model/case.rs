@@ -10,7 +10,6 @@ use super::Value;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseKey {
     pub experiment: String,
-    /// Variant name after expansion of its own axes.
     pub variant: String,
     /// Values of the shared axes, in the manifest's order.
     pub axes: Vec<(String, Value)>,
@@ -61,7 +60,6 @@ pub struct Fingerprint(pub String);
 pub struct CaseHashes {
     /// Sources of its launches with the project files that they include. For a case without sources, what it does.
     pub source: String,
-    /// Compiler options of the manifest.
     pub options: String,
     /// Buffers, their fills and input files, and the launches' arguments.
     pub inputs: String,

@@ -2,7 +2,6 @@
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
-    /// Commit hash.
     pub id: String,
     /// Commit date, as `2026-11-22`.
     pub date: String,

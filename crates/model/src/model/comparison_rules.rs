@@ -7,7 +7,6 @@ pub struct ComparisonRules {
     /// Smallest relative change that matters; `None` for each row's own threshold.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::real")]
     pub threshold: Option<f64>,
-    /// Intended slowdowns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<Acceptance>,
 }
@@ -21,7 +20,6 @@ pub struct Acceptance {
     /// Condition on the axes; `None` for every case.
     #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// Why it is intended.
     pub reason: String,
     /// Commit that makes it slower, or the last one before it.
     pub commit: String,

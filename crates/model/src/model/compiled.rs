@@ -31,11 +31,9 @@ pub struct CompileUnit {
     pub kernels: Vec<String>,
     /// C++ names of `__device__` variables, sorted.
     pub symbols: Vec<String>,
-    /// Macros with their values, placeholders filled in.
     pub defines: Vec<(String, String)>,
     /// Options of the manifest in order, placeholders filled in.
     pub options: Vec<String>,
-    /// Folders to search for included files, in order.
     pub include_paths: Vec<PathBuf>,
     #[serde(flatten)]
     pub settings: CompileSettings,
@@ -132,7 +130,6 @@ pub struct Plugin {
     pub libraries: Vec<String>,
 }
 
-/// Kind of compiled code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeKind {
@@ -164,10 +161,8 @@ pub struct KernelResources {
     pub cluster: Option<[u32; 3]>,
 }
 
-/// A compiled unit, on disk in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
-    /// Key in the cache.
     pub key: CompileKey,
     /// SHA-256 of the source and of every project file that it includes; empty if unknown.
     #[serde(default)]
@@ -192,9 +187,7 @@ pub struct Compiled {
     /// instructions if it is short; empty if unknown. Also known for PTX in `code` if an assembler ran.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, String>,
-    /// Toolkit whose compiler built it.
     pub toolkit: ToolkitInfo,
-    /// Warnings of the compiler.
     pub log: String,
     /// Library to link before a GPU can load code that launches kernels itself: the toolkit's `libcudadevrt.a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,7 +200,6 @@ pub struct Compiled {
     pub cached: bool,
 }
 
-/// Code of one of several linked sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePart {
     /// Source file name, for messages.

@@ -6,12 +6,10 @@
 
 use super::KernelCompiler;
 
-/// Why an option is refused, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedOption {
     /// What is wrong, with the option as written.
     pub message: String,
-    /// What to write instead.
     pub hint: String,
 }
 
@@ -126,7 +124,6 @@ const OF_KEYS: [(&[&str], &str); 8] = [
     (&["l", "library"], "write `libraries` in a `host` variant"),
 ];
 
-/// What to write instead of an architecture.
 const OF_DEVICE: &str =
     "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
 

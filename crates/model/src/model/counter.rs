@@ -51,7 +51,6 @@ pub enum CounterKind {
     Weighted(&'static str),
 }
 
-/// Static description of a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterInfo {
     /// Key in records and reports, e.g. `gld_sectors`.

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Dim3, Machine, Shard, ToolkitInfo};
 
-/// Kind of machine that executes the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
@@ -17,7 +16,6 @@ pub enum BackendKind {
     Fake,
 }
 
-/// Identifies one device of a backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
     /// Index by which the backend opens it, from 0.
@@ -29,9 +27,7 @@ pub struct DeviceId {
 /// Capabilities of a device. `execute` asks for these, never for the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// Whether it measures the time of launches.
     pub has_clock: bool,
-    /// Whether it counts events of launches.
     pub has_counters: bool,
 }
 
@@ -45,23 +41,17 @@ pub struct DeviceInfo {
     pub name: String,
     /// Compute capability, e.g. `(9, 0)`.
     pub compute_capability: (u32, u32),
-    /// Number of streaming multiprocessors.
     pub sm_count: u32,
     /// FP32 lanes per SM; `None` for an architecture that the table lacks.
     pub cores_per_sm: Option<u32>,
     pub warp_size: u32,
     pub max_threads_per_block: u32,
-    /// Most resident threads per SM.
     pub max_threads_per_sm: u32,
-    /// Most resident blocks per SM.
     pub max_blocks_per_sm: u32,
-    /// Most threads per block along each axis.
     pub max_block_dim: Dim3,
-    /// Most blocks per grid along each axis.
     pub max_grid_dim: Dim3,
     /// 32-bit registers that one block may use.
     pub registers_per_block: u32,
-    /// 32-bit registers per SM.
     pub registers_per_sm: u32,
     /// Shared memory per block without opting in, in bytes.
     pub shared_per_block: u32,
@@ -73,16 +63,13 @@ pub struct DeviceInfo {
     pub shared_reserved_per_block: u32,
     /// Memory for `__constant__` variables, in bytes.
     pub constant_memory: u32,
-    /// Size of the L2 cache.
     pub l2_bytes: u64,
     pub memory_bytes: Bytes,
     /// Memory that was free when the device was opened; not part of the committed environment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_free: Option<Bytes>,
     pub memory_bus_bits: u32,
-    /// Peak memory clock.
     pub memory_clock_khz: u32,
-    /// Peak SM clock.
     pub sm_clock_khz: u32,
     /// Whether all blocks of a grid can wait for each other.
     pub cooperative_launch: bool,
@@ -145,18 +132,14 @@ impl DeviceInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OccupancyLimiter {
-    /// Limit of resident blocks per SM.
     Blocks,
-    /// Limit of resident threads per SM.
     Warps,
     Registers,
     Shared,
 }
 
-/// Theoretical occupancy of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
-    /// Resident blocks per SM.
     pub blocks_per_sm: u32,
     /// Resident warps divided by the maximum per SM, 0 to 1.
     #[serde(with = "super::real")]
@@ -185,7 +168,6 @@ pub struct Environment {
     /// How hardware counters were taken, in one sentence; `None` without hardware counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_method: Option<String>,
-    /// Measured properties of the machine.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub machine: Machine,
 }
@@ -193,7 +175,6 @@ pub struct Environment {
 /// What changes from run to run. For the journal only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
-    /// Host name.
     pub host: String,
     /// Revision of the manifest's git checkout, with `-dirty` if it has changes.
     pub revision: Option<String>,

@@ -24,24 +24,20 @@ pub struct Diagnostic {
     pub message: String,
     /// Text to show under the marked bytes.
     pub label: Option<String>,
-    /// What to do.
     pub hint: Option<String>,
     /// Other places related to the error, each with its label.
     pub related: Vec<(Span, String)>,
 }
 
 impl Diagnostic {
-    /// An error at a place.
     pub fn at(span: Span, message: impl Into<String>) -> Self {
         Self { span: Some(span), ..Self::whole(message) }
     }
 
-    /// An error of the whole file.
     pub fn whole(message: impl Into<String>) -> Self {
         Self { span: None, message: message.into(), label: None, hint: None, related: Vec::new() }
     }
 
-    /// Sets the text under the marked bytes.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
@@ -54,7 +50,6 @@ impl Diagnostic {
         self
     }
 
-    /// Adds another place, with the text under it.
     #[must_use]
     pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, label.into()));
@@ -62,11 +57,9 @@ impl Diagnostic {
     }
 }
 
-/// Errors of one manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     pub source: Arc<SourceText>,
-    /// Errors in the order in which they were found.
     pub items: Vec<Diagnostic>,
     /// Number of further errors that were not kept.
     pub omitted: usize,

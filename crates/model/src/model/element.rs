@@ -67,7 +67,6 @@ impl ElementType {
         }
     }
 
-    /// Size in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::I8 | Self::U8 => 1,
@@ -117,7 +116,6 @@ impl ElementType {
     }
 }
 
-/// A text that is not the name of an element type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown element type `{0}`: use one of i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64")]
 pub struct UnknownElementType(pub String);

@@ -40,14 +40,12 @@ pub enum Phase {
     Transfer,
     /// Launches that are checked, references and comparisons.
     Check,
-    /// Warm-up launches and samples.
     Measure,
 }
 
 /// A launch as a profiler names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedLaunch {
-    /// Mangled name of the kernel.
     pub kernel: String,
     pub grid: Dim3,
     pub block: Dim3,
@@ -58,7 +56,6 @@ pub struct MarkedLaunch {
 pub struct KernelCode {
     /// Sources and options that the code was compiled from.
     pub unit: CompileUnit,
-    /// Path of the compiled code.
     pub path: PathBuf,
 }
 
@@ -73,9 +70,7 @@ pub enum Event {
         environment: Box<Environment>,
         /// Where, when and how the run was started.
         context: RunContext,
-        /// Number of cases in the plan.
         cases: u64,
-        /// Number of groups in the plan.
         groups: u32,
     },
     /// Cells of the plan, once per run and before any of them is settled. A cell that is never settled is shown as not
@@ -87,21 +82,16 @@ pub enum Event {
         /// Cases that are not run again. Their last result in the continued journal still applies.
         held: Vec<Case>,
     },
-    /// Compilation began.
     CompileStarted {
-        /// Units to compile in this run.
         units: u32,
     },
-    /// One unit was compiled or failed to compile.
     UnitCompiled {
         /// The unit's [`CompileKey`](super::CompileKey); empty if it failed.
         key: String,
         /// The unit's kernels, as comma-separated C++ name expressions.
         label: String,
-        /// Time that the compiler took.
         #[serde(with = "super::real")]
         seconds: f64,
-        /// Whether the code came from the cache.
         cached: bool,
         failed: bool,
     },
@@ -111,11 +101,8 @@ pub enum Event {
         #[serde(with = "super::real")]
         seconds: f64,
     },
-    /// A worker began a group.
     GroupStarted {
-        /// Position among the groups of the plan.
         ordinal: u32,
-        /// Values of the axes that its cases share.
         key: GroupKey,
         /// Number of cases to run.
         cases: u32,
@@ -141,11 +128,12 @@ pub enum Event {
         launches: Vec<LaunchRecord>,
     },
     /// The samples of a case in one regime were taken.
-    CaseMeasured { case: Case, measurement: Measurement },
-    /// Counters of a case, from the hardware or the simulator.
+    CaseMeasured {
+        case: Case,
+        measurement: Measurement,
+    },
     CaseCounted {
         case: Case,
-        /// Counters of the whole body.
         counters: Counters,
         /// Counters of each launch of a sequence; empty for a body of one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -160,7 +148,6 @@ pub enum Event {
         case: Case,
         /// Process id of the worker.
         process: u32,
-        /// Launches in the order in which they are made.
         launches: Vec<MarkedLaunch>,
         /// Whether only the counters of the whole body are wanted.
         #[serde(default)]
@@ -174,42 +161,44 @@ pub enum Event {
         /// The reason and what to do, in sentences.
         why: String,
     },
-    /// The energy of a case was measured, in a pass of its own.
-    CaseMetered { case: Case, energy: Energy },
+    CaseMetered {
+        case: Case,
+        energy: Energy,
+    },
     /// Energy was requested, but the device does not measure it.
     EnergyMissing {
-        /// The reason, in a sentence.
         why: String,
     },
     /// Error of correct results relative to the reference, if the manifest asks for it.
-    CaseErred { case: Case, error: ResultError },
+    CaseErred {
+        case: Case,
+        error: ResultError,
+    },
     /// The checked launch printed something on the device.
     CasePrinted {
         case: Case,
         /// All lines, as they were printed.
         text: String,
     },
-    /// A remark for readers of the report.
-    CaseNote { case: Case, note: Note },
+    CaseNote {
+        case: Case,
+        note: Note,
+    },
     /// The case finished.
     CaseSettled {
         case: Case,
         /// Fingerprint of the case; `None` if the code is unknown.
         fingerprint: Option<Fingerprint>,
         outcome: Outcome,
-        /// Least work of the case, from which rates are computed.
         work: super::WorkAmount,
     },
     /// Every case of a group has its outcome.
     GroupFinished {
-        /// Position among the groups of the plan.
         ordinal: u32,
-        /// Values of the axes that its cases share.
         key: GroupKey,
     },
     /// Ratios of a group's samples. Bootstrapping them takes long, so it is done once, in the process that measured.
     RatiosFormed {
-        /// Values of the axes that its cases share.
         key: GroupKey,
         #[serde(with = "super::real")]
         ratios: FormedRatios,
@@ -225,7 +214,6 @@ pub enum Event {
     RunFinished {
         /// Whether every planned case was run; false after an interruption.
         complete: bool,
-        /// Time since the start of the run.
         #[serde(with = "super::real")]
         wall_seconds: f64,
     },

@@ -22,7 +22,6 @@ pub enum FillPlan {
         high: Value,
         seed: u64,
     },
-    /// Normally distributed.
     Normal {
         #[serde(with = "super::real")]
         mean: f64,
@@ -40,7 +39,6 @@ pub enum FillPlan {
     /// Same content as another buffer.
     Like {
         buffer: String,
-        /// Fill of that buffer.
         fill: Box<Self>,
     },
     /// Random elements with a structure.
@@ -54,7 +52,6 @@ pub enum FillPlan {
         fill: Box<Self>,
         /// Seed of the order.
         seed: u64,
-        /// Elements to permute.
         stretch: Range<u64>,
     },
     /// A random fill with a different seed in a range of elements. Not stated by manifests: see [`FillPlan::spliced`].
@@ -67,12 +64,10 @@ pub enum FillPlan {
     },
 }
 
-/// A range of bytes within a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePart {
     pub path: PathBuf,
     pub offset: u64,
-    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -92,7 +87,6 @@ pub enum Structure {
     Dominant(u64),
     /// Ranks 0 to `values - 1`: rank r has a probability proportional to `1 / (r + 1)^exponent`.
     Zipf {
-        /// Number of ranks.
         values: u64,
         /// How fast probabilities fall; positive.
         #[serde(with = "super::real")]
@@ -109,7 +103,6 @@ pub enum Structure {
 pub struct Sparse {
     pub rows: u64,
     pub columns: u64,
-    /// Number of stored elements.
     pub nonzeros: u64,
 }
 

@@ -17,11 +17,8 @@ pub const GUARD_BYTES: u64 = 64 * 1024;
 /// Unit of work of a worker: cases that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupJob {
-    /// Position among the groups of the plan.
     pub ordinal: u32,
-    /// Values of the axes that its cases share.
     pub key: GroupKey,
-    /// Cases in the manifest's order.
     pub cases: Vec<CaseJob>,
     /// Index into `cases`; `None` if the baseline was filtered out, excluded or failed before.
     pub baseline: Option<usize>,
@@ -50,18 +47,15 @@ impl GroupJob {
         })
     }
 
-    /// Whether the host's clock times device work.
     pub fn is_timed_by_host(&self) -> bool {
         self.cases.iter().any(|case| case.measure.regimes.contains(&Regime::Host))
     }
 
-    /// Whether functions of the host are timed.
     pub fn times_host(&self) -> bool {
         self.cases.iter().any(|case| matches!(case.body, BodyPlan::Cpu(_)))
     }
 }
 
-/// A case with all that is needed to run it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseJob {
     pub case: Case,
@@ -72,7 +66,6 @@ pub struct CaseJob {
     pub hashes: Option<CaseHashes>,
     /// Buffers that the body and the checks use.
     pub buffers: Vec<BufferPlan>,
-    /// What is run and timed.
     pub body: BodyPlan,
     /// Order of the launches; `None` if each is made once, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,12 +113,10 @@ impl CaseJob {
     }
 }
 
-/// One buffer with its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BufferPlan {
     pub name: String,
     pub element: ElementType,
-    /// Number of elements.
     pub len: u64,
     /// Content before every launch; `None` for `out` and `scratch`.
     pub fill: Option<FillPlan>,
@@ -162,7 +153,6 @@ pub struct SymbolPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyPlan {
-    /// Kernel launches, in order.
     Launches(Vec<LaunchPlan>),
     /// Device copies in order, each `(from, to)`.
     Memcpy(Vec<(String, String)>),
@@ -173,7 +163,6 @@ pub enum BodyPlan {
 }
 
 impl BodyPlan {
-    /// Translation units that it is compiled from.
     pub fn units(&self) -> Vec<&CompileUnit> {
         match self {
             Self::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),
@@ -183,24 +172,19 @@ impl BodyPlan {
     }
 }
 
-/// A call of a host function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
-    /// Unit for nvcc.
     pub unit: CompileUnit,
     /// Set by the compile stage.
     pub compiled: Option<Compiled>,
     /// C name, which is the only one of `unit.kernels`.
     pub function: String,
-    /// Arguments in the order of the function's parameters.
     pub args: Vec<ArgPlan>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchPlan {
-    /// Name in the report.
     pub label: String,
-    /// Unit with the kernel.
     pub unit: CompileUnit,
     /// Set by the compile stage.
     pub compiled: Option<Compiled>,
@@ -210,12 +194,10 @@ pub struct LaunchPlan {
     pub block: BlockPlan,
     #[serde(flatten)]
     pub settings: LaunchSettings,
-    /// Arguments in the order of the kernel's parameters.
     pub args: Vec<ArgPlan>,
     /// Blocks per cluster; `None` for those that the kernel was compiled for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<[u32; 3]>,
-    /// Buffer that stays in the L2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist: Option<Persist>,
 }
@@ -238,7 +220,6 @@ pub enum GridPlan {
     Occupancy,
     /// Expressions that name `occupancy_block`.
     AfterBlock {
-        /// One to three expressions, for x, y and z.
         dims: Vec<String>,
         /// Values of the other names in the expressions.
         scope: BTreeMap<String, Value>,
@@ -251,23 +232,18 @@ pub enum GridPlan {
 pub enum BlockPlan {
     /// A fixed number, with 64 bits for the reason at [`GridPlan::Fixed`].
     Fixed([u64; 3]),
-    /// The block size with the most resident threads.
     Occupancy,
 }
 
-/// A kernel argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgPlan {
-    /// Address of a buffer, by name.
     Buffer(String),
-    /// Address within a buffer.
     Offset {
         buffer: String,
         /// Offset in bytes.
         bytes: u64,
     },
-    /// Bytes of a struct, passed by value.
     Struct(Vec<u8>),
     /// A struct, passed by value, that contains addresses of buffers.
     Addressed {
@@ -283,9 +259,7 @@ pub enum ArgPlan {
         /// Fields that are not zero.
         fields: Vec<NamedField>,
     },
-    /// A number, passed by value.
     Scalar(ScalarValue),
-    /// A texture or surface object of a buffer.
     Texture(Texture),
 }
 
@@ -338,7 +312,6 @@ pub struct CheckPlan {
     /// buffers as they were before the launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<RefExpr>,
-    /// Whether the report shows the greatest error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
 }
@@ -351,7 +324,6 @@ pub const INDEX: &str = "index";
 #[serde(rename_all = "snake_case")]
 pub enum PrintedPlan {
     Lines(Vec<String>),
-    /// A text file with the lines.
     File(PathBuf),
 }
 
@@ -370,19 +342,15 @@ pub enum ExpectPlan {
     /// Little-endian elements within a file.
     Part(FilePart),
     List(Vec<Value>),
-    /// Result of a Python function.
     Python(FunctionPlan),
-    /// Result of a C++ function.
     Cpp(FunctionPlan),
 }
 
 /// A call of a user's function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionPlan {
-    /// Script or source file.
     pub path: PathBuf,
     pub function: String,
-    /// Arguments in the order of the function's parameters.
     pub arguments: Vec<FunctionArgument>,
 }
 
@@ -396,7 +364,6 @@ pub enum FunctionArgument {
 }
 
 impl ExpectPlan {
-    /// File that holds the expected elements.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Npy(path) | Self::Raw(path) => Some(path),
@@ -462,7 +429,6 @@ pub struct WorkAmount {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasurePlan {
-    /// Cache states, each with its own samples.
     pub regimes: Vec<Regime>,
     /// Requested half-width of the median's interval, as a fraction of the median.
     #[serde(with = "super::real")]
@@ -470,11 +436,8 @@ pub struct MeasurePlan {
     /// Time limit of each step of the case, in seconds.
     #[serde(with = "super::real")]
     pub timeout: f64,
-    /// Runs before the first sample of each regime.
     pub warmup: u32,
-    /// Fewest samples per regime.
     pub min_samples: u32,
-    /// Most samples per regime.
     pub max_samples: u32,
     /// Device time for the samples of the case, in seconds.
     #[serde(with = "super::real")]

@@ -70,7 +70,6 @@ pub struct Settings {
     pub max_memory_clock_mhz: Option<u32>,
     /// SM clock that an administrator chose, or the default one.
     pub application_sm_clock_mhz: Option<u32>,
-    /// Memory clock that an administrator chose, or the default one.
     pub application_memory_clock_mhz: Option<u32>,
     /// Power above which the driver lowers the clocks.
     #[serde(default, with = "super::real")]
@@ -83,11 +82,9 @@ pub struct Settings {
     pub mig: Option<bool>,
 }
 
-/// State of a device at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeviceState {
     pub sm_clock_mhz: Option<u32>,
-    /// Power of the board.
     #[serde(default, with = "super::real")]
     pub power_watts: Option<f64>,
     pub temperature_celsius: Option<u32>,
@@ -96,19 +93,15 @@ pub struct DeviceState {
     pub throttled_by: Vec<ThrottleReason>,
 }
 
-/// Why a device limits its clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {
-    /// Power limit of the driver.
     PowerCap,
     /// Hardware slowdown for any reason.
     HardwareSlowdown,
     /// Waiting for a slower GPU of its group.
     SyncBoost,
-    /// Temperature limit of the driver.
     Temperature,
-    /// Temperature limit of the hardware.
     HardwareTemperature,
     /// Request of the server's power supply.
     PowerBrake,
@@ -141,7 +134,6 @@ pub struct Calibration {
     /// time. It is not part of the intervals of medians and speedups, which say how well a time repeats.
     #[serde(with = "super::real")]
     pub uncertainty: f64,
-    /// Number of compared kernels.
     pub kernels: u32,
     /// Name of the clock, e.g. `CUPTI 13.0`.
     pub reference_clock: String,
@@ -161,7 +153,6 @@ pub struct Spread {
     /// Deviation of a long time, as a fraction of it.
     #[serde(with = "super::real")]
     pub relative: f64,
-    /// Number of processes that measured the device.
     pub processes: u32,
 }
 
@@ -188,7 +179,6 @@ pub struct ReferenceTimes {
 pub struct CalibrationPoint {
     /// Grid, block and length of the kernel: `132×256, 1000 cycles`.
     pub label: String,
-    /// Time by the device's own clock.
     #[serde(with = "super::real")]
     pub read: f64,
     /// Standard error of the time, from the samples of the process.
@@ -202,7 +192,6 @@ pub struct CalibrationPoint {
 /// What a worker should measure of its device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyRequest {
-    /// Kernels of the survey.
     pub code: Compiled,
     /// Whether to time the kernels for the comparison of processes too.
     pub spread: bool,

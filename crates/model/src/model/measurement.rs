@@ -45,7 +45,6 @@ impl Regime {
     }
 }
 
-/// Unit of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -55,7 +54,6 @@ pub enum Unit {
     HostNanoseconds,
 }
 
-/// A sample of a case.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Round {
     /// Number of the round in which the group's variants were interleaved.
@@ -74,7 +72,6 @@ pub struct Round {
     pub process: u32,
 }
 
-/// Samples of a case in one regime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     pub regime: Regime,
@@ -100,12 +97,10 @@ pub struct Measurement {
     /// Samples taken while the device was throttled, which were then taken again. Not among `rounds`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Round>,
-    /// Observed states of the device, in the order of the rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<Look>,
 }
 
-/// An observation of the device between two rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// Round that the look follows. Samples since the last observation have this state.
@@ -130,7 +125,6 @@ impl Measurement {
         }
     }
 
-    /// Number of processes that took the samples.
     pub fn processes(&self) -> u32 {
         self.rounds.iter().map(|round| round.process + 1).max().unwrap_or(1)
     }
@@ -173,7 +167,6 @@ const fn one() -> u32 {
 /// Bootstrapped ratios of samples: point, low and high end of each, by a digest of the samples and the method.
 pub type FormedRatios = BTreeMap<String, [f64; 3]>;
 
-/// A point estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     #[serde(with = "super::real")]
@@ -182,7 +175,6 @@ pub struct Estimate {
     pub low: f64,
     #[serde(with = "super::real")]
     pub high: f64,
-    /// Nominal coverage, e.g. 0.95.
     #[serde(with = "super::real")]
     pub confidence: f64,
 }
@@ -199,14 +191,11 @@ impl Estimate {
 pub struct Energy {
     /// Energy per run of the body.
     pub per_run: Joules,
-    /// Mean power over the pass.
     pub power: Watts,
     /// Relative uncertainty of energy and power: one step of the counter.
     #[serde(with = "super::real")]
     pub uncertainty: f64,
-    /// Number of runs in the pass.
     pub runs: u64,
-    /// Duration of the pass.
     #[serde(with = "super::real")]
     pub seconds: f64,
 }

@@ -18,7 +18,6 @@ pub enum Note {
     /// The samples form two groups.
     Bimodal {
         regime: Regime,
-        /// Share of the samples in the slower group.
         #[serde(with = "super::real")]
         share: f64,
         /// How much slower that group's mean is, as a fraction of the faster group's.
@@ -46,14 +45,12 @@ pub enum Note {
     },
     /// The case ran alone, after the others of its group.
     RanAlone {
-        /// Why it could not share the rounds of its group.
         why: Crowded,
         /// Whether it was timed. If so, it shares no rounds with other cases.
         timed: bool,
     },
     /// No input of the case changes between launches.
     FixedInputs {
-        /// Why there is no second set of inputs.
         why: Fixed,
     },
     /// A host function waits for the work that it queues, so its launches cannot be gated.
@@ -63,7 +60,6 @@ pub enum Note {
     },
     /// The body has a loop whose condition the host reads.
     Loop {
-        /// Iterations of the checked run.
         iterations: u32,
         /// Seconds that the host takes to read the condition on an idle device; `None` without a clock.
         #[serde(default, with = "super::real")]
@@ -71,25 +67,20 @@ pub enum Note {
     },
     /// Only a sample of the blocks ran. Their counts, scaled to the whole grid, are estimates.
     Sampled {
-        /// Number of blocks that ran.
         ran: u64,
-        /// Number of blocks of the grid.
         of: u64,
     },
     /// A check compared only some elements: those that its `where` selects and that the executed blocks changed.
     Judged {
         /// The check, as written in the manifest.
         check: String,
-        /// Number of compared elements.
         elements: u64,
-        /// Number of all elements.
         of: u64,
     },
     /// Energy was requested, but the device's counter changed too rarely.
     NoEnergy {
         /// Observed changes of the counter.
         moved: u64,
-        /// Duration of the pass.
         #[serde(with = "super::real")]
         seconds: f64,
         /// Changes needed to compute an energy.
@@ -97,7 +88,6 @@ pub enum Note {
     },
     /// Hardware counters were requested, but this case has none.
     NoCounters {
-        /// The reason, in a sentence.
         why: String,
     },
     /// The case did not end well under compute-sanitizer, although that found nothing.
@@ -110,9 +100,7 @@ pub enum Note {
         /// Name of its outcome there.
         outcome: String,
     },
-    /// The kernel printed lines, which the journal has.
     Printed {
-        /// Number of lines.
         lines: u64,
     },
     /// The case was measured, but the journal has no usable samples.

@@ -66,7 +66,6 @@ pub fn listed_operations(list: &str) -> Vec<ListedOperation> {
     found
 }
 
-/// Writes the counts, sorted by name.
 pub fn write_operations(counts: &BTreeMap<&str, u32>) -> String {
     counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(" ")
 }

@@ -11,7 +11,6 @@ pub enum Verdict {
     Pass,
     /// At least one element is wrong.
     Mismatch(Mismatch),
-    /// Nothing was compared.
     Unchecked(Unchecked),
 }
 
@@ -27,16 +26,12 @@ impl Verdict {
 pub struct Mismatch {
     /// The check as written in the manifest, or the violated rule (`guard zone behind partial`, `input changed`).
     pub what: String,
-    /// Index of the first wrong element.
     pub index: u64,
-    /// Expected value as text.
     pub expected: String,
-    /// Actual value as text.
     pub got: String,
     /// `|got − expected|` if both are finite.
     #[serde(default, with = "super::real")]
     pub error: Option<f64>,
-    /// Number of wrong elements.
     pub wrong: u64,
     /// Number of all elements.
     pub of: u64,
@@ -47,7 +42,6 @@ pub struct Mismatch {
 pub enum Unchecked {
     /// The manifest has no `[check]`.
     NoCheck,
-    /// The case was not run.
     NotRun,
     /// The other variants are compared with this one, so it has no reference itself.
     IsReference,
@@ -57,7 +51,6 @@ pub enum Unchecked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roof {
-    /// Rate of device memory.
     Memory,
     /// Rate of the L2 cache, through which every byte goes.
     L2,
@@ -91,7 +84,6 @@ pub enum Outcome {
     },
     /// Wrong: it has no measurement.
     Wrong { mismatch: Mismatch },
-    /// Excluded by a rule of the manifest.
     Excluded {
         /// The rule's reason, or `requires` with the condition that does not hold.
         why: String,
@@ -105,7 +97,6 @@ pub enum Outcome {
     CompileError {
         /// One line: the first error, or how the compiler failed.
         summary: String,
-        /// The compiler's complete output.
         log: String,
     },
     /// The driver refused or aborted the launch.
@@ -123,7 +114,6 @@ pub enum Outcome {
         /// How the process ended, with the end of its output.
         message: String,
     },
-    /// A step of the case did not end within its time limit.
     TimedOut {
         #[serde(with = "super::real")]
         limit_seconds: f64,
@@ -132,32 +122,18 @@ pub enum Outcome {
         message: Option<String>,
     },
     /// The case needs more memory than the device has, by arithmetic or by the device's own refusal.
-    OutOfMemory {
-        /// Bytes that the case needs.
-        needed: u64,
-        /// Bytes that were free.
-        available: u64,
-    },
+    OutOfMemory { needed: u64, available: u64 },
     /// A fault that the simulator or compute-sanitizer detected.
     Trap {
         /// The fault with kernel, source line, block and thread.
         message: String,
     },
     /// The run ended before the case was run.
-    NotRun {
-        /// What ended the run.
-        why: String,
-    },
+    NotRun { why: String },
     /// The case failed as the manifest expects, which is not a failure of the run.
-    FailedAsExpected {
-        /// The expected failure.
-        end: Box<Outcome>,
-    },
+    FailedAsExpected { end: Box<Outcome> },
     /// The manifest expects a failure, but there was none.
-    DidNotFail {
-        /// Failures that the manifest allows.
-        fails: Vec<Failure>,
-    },
+    DidNotFail { fails: Vec<Failure> },
 }
 
 /// A way to fail that a manifest can expect.
@@ -182,7 +158,6 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Name of the corresponding outcome.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -221,7 +196,6 @@ impl Outcome {
         }
     }
 
-    /// Whether the exit code reports a failure.
     pub const fn is_failure(&self) -> bool {
         !matches!(
             self,

@@ -16,12 +16,10 @@ pub struct Records {
     /// Facts that a reader needs before the first case.
     pub header: RunHeader,
     pub environment: Environment,
-    /// Records of each case and regime, in the manifest's order.
     pub cases: Vec<CaseRecord>,
 }
 
 impl Records {
-    /// Names of the counters of any case or launch.
     pub fn counter_names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         let mut before: Option<&Counters> = None;
@@ -55,11 +53,9 @@ pub fn experiment_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
 pub struct RunHeader {
     #[serde(deserialize_with = "experiment_name")]
     pub experiment: String,
-    /// Heading of the report.
     pub title: String,
     /// Question that the experiment answers; a paragraph of Markdown.
     pub question: Option<String>,
-    /// Backend that ran the kernels.
     pub backend: BackendKind,
     /// Shared axes in the manifest's order.
     pub axes: Vec<AxisColumn>,
@@ -72,7 +68,6 @@ pub struct RunHeader {
     pub steps: bool,
     /// Path of the manifest as the user named it, for the command line in the report.
     pub manifest_path: String,
-    /// The manifest as it was run.
     pub manifest_text: String,
     /// SHA-256 of the manifest's text, hexadecimal.
     pub manifest_hash: String,
@@ -95,10 +90,8 @@ pub struct RunHeader {
     /// One entry per regime with an A/A control.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<NoiseFloor>,
-    /// Claims of the manifest, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
-    /// Rules of the manifest for comparisons.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub comparison: ComparisonRules,
     /// Template of `report.md`; `None` for the built-in one.
@@ -109,7 +102,6 @@ pub struct RunHeader {
 /// A template of the user. Records contain its text, so that they reproduce the report anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageTemplate {
-    /// Path for messages.
     pub path: String,
     pub text: String,
 }
@@ -131,7 +123,6 @@ const fn is_yes(value: &bool) -> bool {
     *value
 }
 
-/// A shared axis with its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisColumn {
     pub name: String,
@@ -139,7 +130,6 @@ pub struct AxisColumn {
     pub compared: bool,
 }
 
-/// Record of a case in one regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseRecord {
     pub case: Case,
@@ -151,7 +141,6 @@ pub struct CaseRecord {
     pub verdict: Verdict,
     /// Launches of the body as they were made; empty if there was none.
     pub launches: Vec<LaunchRecord>,
-    /// Least work, from which rates are computed.
     pub work: WorkAmount,
     /// Times; `None` if nothing was measured.
     pub result: Option<RegimeResult>,
@@ -165,7 +154,6 @@ pub struct CaseRecord {
     pub error: Option<ResultError>,
     /// Energy per run of the body; `None` if not measured.
     pub energy: Option<Energy>,
-    /// Remarks for readers of the report.
     pub notes: Vec<Note>,
 }
 
@@ -201,10 +189,8 @@ pub struct ResultError {
     pub ulp: f64,
 }
 
-/// Configuration of one launch as it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRecord {
-    /// Name in the report.
     pub label: String,
     pub grid: Dim3,
     pub block: Dim3,
@@ -213,16 +199,13 @@ pub struct LaunchRecord {
     pub resources: KernelResources,
     /// Theoretical occupancy; `None` if unknown.
     pub occupancy: Option<Occupancy>,
-    /// Stream of the launch.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub stream: u32,
 }
 
-/// Measurement in one regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegimeResult {
     pub regime: Regime,
-    /// Clock that took the samples.
     pub unit: Unit,
     /// Median time with its interval.
     pub time: Estimate,
@@ -258,7 +241,6 @@ pub struct SmClock {
 /// How the processes that measured a case differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Processes {
-    /// Number of processes.
     pub count: u32,
     /// Standard deviation of the logarithms of their medians.
     pub deviation: f64,

@@ -68,7 +68,6 @@ macro_rules! reference_functions {
                 }
             }
 
-            /// Name and arguments.
             pub const fn signature(self) -> Signature {
                 match self {
                     $(Self::$reduction => Signature {
@@ -89,12 +88,9 @@ macro_rules! reference_functions {
     };
 }
 
-/// Kind of a reference function's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefKind {
-    /// One number.
     Reduction(Reduction),
-    /// An array.
     Map(Map),
 }
 
@@ -165,7 +161,6 @@ impl RefFunction {
         self.signature().integers.len()
     }
 
-    /// Whether the result is one number.
     pub const fn is_reduction(self) -> bool {
         matches!(self.kind(), RefKind::Reduction(_))
     }
@@ -175,7 +170,6 @@ impl RefFunction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefExpr {
-    /// A buffer, by name.
     Buffer(String),
     /// A number that every element is compared with, or that a reduction must equal.
     Constant(Value),

@@ -23,7 +23,6 @@ pub struct GroupPlace {
 pub struct Shard {
     /// Number of the shard, from 1 to `of`.
     pub index: u32,
-    /// Number of shards.
     pub of: u32,
 }
 

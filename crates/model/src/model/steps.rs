@@ -10,7 +10,6 @@ use super::{ElementType, Value};
 /// A number as a kernel receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScalarValue {
-    /// Type of the parameter.
     pub element: ElementType,
     /// The value's bytes, little-endian, in the low `element.size()` bytes.
     pub bits: u64,
@@ -47,7 +46,6 @@ pub enum StepPlan {
     Loop(Box<LoopPlan>),
 }
 
-/// Steps that are repeated until a condition holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopPlan {
     /// Iterations of the loop, which are repeated from the first after the last.
@@ -56,7 +54,6 @@ pub struct LoopPlan {
     pub at_most: u32,
 }
 
-/// One iteration of a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IterationPlan {
     /// Steps in order; no loop among them swaps buffers.
@@ -70,7 +67,6 @@ pub struct IterationPlan {
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConditionPlan {
-    /// Text of the expression.
     pub text: String,
     /// Values of its names that are not buffers.
     pub scope: BTreeMap<String, Value>,
@@ -83,7 +79,6 @@ pub struct ConditionPlan {
 pub struct ReadPlan {
     /// Name in the condition.
     pub name: String,
-    /// Name of the buffer.
     pub buffer: String,
     pub element: ElementType,
 }

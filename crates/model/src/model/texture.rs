@@ -114,7 +114,6 @@ pub struct Texture<B = String> {
     pub kind: TextureKind,
     /// Width, height and depth; 1 for dimensions that the kind does not have. Layers and faces are the depth.
     pub shape: [u32; 3],
-    /// Type of a channel.
     pub element: ElementType,
     pub channels: u32,
     /// How to read it; `None` for a surface.

@@ -30,6 +30,5 @@ impl SanitizerClass {
 pub struct Unsanitized {
     /// Ignored classes; empty if the whole sanitizer is off.
     pub classes: Vec<SanitizerClass>,
-    /// Reason in the manifest.
     pub reason: String,
 }

@@ -46,7 +46,6 @@ impl Value {
         text.parse().map_or_else(|_| Self::Str(text.to_owned()), Self::Type)
     }
 
-    /// Kind of this value, for messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Int(_) => "integer",

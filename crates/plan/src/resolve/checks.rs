@@ -20,7 +20,6 @@ impl CaseEvaluator<'_> {
         self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
     }
 
-    /// Expected output of the case.
     pub fn printed(&self) -> Worked<Option<PrintedPlan>> {
         let render = |text: &Template| text.render(self.scope, Style::Names).place("check.printed");
         Ok(match &self.recipe.printed {

@@ -46,7 +46,6 @@ pub struct Undecided {
     pub names: Vec<String>,
 }
 
-/// Resolves one group of the plan.
 pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup {
     let mut group =
         ResolvedGroup { job: bare_group(manifest, plan, index), settled: Vec::new(), undecided: Vec::new() };

@@ -8,7 +8,6 @@ use crate::analyse::{self, ClaimGroup, ClaimState, JudgedClaim, Range};
 use crate::format::{plural, rough};
 use crate::model::Records;
 
-/// Claims of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {
     /// Counts in words, such as `2 held, 1 broken`.

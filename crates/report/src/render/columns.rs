@@ -59,7 +59,6 @@ pub static OUTCOME: &[Column] = &[
     }),
 ];
 
-/// The clock, and the times.
 pub static TIME: &[Column] = &[
     Column::new("clock", "`device` or `host`: which clock took the times", |_, r| {
         let unit = r.record.result.as_ref().map(|result| result.unit);
@@ -144,7 +143,6 @@ pub static WORK: &[Column] = &[
     .in_page("peak", |_| None, |c, r| sortable(share_of_peak(c, r))),
 ];
 
-/// Rate of floating-point operations.
 pub static OPERATIONS: &[Column] =
     &[Column::new("flops_per_second", "`work_flops` over the median", |_, r| full(flops_per_second(r)))
         .in_table(
@@ -368,7 +366,6 @@ pub static ERROR: &[Column] = &[
         ),
 ];
 
-/// Energy of a run, if it was measured.
 pub static ENERGY: &[Column] = &[
     Column::new("energy_joules", "the energy of a run; only if it was measured, as the next three", |_, r| {
         full(energy(r).map(|energy| energy.per_run.0))
@@ -394,7 +391,6 @@ pub static ENERGY: &[Column] = &[
         .if_known(has_energy),
 ];
 
-/// Remarks.
 pub static NOTES: &[Column] = &[Column::new("notes", "what is to be known of the row, joined by `; `", |_, r| {
     let notes = r.case().map_or(&[][..], |case| &case.notes);
     notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")

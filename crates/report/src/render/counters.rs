@@ -53,7 +53,6 @@ pub struct Counted {
     pub left_out: Vec<String>,
 }
 
-/// Whether anything was counted.
 pub fn has_counters(records: &Records) -> bool {
     records.cases.iter().any(|record| record.counters.is_some())
 }

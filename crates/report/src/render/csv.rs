@@ -60,7 +60,6 @@ pub fn described_columns() -> Vec<(&'static str, &'static str, Option<&'static s
     describe(CASE).chain([axis]).chain(after_axes).chain(AFTER_COUNTERS.into_iter().flat_map(describe)).collect()
 }
 
-/// Rows of some cases.
 fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Result<String, RenderError> {
     let rows = cases.iter().flat_map(|record| {
         let whole = Row::from_case(records, record);

@@ -108,7 +108,6 @@ pub fn lines(text: &str) -> String {
     visible_lines(text).into_owned()
 }
 
-/// Escapes text for an HTML element.
 pub fn html(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -22,7 +22,6 @@ const FORMAT: u32 = 1;
 
 type Axes<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// Content of a line.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Line<'a> {
@@ -88,7 +87,6 @@ enum Line<'a> {
     },
 }
 
-/// Time of a case in one regime.
 #[derive(Debug, Serialize)]
 struct Time {
     regime: Regime,
@@ -101,7 +99,6 @@ struct Time {
     speedup: Option<Speedup>,
 }
 
-/// Speedup of a case over the baseline.
 #[derive(Debug, Serialize)]
 struct Speedup {
     value: f64,

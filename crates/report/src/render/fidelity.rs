@@ -47,7 +47,6 @@ struct Grid {
     table: Table,
 }
 
-/// The page in Markdown.
 pub fn fidelity(compared: &[Fidelity], causes: &[Cause]) -> Result<String, RenderError> {
     let page = Page {
         close: format::rough(CLOSE * 100.0),

@@ -22,7 +22,6 @@ pub const RESULTS_FILE: &str = "results.csv";
 /// Counts by source line, written only if a run counted them.
 pub const LINES_FILE: &str = "lines.csv";
 
-/// Folder of the charts.
 pub const PLOTS_DIR: &str = "plots";
 
 /// Folder of source pages, which `show` writes. They are not part of the report.

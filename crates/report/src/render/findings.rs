@@ -337,7 +337,6 @@ fn won(leader: &Standing, of: usize, superlative: Superlative) -> String {
     }
 }
 
-/// Highest rate that was reached.
 fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option<Finding> {
     let arithmetic = decided.iter().all(|(_, best)| is_arithmetic(records, &records.cases[best.index]));
     let work = |record: &CaseRecord| if arithmetic { record.work.flops } else { record.work.bytes.map(|b| b as f64) };

@@ -12,19 +12,13 @@ pub const LARGEST_PAGE: usize = 512 * 1024;
 /// How much of a report fits a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most characters of a table row.
     pub width: usize,
     /// Most bytes of all group sections together, estimated from their cells.
     pub section_bytes: usize,
-    /// Most rows of each table.
     pub rows: usize,
-    /// Whether groups show their counters.
     pub counters: bool,
-    /// Most different reasons in one list.
     pub reasons: usize,
-    /// Most bytes of each compiler log.
     pub log_bytes: usize,
-    /// Most bytes of the manifest.
     pub manifest_bytes: usize,
 }
 

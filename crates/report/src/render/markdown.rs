@@ -114,12 +114,10 @@ impl Templates {
         }
     }
 
-    /// Renders the page of simulated and hardware counters.
     pub fn fidelity(&self, page: &fidelity::Page) -> Result<String, RenderError> {
         Ok(self.tera.render(FIDELITY, &Context::from_serialize(page)?)?)
     }
 
-    /// Renders the page of a comparison.
     pub fn comparison(&self, view: &comparison::View) -> Result<String, RenderError> {
         Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
     }
@@ -129,7 +127,6 @@ impl Templates {
         Ok(self.tera.render(HISTORY, &Context::from_serialize(view)?)?)
     }
 
-    /// Renders the page of a case's sources.
     pub(super) fn source(&self, page: &source_view::Page<'_>) -> Result<String, RenderError> {
         Ok(self.tera.render(SOURCE, &Context::from_serialize(page)?)?)
     }
@@ -149,7 +146,6 @@ impl Templates {
         Ok(self.tera.render(CHANGES, &Context::from_serialize(page)?)?)
     }
 
-    /// Renders one chart as SVG.
     pub fn chart(&self, drawing: &Drawing) -> Result<String, RenderError> {
         Ok(self.tera.render(CHART, &Context::from_serialize(drawing)?)?)
     }

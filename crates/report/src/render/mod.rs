@@ -73,7 +73,6 @@ pub enum RenderError {
     OfUser {
         /// File, with line and column if known.
         place: String,
-        /// What is wrong.
         message: String,
     },
     /// A row of a table could not be written.

@@ -27,7 +27,6 @@ const MOST_PLOTS: usize = 12;
 /// Most lines of a chart; more could not be distinguished.
 const MOST_LINES: usize = 16;
 
-/// A chart with its file name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
     /// Name below `plots/`. It describes the content, so that a new size does not rename other charts.
@@ -201,7 +200,6 @@ fn swept_axis(records: &Records) -> Option<String> {
     counted.rev().max_by_key(|(_, count)| *count).map(|(name, _)| name)
 }
 
-/// Quantity that a chart shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
     /// Rate of operations, in GFLOP/s.
@@ -236,7 +234,6 @@ impl Measure {
         !matches!(self, Self::Time(_))
     }
 
-    /// The value with its interval.
     fn value(self, record: &CaseRecord, time: &Estimate) -> Estimate {
         let work = match self {
             Self::Time(unit) => {

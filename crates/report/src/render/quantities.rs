@@ -5,7 +5,6 @@ use super::units::{TimeUnit, per_second};
 use crate::analyse::{self, GroupSummary, is_local, is_noise};
 use crate::model::{CaseRecord, Ratio, Records, RegimeResult, Unit};
 
-/// Unit of a group's times.
 pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     let results = members.iter().filter_map(|i| records.cases[*i].result.as_ref());
     TimeUnit::choose(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))

@@ -21,7 +21,6 @@ pub struct Reason {
     pub more: usize,
     pub what: String,
     pub text: String,
-    /// The compiler's output.
     pub log: Option<String>,
 }
 
@@ -105,7 +104,6 @@ pub fn failures(records: &Records, summary: &Summary, limits: &Limits) -> Vec<Re
     gather(summary.failures.iter().map(statement), limits)
 }
 
-/// Notes on all cases.
 pub fn notes(records: &Records, limits: &Limits) -> Vec<Reason> {
     let each = records.cases.iter().flat_map(|record| {
         let name = wording::case_name(&record.case);
@@ -114,7 +112,6 @@ pub fn notes(records: &Records, limits: &Limits) -> Vec<Reason> {
     gather(each, limits)
 }
 
-/// Notes on a case.
 pub fn notes_on<'r>(record: &'r CaseRecord, environment: &Environment) -> impl Iterator<Item = String> + use<'r> {
     let cached = wording::cached_traffic(record, &environment.device);
     let above = if cached.is_none() { above_ceiling(record, environment) } else { None };

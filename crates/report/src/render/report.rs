@@ -70,7 +70,6 @@ pub struct Report {
     pub command: String,
 }
 
-/// A table over all groups.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overall {
     pub table: Table,

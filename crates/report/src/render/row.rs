@@ -16,14 +16,12 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Context for a table of all cases.
     pub fn of_all(records: &'a Records) -> Self {
         let times = records.cases.iter().filter_map(|record| record.result.as_ref()).map(|result| result.time.point);
         let energies = records.cases.iter().filter_map(|record| record.energy).map(|energy| energy.per_run);
         Self { records, group: None, time: TimeUnit::choose(times), energy: EnergyUnit::choose(energies) }
     }
 
-    /// Context for the table of a group.
     pub fn of_group(records: &'a Records, group: &'a GroupSummary) -> Self {
         let energies = group.members.iter().filter_map(|i| records.cases[*i].energy).map(|energy| energy.per_run);
         let time = time_unit(records, &group.members);
@@ -43,13 +41,11 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Row of the case itself, not marked as the best.
     pub fn from_case(records: &Records, record: &'a CaseRecord) -> Self {
         let is_baseline = analyse::is_baseline(&records.header, &record.case);
         Self { record, part: None, is_best: false, is_baseline }
     }
 
-    /// Rows of its launches.
     pub fn launches(self) -> impl Iterator<Item = Self> {
         (0..self.record.launches.len()).map(move |part| Self { part: Some(part), is_best: false, ..self })
     }

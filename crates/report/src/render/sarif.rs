@@ -11,10 +11,8 @@ use super::RenderError;
 use super::source_view::{At, SourceView, sum};
 use crate::model::Counters;
 
-/// Schema of the written version.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// A kind of result.
 struct Rule {
     id: &'static str,
     level: &'static str,

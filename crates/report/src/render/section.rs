@@ -21,7 +21,6 @@ const MOST_OPEN_ROWS: usize = 30;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     pub heading: String,
-    /// Summary line of the folded group.
     pub headline: String,
     /// Whether only the summary line is shown at first.
     pub is_folded: bool,
@@ -60,7 +59,6 @@ pub struct Layout<'a> {
 }
 
 impl Section {
-    /// Approximate size of the section on the page.
     pub fn bytes(&self) -> usize {
         let grids = self.grids.iter().map(|grid| grid.table.bytes());
         let counters = self.counters.iter().map(|counted| 100 + counted.common.len() + counted.table.bytes());
@@ -71,7 +69,6 @@ impl Section {
     }
 }
 
-/// Builds the section of a group.
 pub fn section(records: &Records, group: &GroupSummary, layout: Layout<'_>) -> Section {
     let mut table = group_table(records, group);
     let common = in_common(&table.fold());

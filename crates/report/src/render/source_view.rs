@@ -31,11 +31,9 @@ pub struct SourceView {
 pub struct SourceFile {
     /// Path as the compiler knows it.
     pub path: String,
-    /// All lines in order.
     pub lines: Vec<SourceLine>,
 }
 
-/// A source line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SourceLine {
     /// Line number, from 1.
@@ -66,7 +64,6 @@ pub struct PtxLine {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct MachineLine {
-    /// Function that contains it.
     pub function: String,
     /// Offset in the function's section, in bytes.
     pub offset: u64,
@@ -80,7 +77,6 @@ pub struct MachineLine {
     pub pipes: Vec<&'static str>,
     /// Number of warps that executed it, derived from the counts of the PTX; `None` if they do not tell.
     pub executed: Option<u64>,
-    /// PTX line that it comes from.
     pub ptx_line: Option<u32>,
     /// Line of the author's source that it comes from.
     pub source: Option<At>,

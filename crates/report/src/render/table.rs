@@ -17,7 +17,6 @@ pub struct Column {
     pub title: String,
     /// Numbers are right-aligned.
     pub is_number: bool,
-    /// When to remove the column.
     #[serde(skip)]
     pub folding: Folding,
     /// Whether a column in which every cell is zero counts as empty.
@@ -37,10 +36,8 @@ impl Column {
 /// Widest table, in characters: what GitHub's page shows without a scroll bar, and a terminal of 100 columns.
 pub const WIDEST: usize = 100;
 
-/// When to remove a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
-    /// Never.
     Keep,
     /// If every cell is empty.
     WhenEmpty,
@@ -200,12 +197,10 @@ impl Table {
     }
 }
 
-/// A column of text.
 pub fn text(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: false, folding, folds_zeros: false, rank: 0 }
 }
 
-/// A column of numbers.
 pub fn number(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: true, folding, folds_zeros: false, rank: 0 }
 }

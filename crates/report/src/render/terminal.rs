@@ -20,7 +20,6 @@ use crate::model::Records;
 /// Number of groups from which on the terminal shows only the fastest of each.
 const MOST_GROUPS: usize = 3;
 
-/// Most rows of a table.
 const MOST_ROWS: usize = 40;
 
 /// Most rows for which to show the tables of counters, of which there is one per theme. With more rows they are only in
@@ -37,7 +36,6 @@ const MOST_NAMES: usize = 3;
 const FASTEST: &str = "The fastest of each group";
 const COUNTS: &str = "Counts relative to the baseline, geometric mean over all groups";
 
-/// Indent of continued lines.
 const INDENT: &str = "  ";
 
 /// Outcome of cases that an interrupted run left out.
@@ -189,7 +187,6 @@ pub(super) fn draw_at_least(least: usize, table: &Table, screen: Screen, elsewhe
     lines
 }
 
-/// Whether all columns fit.
 pub(super) fn is_narrow(table: &Table, screen: Screen) -> bool {
     let columns = table.columns.len();
     columns_within(&drawn(&table.columns, table, screen.styled), screen.width) >= columns

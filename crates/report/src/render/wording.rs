@@ -33,7 +33,6 @@ const fn passed(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Name of the outcome in words.
 pub fn name(outcome: &Outcome) -> String {
     outcome.name().replace('_', " ")
 }
@@ -271,7 +270,6 @@ fn shortest(value: f64) -> String {
     if value == 0.0 || (1e-4..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
 }
 
-/// Resource that limits the blocks per SM.
 pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
     match limiter {
         OccupancyLimiter::Blocks => "blocks",
@@ -360,7 +358,6 @@ fn settings(settings: &Settings) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Settings: {}", parts.join(", ")))
 }
 
-/// Measured rates of the device.
 fn ceilings(c: &Ceilings) -> String {
     let written = c.write.map(|write| format!("{:.0} GB/s written, ", write / 1e9)).unwrap_or_default();
     format!(
@@ -375,7 +372,6 @@ fn ceilings(c: &Ceilings) -> String {
     )
 }
 
-/// Calibration of the clock.
 fn clock(clock: &Clock) -> String {
     let nanoseconds = |value: f64| format!("{:.2} µs", value / 1e3);
     match clock {

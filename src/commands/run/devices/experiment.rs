@@ -21,7 +21,6 @@ use crate::{render, stored};
 /// Folder in which the journals of an interrupted run are merged.
 const CONTINUED: &str = "continued";
 
-/// A manifest to run.
 pub struct Experiment {
     pub manifest: Manifest,
     pub options: RunOptions,
@@ -31,18 +30,15 @@ pub struct Experiment {
     pub held: Held,
     /// Folder with one journal folder per GPU.
     root: PathBuf,
-    /// Total time of its groups.
     took: Mutex<Duration>,
 }
 
-/// One group of one manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkItem {
     pub experiment: usize,
     pub group: usize,
     /// Whether no other group may run meanwhile.
     pub alone: bool,
-    /// Estimated cost.
     cost: GroupCost,
 }
 
@@ -68,7 +64,6 @@ impl Experiment {
         Ok(Self { manifest, options, planned, units, held, root, took: Mutex::default() })
     }
 
-    /// Journal folder of one GPU.
     pub fn folder(&self, gpu: u32) -> PathBuf {
         self.root.join(gpu.to_string())
     }
@@ -77,7 +72,6 @@ impl Experiment {
         *self.took.lock().unwrap_or_else(PoisonError::into_inner) += more;
     }
 
-    /// Merges the journals and writes the report.
     pub fn conclude(&self, device: &DeviceInfo, interrupt: &Interrupt, console: &mut Console) -> Result<Line, Failure> {
         let took = *self.took.lock().unwrap_or_else(PoisonError::into_inner);
         let experiment = self.manifest.name.clone();

@@ -88,7 +88,6 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         (!job.cases.is_empty()).then_some(job)
     }
 
-    /// Writes an event of the running group.
     pub fn emit(&self, event: &Event) {
         let mut state = self.state.borrow_mut();
         let State { open, running, .. } = &mut *state;

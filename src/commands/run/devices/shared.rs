@@ -20,7 +20,6 @@ pub struct Run<'a> {
     pub interrupt: &'a Interrupt,
     /// Write-locked by groups that run alone.
     pub groups: RwLock<()>,
-    /// Number of lost GPUs.
     pub lost: AtomicUsize,
     pub console: Mutex<&'a mut Console>,
     pub times: Mutex<Times>,

@@ -14,7 +14,6 @@ pub struct BarChart {
     pub reference: Option<f64>,
 }
 
-/// A value with its interval and its text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     pub name: String,
@@ -35,7 +34,6 @@ const WIDEST_NAME: f64 = 380.0;
 /// Most space for names. A longer name loses its beginning.
 const WIDEST_SHORT_NAME: f64 = 800.0;
 
-/// Smallest visible interval.
 const VISIBLE: f64 = 3.0;
 
 impl BarChart {

@@ -26,21 +26,17 @@ pub struct Line {
     pub points: Vec<Point>,
 }
 
-/// A value with its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     pub x: f64,
     pub y: f64,
     pub low: f64,
     pub high: f64,
-    /// Value as text, with its interval and unit.
     pub shown: String,
 }
 
-/// Width of the plot in page units.
 const WIDTH: f64 = 640.0;
 
-/// Distance between labels.
 const STEP: f64 = 17.0;
 
 /// Length of the line sample in a label.

@@ -22,7 +22,6 @@ pub struct HeatMap {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapCell {
     pub value: Option<f64>,
-    /// Text in the cell.
     pub shown: String,
     /// Longer text with interval and unit, for the tooltip and the description.
     pub about: String,

@@ -79,11 +79,9 @@ pub struct Area {
     pub fill: String,
     pub opacity: &'static str,
     pub class: &'static str,
-    /// Case and value, for a tooltip.
     pub about: Option<String>,
 }
 
-/// A line through points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Path {
     pub points: String,
@@ -97,7 +95,6 @@ pub struct Path {
 pub struct Mark {
     pub outline: String,
     pub fill: &'static str,
-    /// Case and value, for a tooltip.
     pub about: Option<String>,
 }
 

@@ -20,7 +20,6 @@ pub struct Roofline {
 pub struct RoofPoint {
     pub name: String,
     pub is_baseline: bool,
-    /// Operations per byte.
     pub intensity: f64,
     /// Rate in GFLOP/s.
     pub rate: f64,
@@ -31,7 +30,6 @@ pub struct RoofPoint {
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 360.0;
 
-/// Distance between labels.
 const STEP: f64 = 17.0;
 
 /// Factor by which the axes extend beyond the data.

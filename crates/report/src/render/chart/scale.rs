@@ -4,7 +4,6 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     Linear,
-    /// Ticks are at powers of two.
     Log2,
     /// For values over orders of magnitude.
     Log10,

@@ -14,7 +14,6 @@ pub const BACKGROUNDS: [&str; 2] = ["#ffffff", "#0d1117"];
 /// most.
 pub const COLOURS: [&str; 8] = ["#781eff", "#969600", "#b41e87", "#1ea578", "#c378a5", "#5a6900", "#a578ff", "#0f785a"];
 
-/// Colour of all bars except the best.
 pub const BAR: &str = "#6e87a8";
 pub const BEST_BAR: &str = "#1a6fd4";
 
@@ -24,7 +23,6 @@ const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 3"), Some("9 3 2 3
 /// Number of marker shapes, coprime to the number of colours.
 const MARKERS: usize = 7;
 
-/// Style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub colour: &'static str,
@@ -33,7 +31,6 @@ pub struct Style {
 }
 
 impl Style {
-    /// Style of the series at a position.
     pub const fn from_position(position: usize) -> Self {
         let (place, cycle) = (position % COLOURS.len(), position / COLOURS.len());
         let dash = DASHES[(place % 2 + 2 * cycle) % DASHES.len()];

@@ -9,7 +9,6 @@ use crate::render::claims::detail;
 /// Most claims to list; further ones are counted.
 const MOST_CLAIMS: usize = 50;
 
-/// Claims of a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {
     /// Counts in words, such as `1 newly broken, 3 held`.
@@ -20,13 +19,11 @@ pub struct Claims {
     pub left_out: usize,
 }
 
-/// One listed claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Mark whose shape differs by state, for readers who cannot distinguish colours.
     pub mark: &'static str,
     pub state: &'static str,
-    /// Whether it fails a gate.
     pub fails: bool,
     /// Experiment and device, if there are several reports; otherwise empty.
     pub report: String,

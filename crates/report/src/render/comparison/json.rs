@@ -147,7 +147,6 @@ struct Time {
     threshold: Option<f64>,
 }
 
-/// Writes the comparison as one line of JSON.
 pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
     let comparison = compared.comparison;
     let counts = comparison.counts();

@@ -3,7 +3,6 @@
 use crate::analyse::compare::{Change, CounterChange, LineChange};
 use crate::format::{count, plural};
 
-/// Most lines to list.
 const MOST_LINES: usize = 3;
 
 /// Least share of the whole change that the listed lines must make up.

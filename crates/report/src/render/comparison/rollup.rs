@@ -15,7 +15,6 @@ const MOST_VARIANTS: usize = 20;
 /// A change with its report.
 pub type Row<'a> = (&'a ReportComparison, &'a Change);
 
-/// Lines of a section.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Rollup {
     pub lines: Vec<Line>,
@@ -39,7 +38,6 @@ fn variant<'a>(report: &ReportComparison, change: &'a Change) -> Variant<'a> {
     (std::ptr::from_ref(report), &change.case.key.variant)
 }
 
-/// Number of cases of each variant.
 pub struct Totals<'a>(HashMap<Variant<'a>, usize>);
 
 impl Totals<'_> {
@@ -50,7 +48,6 @@ impl Totals<'_> {
     }
 }
 
-/// Counts the cases of each variant.
 pub fn totals(compared: Compared<'_>) -> Totals<'_> {
     let mut keys: HashMap<Variant<'_>, BTreeSet<String>> = HashMap::new();
     for report in &compared.comparison.reports {

@@ -19,7 +19,6 @@ const MOST_HARMLESS: usize = 10;
 /// The output that has what the terminal omits.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
-/// Indent of continued lines.
 const INDENT: &str = "  ";
 
 /// Kinds that the terminal lists; the others are counted.

@@ -24,7 +24,6 @@ const OPEN: [Kind; 5] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::I
 /// With more pairs of reports than this, only their parent folders are named.
 const MOST_PLACES: usize = 6;
 
-/// A comparison as a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     pub headline: String,
@@ -37,7 +36,6 @@ pub struct View {
     pub sections: Vec<Section>,
     /// Table with one row per pair of reports, if there are several.
     pub reports: Option<Table>,
-    /// Locations of the reports.
     pub places: Vec<String>,
     pub method: Vec<String>,
 }
@@ -134,7 +132,6 @@ fn is_paired(compared: Compared<'_>) -> bool {
     compared.comparison.reports.iter().all(|report| report.is_paired)
 }
 
-/// Time of a new case.
 fn newcomer(change: &Change) -> Option<Estimate> {
     change.newcomer.as_ref()?.time
 }
@@ -149,7 +146,6 @@ pub fn point(time: &Estimate, unit: TimeUnit) -> String {
     number::point(time, unit.nanoseconds())
 }
 
-/// Table with one row per case.
 fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
     let unit = unit_of(rows.iter().map(|(_, change)| *change));
     let title = |side: &str| format!("{side} ({})", unit.symbol());

@@ -18,10 +18,8 @@ const MOST_OF_THEME: usize = 3;
 /// Longest value, in bytes, to show in full. Of longer ones only the differing words are shown.
 const LONGEST_FACT: usize = 60;
 
-/// Kinds that fail a gate.
 pub const GATING: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable];
 
-/// Heading for the cases of a kind.
 pub const fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "Newly wrong",

@@ -12,7 +12,6 @@ use crate::render::{RenderError, Templates, wording};
 /// Most charts to draw; the others are in the tables.
 const MOST_CHARTS: usize = 24;
 
-/// A chart to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
     /// Case and regime, with the report if there are several.

@@ -70,7 +70,6 @@ struct Step {
     causes: String,
 }
 
-/// Writes the histories as one line of JSON.
 pub fn json(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
     let page = Page { version: VERSION, reports: reports.iter().map(report).collect() };
     Ok(serde_json::to_string(&page)? + "\n")

@@ -21,7 +21,6 @@ pub use view::{markdown, terminal};
 /// History of a report, with the revisions of its points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportHistory<'a> {
-    /// Folder of the report.
     pub place: &'a str,
     /// Commits that changed the report, oldest first.
     pub commits: Vec<Commit>,

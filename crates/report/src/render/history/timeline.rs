@@ -69,7 +69,6 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
     drawing
 }
 
-/// Describes the chart and its changes, in a sentence each.
 fn description(series: &Series<'_>, unit: TimeUnit) -> String {
     let revisions = plural(series.points.len() as u64, "revision");
     let mut said =

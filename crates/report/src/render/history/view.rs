@@ -24,7 +24,6 @@ const ELSEWHERE: &str = "the page that --format markdown makes";
 
 const BREAK_NOTE: &str = "Times before and after are not comparable.";
 
-/// A history as a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     pub headline: String,
@@ -47,7 +46,6 @@ pub struct Section {
     pub revisions: Table,
 }
 
-/// The page in Markdown.
 pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> Result<String, RenderError> {
     Templates::new()?.history(&view(reports, least, charts))
 }

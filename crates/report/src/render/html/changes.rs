@@ -45,7 +45,6 @@ pub(in crate::render) struct Page {
     /// Example of a filter that fits this page.
     pub example: &'static str,
     pub method: Vec<String>,
-    /// Locations of the reports.
     pub places: Vec<String>,
     /// Table of all rows, as JSON.
     pub data: String,
@@ -64,14 +63,12 @@ pub(in crate::render) struct Part {
     pub table: Option<Table>,
 }
 
-/// A sentence of a part.
 #[derive(Debug, Default, Serialize)]
 pub(in crate::render) struct Line {
     pub is_bad: bool,
     pub cells: Vec<Cell>,
 }
 
-/// Rows of the page's table.
 #[derive(Debug)]
 pub(in crate::render) struct Rows {
     pub columns: Vec<Column>,

@@ -33,7 +33,6 @@ const TELLING: [&str; 8] = [
     "barriers",
 ];
 
-/// Data of one report for the script.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Data {

@@ -19,7 +19,6 @@ use crate::model::Records;
 
 pub use changes::Samples;
 
-/// Style sheet of every page.
 pub(in crate::render) const STYLE: &str = include_str!("../templates/page.css");
 
 /// Script of every page, in parts: the filter, the drawings of times, and the tables that use both.
@@ -48,10 +47,8 @@ pub struct SourceFile {
     pub text: String,
 }
 
-/// A report on the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Page<'a> {
-    /// Folder of the report.
     pub place: &'a str,
     pub records: &'a Records,
     /// Files found next to the records.
@@ -79,7 +76,6 @@ struct Section {
     data: String,
 }
 
-/// A chart on the page.
 #[derive(Debug, Serialize)]
 struct Figure {
     /// Whether it is open at first.
