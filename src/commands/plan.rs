@@ -34,7 +34,7 @@ pub fn narrowed(narrowing: &Narrowing, backend: BackendKind, device: Option<Devi
     PlanOptions { backend, sizes: backend, device, set, filter, variants }
 }
 
-/// Backend and, as far as it is known here, device that `run` would use with the same options.
+/// Backend and device that `run` would use with the same options. The device is `None` if it is unknown here.
 pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let target = Target::resolve(args)?;
     if let Some(path) = profile {

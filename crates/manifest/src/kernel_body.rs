@@ -127,8 +127,7 @@ fn use_of_element(body: &[&str], from: usize, mut to: usize) -> Use {
     }
 }
 
-/// Whether the expression at `from` is an argument of a function that may take a reference, instead of a condition or
-/// part of an expression.
+/// Whether the expression at `from` is a whole argument of a function that may take a reference.
 fn is_argument(body: &[&str], from: usize) -> bool {
     if !matches!(from.checked_sub(1).map(|before| body[before]), Some("," | "(")) {
         return false;

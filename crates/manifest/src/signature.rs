@@ -78,8 +78,8 @@ fn scan(text: &str, own: bool) -> Vec<Signature> {
     kernels.take(MOST_DECLARATIONS).filter_map(|(at, _)| signature(&tokens, at, own)).collect()
 }
 
-/// Names of the parameters without a default of a function outside of namespaces and classes; `None` if the text does
-/// not define it. Unnamed parameters give an empty string.
+/// Names of a function's parameters without a default, empty for unnamed ones. `None` if the text does not define the
+/// function outside of namespaces and classes.
 pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     let (code, _) = without_directives(text);
     let tokens = tokens(&code);

@@ -88,7 +88,7 @@ pub struct SearchPath<'a> {
     pub toolkit: &'a [PathBuf],
 }
 
-/// For some compilers a carriage return alone ends a line.
+/// For some compilers, a carriage return without a newline ends a line.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
 /// Directives that read a file. `import` is a GNU extension, `embed` is C++26.

@@ -160,7 +160,7 @@ impl Plan {
         self.device.as_ref()
     }
 
-    /// Shared axes, with values of included points after those of the manifest.
+    /// Shared axes. Values of included points follow the manifest's.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }

@@ -10,8 +10,10 @@ use crate::model::{BodyPlan, CaseJob, CompileUnit, LaunchPlan, Value};
 /// Launches of each case of a variant, by the values of its axes.
 type Points = BTreeMap<Vec<(String, String)>, Vec<(LaunchPlan, String)>>;
 
-/// Maps each renamed variant of the base to its name in the manifest. Two variants that only one side has match if
-/// their launches are equal in every case that both have, and no other variant matches either.
+/// Maps each renamed variant of the base to its name in the manifest.
+///
+/// Two variants that only one side has match if their launches are equal in every case that both have. A match must be
+/// unique on both sides.
 pub fn find_renamed(base: &[ResolvedGroup], new: &[ResolvedGroup]) -> BTreeMap<String, String> {
     let (of_base, of_new) = (names(base), names(new));
     let (gone, added) = (points(base, &of_new), points(new, &of_base));
@@ -45,8 +47,8 @@ fn points(groups: &[ResolvedGroup], others: &BTreeSet<String>) -> BTreeMap<Strin
     found
 }
 
-/// Launches of a case, with the content of each source instead of its path. Headers do not matter: the same variant may
-/// have changed in them.
+/// Launches of a case, with the content of each source instead of its path. Headers are ignored, since a renamed
+/// variant may use changed ones.
 fn code(case: &CaseJob) -> Option<Vec<(LaunchPlan, String)>> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let without_paths = |launch: &LaunchPlan| {

@@ -28,7 +28,7 @@ pub struct Unwritten<'a> {
 /// Ends the journal, writes the report and shows the results.
 pub fn conclude(run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
     let (end, destination) = (run.end, run.destination);
-    // The report of one shard would look like that of the whole plan.
+    // The report of one shard would look like the whole plan's.
     let conclude = if options.shard.is_some() { close } else { finish };
     let Written { records, spent, .. } = conclude(run)?;
     let exit = exit(options.gate, end, &records);
@@ -80,7 +80,7 @@ pub fn close(run: Unwritten<'_>) -> Result<Written, Failure> {
             ratios.iter().chain([&finished]).for_each(|event| recorder.emit(event));
             Ok(Written { records, spent, lock: recorder.close()? })
         }
-        // Nothing can be made of this journal, so it does not end like that of a finished run.
+        // Nothing can be made of this journal, so it does not end like a finished run's.
         Err(failure) => recorder.close().and(Err(failure)),
     }
 }

@@ -50,8 +50,8 @@ pub struct HostCode {
 }
 
 impl HostCode {
-    /// Host functions, kernels and references of cases that run as or are compiled by programs of the host, except
-    /// those shipped with this program; `None` if there are no others. `headers` are the compiler's own folders.
+    /// Host code of these cases, except code shipped with this program; `None` if there is none. It includes host
+    /// functions, references, and kernels that host programs compile. `headers` are the compiler's own folders.
     pub fn find(
         cases: impl Iterator<Item = impl Borrow<CaseJob>>,
         project: &Project,

@@ -288,8 +288,8 @@ impl Unit<'_> {
     }
 }
 
-/// Matches lines of the PTX that a cubin was made from with equal lines of the simulated PTX. A kernel may have been
-/// compiled alone for one and with its whole file for the other, so only the lines within a function match.
+/// Matches lines of the PTX behind a cubin with equal lines of the simulated PTX. A kernel may have been compiled by
+/// itself for one and with its whole file for the other, so only lines within a function match.
 fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     let simulated: Vec<Cow<'_, str>> = simulated.iter().map(|line| comparable(line)).collect();
     let functions: BTreeMap<&str, u32> =
@@ -308,9 +308,9 @@ fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     same
 }
 
-/// A line of PTX without what differs between two compilations of one source. Labels and the depot of local memory
+/// Removes from a PTX line what differs between two compilations of one source. Labels and the depot of local memory
 /// contain the number of their function in the file. The name of an anonymous namespace contains a hash of the source's
-/// path or the compiler's process id, with the length of all that before it.
+/// path or the compiler's process id, and its length precedes it.
 fn comparable(line: &str) -> Cow<'_, str> {
     const ANONYMOUS: &str = "_GLOBAL__N__";
     const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];

@@ -49,7 +49,7 @@ pub struct Ready {
     pub kernels: CompiledKernels,
     /// Hash that identifies the copies.
     pub snapshot: String,
-    /// Hash of the files alone.
+    /// Hash of only the files.
     pub files: String,
     /// Whether tasks run host code, which the user has allowed.
     pub has_host_code: bool,

@@ -77,8 +77,8 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
 }
 
-/// Largest k for which the k-th smallest and k-th largest of `n` samples enclose the median with at least `confidence`,
-/// and that probability; k = 1 if none does.
+/// Largest k for which the interval from the k-th smallest to the k-th largest of `n` samples covers the median with at
+/// least `confidence`, and its probability. If there is none, k = 1.
 fn symmetric_rank(n: usize, confidence: f64) -> (usize, f64) {
     // Masses are logarithms: 2⁻ⁿ underflows f64 beyond a thousand samples.
     let mut log_mass = -(n as f64) * LN_2;

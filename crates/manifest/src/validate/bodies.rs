@@ -205,7 +205,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     }
 }
 
-/// Body in place of a missing or wrong one, which has been reported.
+/// Placeholder for a missing or wrong body, which has been reported.
 fn empty_body() -> BodySpec {
     BodySpec::Launches { rounds: None, launches: Vec::new(), steps: None }
 }

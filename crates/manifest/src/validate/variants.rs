@@ -93,7 +93,7 @@ fn replacement(ctx: &mut Context, raw: &RawOn, shared: &[Axis], lets: &[LetBindi
     AxisOverride { axes: other_values(ctx, raw.axes.as_ref(), shared), lets: lets::bindings(raw.r#let.as_ref()) }
 }
 
-/// Axes that replace those of the same names.
+/// Overrides of shared axes, by name.
 fn other_values(ctx: &mut Context, raw: Option<&Named<At<RawAxis>>>, shared: &[Axis]) -> Vec<Axis> {
     for (name, _) in raw.iter().flat_map(|named| &named.0) {
         if !shared.iter().any(|axis| axis.name == name.value) {

@@ -238,7 +238,7 @@ pub struct LaunchSpec {
     /// Blocks per cluster, in one to three dimensions.
     pub cluster: Option<Vec<Expression>>,
     pub persist: Option<Persist<String, Expression>>,
-    /// Bindings evaluated for every launch, in order, over those of the variant.
+    /// Bindings evaluated for every launch, in order. They override the variant's.
     pub lets: Vec<LetBinding>,
     pub compile: CompileSpec,
 }
@@ -281,7 +281,7 @@ pub enum ArgSpec {
     Array {
         of: Box<ArgSpec>,
         count: Expression,
-        /// Alignment of the array in bytes; 1 for that of its elements.
+        /// Alignment of the array in bytes; 1 for its elements' alignment.
         align: u64,
     },
     Texture(Box<TextureSpec>),

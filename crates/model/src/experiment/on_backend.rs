@@ -12,7 +12,6 @@ pub struct OnBackend {
     pub fails: Option<Vec<ExpectedFailure>>,
 }
 
-/// A way in which a variant is expected to fail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedFailure {
     pub failure: Failure,

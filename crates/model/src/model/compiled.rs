@@ -184,7 +184,7 @@ pub struct Compiled {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub digests: BTreeMap<String, String>,
     /// Instruction counts of each kernel's machine code by name expression, such as `BAR 2 LDG 4`, with a list of the
-    /// instructions if it is short; empty if unknown. Also known for PTX in `code` if an assembler ran.
+    /// instructions if it is short. Empty if unknown; known for PTX in `code` too if an assembler ran.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, String>,
     pub toolkit: ToolkitInfo,

@@ -206,7 +206,7 @@ pub enum Event {
     /// A phase of the run took this long.
     PhaseSpent {
         phase: Phase,
-        /// Wall time, to be added to that of the same phase in other groups.
+        /// Wall time, to be added to the same phase's in other groups.
         #[serde(with = "super::real")]
         seconds: f64,
     },

@@ -449,7 +449,7 @@ pub struct MeasurePlan {
     /// Number of processes that take the samples, one after the other; `None` for as many as the precision requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// A search stops sampling a case whose two or more samples all exceed this, in nanoseconds.
+    /// Time in nanoseconds. A search stops sampling a case after two or more samples, if all of them exceed this.
     #[serde(with = "super::real", default, skip_serializing_if = "Option::is_none")]
     pub drop_above: Option<f64>,
 }

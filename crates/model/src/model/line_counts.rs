@@ -28,8 +28,8 @@ impl LineCounts {
     /// File with the counts of all lines, in a case's folder.
     pub const FILE: &str = "lines.json";
 
-    /// Path and source line that the counts belong to, if known. A source that is PTX stands for itself, unless it
-    /// names lines of one of the author's files.
+    /// Path and source line that the counts belong to, if known. A PTX source is its own source, unless it names lines
+    /// of one of the author's files.
     pub fn place<'a>(&'a self, units: &[&'a CompileUnit]) -> Option<(&'a str, u32)> {
         let named = self.file.as_deref().zip(self.line);
         let is_own = |unit: &CompileUnit| unit.kernels.contains(&self.kernel) && unit.form() == SourceForm::Ptx;

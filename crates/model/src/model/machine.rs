@@ -123,8 +123,8 @@ pub enum Clock {
     },
 }
 
-/// How much more an interval of the clock reads than the time of its kernel, found by comparison with a reference clock
-/// that reads only the kernel.
+/// Excess of a clock interval over the time of its kernel, found by comparison with a reference clock that reads only
+/// the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Nanoseconds to subtract from every interval of this process.

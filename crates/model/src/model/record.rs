@@ -158,7 +158,7 @@ pub struct CaseRecord {
 }
 
 impl CaseRecord {
-    /// Number of executed blocks and of all blocks, if the counts are estimates from a sample of blocks.
+    /// Numbers of executed blocks and of all blocks, if the counts are estimates from a sample.
     pub fn sample(&self) -> Option<(u64, u64)> {
         self.notes.iter().find_map(|note| if let Note::Sampled { ran, of } = note { Some((*ran, *of)) } else { None })
     }

@@ -1,4 +1,4 @@
-//! Shards, which are deterministic subsets of the groups of a plan, and the place of a group in its plan.
+//! Shards: deterministic subsets of the groups of a plan. Also the place of a group in its plan.
 
 use std::fmt;
 use std::str::FromStr;

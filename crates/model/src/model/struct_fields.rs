@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 const TEMPLATE: &str = "runner_layout<";
 
-/// Definition of the template. The struct's type is that of a kernel parameter.
+/// Definition of the template, which takes the struct's type from a kernel parameter.
 const DEFINITIONS: &str = "
 template <unsigned long long N, class F> struct runner_parameter;
 template <class R, class A, class... B> struct runner_parameter<0, R(A, B...)> { using type = A; };

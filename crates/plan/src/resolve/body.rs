@@ -60,8 +60,8 @@ impl CaseEvaluator<'_> {
         Ok(launches)
     }
 
-    /// Runs `step` `count` times, or once without a count, with the index of each repetition in scope. `step` gets the
-    /// total number of repetitions, including those of the `outer` loop.
+    /// Runs `step` `count` times, or once without a count, with the index of each repetition in scope. Passes it the
+    /// total number of repetitions, including the `outer` loop's.
     pub fn repeat(
         &self,
         count: Option<&Expression>,
@@ -84,7 +84,7 @@ impl CaseEvaluator<'_> {
         Ok(())
     }
 
-    /// An integer within bounds.
+    /// Evaluates to an integer within bounds.
     pub fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
         let value = program.evaluate_u64(self.scope).place(place)?;
         if bounds.contains(&value) {

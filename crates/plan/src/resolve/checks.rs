@@ -114,7 +114,7 @@ fn compared_text(spec: &CheckSpec) -> String {
     }
 }
 
-/// Element type of a reference expression: that of its first buffer.
+/// Element type of a reference expression, from its first buffer.
 fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementType> {
     match expression {
         RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.element),

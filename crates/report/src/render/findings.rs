@@ -18,7 +18,7 @@ const MOST_NAMES: usize = 5;
 /// Sentences of the summary. `constant` are the axes with one value throughout.
 pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
     let mut findings = results(records, summary, constant);
-    // A count of instructions alone is no answer.
+    // A count of instructions is not an answer by itself.
     let lone = if is_lone_count(records, &findings) { findings.pop() } else { None };
     let is_answer = findings.is_empty();
     findings.push(vec![

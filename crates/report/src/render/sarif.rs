@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(uri("k\u{e4}.cu", Path::new("/home/me")), "k%C3%A4.cu");
     }
 
-    /// Properties that the schema of SARIF 2.1.0 requires of each written object, and the values of its enumerations.
+    /// For each written object, the properties that SARIF 2.1.0 requires, and the values of its enumerations.
     #[test]
     fn a_log_has_what_the_schema_requires() {
         let log = log(&SourceView { fault: Some("somewhere".to_owned()), ..view() }, "/");

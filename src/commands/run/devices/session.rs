@@ -149,7 +149,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
         let (mut recorder, held) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
         recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
-        // The command that reproduces the report is that of the whole run, the same for every GPU.
+        // The command that reproduces the report covers the whole run, so it is the same for every GPU.
         let whole = RunOptions { target: experiment.options.target.clone(), ..options };
         let command = whole.command(environment.device.backend);
         recorder.emit(&planned.start(

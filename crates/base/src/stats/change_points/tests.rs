@@ -202,9 +202,9 @@ fn five_readings_are_the_fewest_in_which_a_change_is_found() {
     assert_eq!(places(&logarithms(&[1.0, 1.001, f64::NAN, 2.0, 2.001])), [0; 0]);
 }
 
-/// Fifteen commits with 0.3 % noise, a third of it known, and up to two outliers of 2 to 15 % to either side. There is
-/// a step of `step` before the returned commit, unless `step` is 0. The values next to the step are not outliers: such
-/// an outlier could belong to either side.
+/// Fifteen commits with 0.3 % noise, a third of it known, and up to two outliers of 2 to 15 % to either side. A step of
+/// `step` comes before the returned commit, unless `step` is 0. No outlier is next to the step: it could belong to
+/// either side.
 fn commits(seed: u64, step: f64) -> (Vec<Reading>, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let at = 4 + (rng.next_u32() % 8) as usize;
@@ -238,8 +238,8 @@ fn outliers_hide_no_step_and_make_none() {
     }
 }
 
-/// A step of −5 % with one outlier of 10 %, and one of 2.1 % with outliers of 2 %, before or after the step. Outliers
-/// as large as the step are not next to it: they would equal a step two commits earlier.
+/// A step of −5 % with one outlier of 10 %, and one of 2.1 % with outliers of 2 %, before or after the step. An outlier
+/// as large as the step is never next to it, since that would equal a step two commits earlier.
 #[test]
 fn one_outlier_hides_no_step() {
     for (step, outlier) in [(-0.05, 0.10), (-0.05, -0.10), (0.021, 0.02), (0.021, -0.02)] {

@@ -277,7 +277,7 @@ fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
     let argument = |argument: &ArgSpec| argument.parts().into_iter().any(part);
     spec.lets.iter().any(|binding| uses(&binding.value))
         || spec.steps.iter().any(|step| match step {
-            // In a launch with `repeat`, the index is that of the repetition.
+            // In a launch with `repeat`, the index counts its own repetitions.
             StepSpec::Launch(index) => {
                 let launch = launches.get(*index).filter(|launch| launch.repeat.is_none());
                 launch.is_some_and(|launch| launch.args.iter().any(argument))

@@ -20,7 +20,7 @@ struct Row<'a> {
     samples: Option<&'a [Samples; 2]>,
 }
 
-/// The page. `samples` are those of base and new for each pair of reports, as far as their journals are known.
+/// The page. `samples` are base's and new's for each pair of reports, empty without a journal.
 pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
     let View { headline, facts, warnings, claims, sections, reports, places, method } = view(compared, usize::MAX);
     let rows: Vec<Row<'_>> = compared

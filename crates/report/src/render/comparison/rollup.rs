@@ -38,10 +38,11 @@ fn variant<'a>(report: &ReportComparison, change: &'a Change) -> Variant<'a> {
     (std::ptr::from_ref(report), &change.case.key.variant)
 }
 
+/// Number of cases of each variant, over all changes.
 pub struct Totals<'a>(HashMap<Variant<'a>, usize>);
 
 impl Totals<'_> {
-    /// Number of cases of the variants of some rows.
+    /// Total number of cases of all variants that occur in `rows`.
     pub fn of_rows(&self, rows: &[Row<'_>]) -> usize {
         let variants: HashSet<Variant<'_>> = rows.iter().map(|(report, change)| variant(report, change)).collect();
         variants.iter().filter_map(|of| self.0.get(of)).sum()

@@ -131,7 +131,7 @@ fn verdict(comparison: &Comparison) -> String {
     let tallies =
         |kinds: &[Kind]| -> Vec<String> { kinds.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect() };
     let mut named = tallies(&GATING);
-    // The order is that of the exit codes: after what is newly wrong.
+    // Exit codes have the same order: right after what is newly wrong.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     named.splice(place..place, claims);
     let mut less = tallies(&[Kind::Gone]);

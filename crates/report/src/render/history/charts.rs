@@ -32,7 +32,7 @@ pub struct Link {
 /// A series with its report.
 type Found<'a> = (&'a ReportHistory<'a>, &'a Series<'a>);
 
-/// Charts of the series that changed most, then of those with breaks, then of the first others.
+/// Charts of the series that changed most, then of series with breaks, then of the first others.
 pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> {
     let templates = Templates::new()?;
     let all = ordered(reports);

@@ -21,7 +21,7 @@ struct Row<'a> {
     samples: Option<&'a Samples>,
 }
 
-/// The page. `samples` are those of the newest run of each report, as far as its journal is known.
+/// The page. `samples` are those of each report's newest run, empty without a journal.
 pub fn html(reports: &[ReportHistory<'_>], least: f64, samples: &[Samples]) -> Result<String, RenderError> {
     let View { headline, break_note, reports: sections, method, .. } = view(reports, least, Vec::new());
     let rows: Vec<Row<'_>> = reports
