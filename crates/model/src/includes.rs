@@ -300,8 +300,8 @@ impl Walk<'_> {
         scanned.map_or_else(Vec::new, |scanned| self.includes_of(&scanned, path.parent().unwrap_or(Path::new(""))))
     }
 
-    /// Headers that a macro may name: `HEADER`, or `HEADER(name)` for one with a parameter, as in `#define HEADER(name)
-    /// <folder/name>`.
+    /// Headers that a macro may name: `HEADER`, or `HEADER(name)` for one with a parameter, as in
+    /// `#define HEADER(name) <folder/name>`.
     fn values_of(&self, name: &str) -> BTreeSet<Include> {
         let mut values = self.header_macros.get(name).cloned().unwrap_or_default();
         if let Some((function, argument)) = split_call(name) {

@@ -382,7 +382,7 @@ fn own_groups(
     console: &Console,
 ) -> Result<Option<HashSet<GroupKey>>, Failure> {
     let Some(shard) = args.shard.filter(|_| args.portion.is_none()) else { return Ok(None) };
-    // Every machine divides a plan in the same way, whatever its device.
+    // The division must not depend on the device, since every machine makes it.
     let anywhere = PlanOptions { device: None, ..planned.clone() };
     let shards = Shards::plan(manifest, &anywhere).map_err(|faults| console.faults(&faults))?;
     Ok(Some(shards.keys(shard)))

@@ -190,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a line of any output may not contain, whatever the name.
+        /// Characters that no line of any output may contain.
         #[test]
         fn no_text_leaves_its_place(text in "[\\PC\\x00-\\x1f\u{7f}-\u{9f}|`<>&\\\\\"'=]{0,40}") {
             let is_other_control = |c: char| c.is_control() && !['\n', '\t'].contains(&c);
