@@ -1,4 +1,6 @@
 //! `runner merge`: merges the journals of shards into one journal and one report.
+//!
+//! `runner collect` and runs on several GPUs merge through this module too.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! Redirects the process's standard output into memory, below the buffers of Rust and of C.
+//!
+//! Drivers and libraries print to the descriptor itself, so a replacement at a higher level would miss their output.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,7 @@
 //! Finds the files that a manifest names, and scans each CUDA C++ source once.
+//!
+//! Validation asks here for the places of a name, for kernels and for signatures. One cache serves all variants, which
+//! often share sources.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

@@ -1,4 +1,6 @@
 //! Loads a manifest from its file: reads it, parses the TOML and validates it within a project.
+//!
+//! Faults are collected, so that the user sees all of them at once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! The JSON Schema of the manifest, generated from the raw types.
+//!
+//! The generated schema is then adapted to TOML, which has no null, and refuses empty texts.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;

@@ -1,4 +1,7 @@
 //! File and folder names derived from texts, such as the name of a device.
+//!
+//! Different texts must not share a file, and any text must give a valid name. A name depends on other files only if
+//! they have the same slug.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

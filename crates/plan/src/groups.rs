@@ -1,4 +1,6 @@
-//! Groups of cells that are compared with each other. They share the value of every axis that is not compared.
+//! Groups of cells that are compared with each other.
+//!
+//! The cells of a group share the value of every axis that is not compared. A group runs as a unit, on one device.
 
 use std::collections::HashMap;
 

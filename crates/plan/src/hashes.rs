@@ -1,4 +1,6 @@
 //! Hashes of the parts of a case, so that a comparison can say what changed.
+//!
+//! Unlike the fingerprint in `link`, they do not depend on paths or on the driver.
 
 use std::collections::BTreeMap;
 use std::path::Path;

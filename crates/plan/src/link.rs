@@ -1,4 +1,6 @@
 //! Joins resolved cases with their compiled code, and gives each its fingerprint.
+//!
+//! The fingerprint needs the identity of the code, so it is known only here.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +67,7 @@ fn code_of(unit: &CompileUnit, units: &CompiledUnits) -> Result<Compiled, Outcom
 #[derive(Serialize)]
 struct Identity<'a> {
     key: &'a CaseKey,
-    /// Hashes of the `.npy` files that the case reads.
+    /// Hashes of the files of inputs and expected values.
     files: Vec<String>,
     buffers: &'a [BufferPlan],
     launches: Vec<LaunchIdentity<'a>>,

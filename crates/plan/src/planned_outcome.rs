@@ -1,4 +1,6 @@
 //! Planned outcome of each cell, before anything runs: kept, excluded by a rule or by a `requires`, or undecided.
+//!
+//! Only conditions are evaluated here, in parallel over the points. Resolving a cell may still give it another outcome.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,7 @@
 //! Product of the shared axes, in the manifest's order, with the included points.
+//!
+//! Points are rows of indices, so that a large matrix stays small. Rows can be limited to some groups, for a task that
+//! runs only these.
 
 use std::collections::BTreeSet;
 

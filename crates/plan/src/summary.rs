@@ -1,4 +1,6 @@
 //! Summary of a plan: how many cases run, why the others do not, and the costs of the run.
+//!
+//! `runner plan` prints it. Every group is resolved for it but none is kept, so that a large plan needs little memory.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! End of a run: closes the journal, writes the report, shows the results.
+//!
+//! The report is made from the journal as read back from disk, so that it never contains more than the journal does.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,4 +1,6 @@
-//! Passes after the timings: a memory check and hardware counters, each with its own worker.
+//! Passes after the timings: a memory check and hardware counters.
+//!
+//! Each has its own worker, inside compute-sanitizer or the profiler, so that neither disturbs the times.
 
 use super::prepare::{ManifestRun, Prepared};
 use super::worker::{self, Worker};

@@ -1,4 +1,6 @@
 //! Everything that must be known before the first group runs: the matrix, the environment, the compiler.
+//!
+//! A run that cannot begin fails here, before it has written a file.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};

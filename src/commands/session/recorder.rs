@@ -1,4 +1,6 @@
-//! Receives every event of a run: writes it to the journal and shows it as progress.
+//! Receives every event of a run: writes it to the journal, shows it as progress, and prints it as JSON if requested.
+//!
+//! Outcomes become expected failures here, since workers do not know what the manifest expects.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};

@@ -1,4 +1,6 @@
 //! Finds what the cases of a job need: units to compile, and files.
+//!
+//! Files are copied for the tasks, so this list must include everything that a source may read.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;

@@ -1,4 +1,6 @@
 //! Finds a checkout and builds the temporary folder that git uses as its `.git`.
+//!
+//! Every git command is built here, so that none sees the checkout's own configuration.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,7 @@
 //! Files of a revision, read from git's objects.
+//!
+//! Nothing is checked out: `list` gives names and object hashes, and `read` gets contents from one `git cat-file`
+//! process.
 
 use std::io::{self, BufRead, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,7 @@
 //! Irregularities in the order of a series' samples: a trend, autocorrelation, two groups of values.
+//!
+//! Intervals elsewhere assume independent samples of one distribution. A report warns about samples that break this
+//! assumption.
 
 use super::quantile::median;
 

@@ -1,4 +1,6 @@
-//! Writes a draft as TOML, with or without comments for the person who goes on from there.
+//! Writes a draft as TOML.
+//!
+//! `runner init` adds comments for the person who goes on from there; `runner try` needs none.
 
 use std::fmt::Write as _;
 

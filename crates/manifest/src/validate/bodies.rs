@@ -1,4 +1,7 @@
 //! Validates what each variant does: launches, an operation of the driver, or a reference on the host.
+//!
+//! Bodies come after all declarations, since a body may use shared buffers and its checks may expect another variant's
+//! result.
 
 use std::collections::BTreeMap;
 

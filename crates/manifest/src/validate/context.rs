@@ -1,4 +1,7 @@
-//! State that all validation shares: expressions, files, the faults found so far.
+//! State that all validation shares: the files, the faults found so far, and the checks of names.
+//!
+//! Every fault goes through here, so that a fault in a shared line is reported once, and not again through its
+//! consequences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,6 @@
 //! Validates the numbers of fills: kinds, bounds, and whether the buffer's type can hold them.
+//!
+//! Separate from `buffers`, because a number can be checked only once the names of all variants are known.
 
 use super::context::{Context, Names};
 use crate::experiment::{Expression, FillSpec, StructureSpec};

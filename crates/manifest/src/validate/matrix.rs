@@ -1,4 +1,4 @@
-//! Validates rules that exclude or add points, the compared axes, and the baseline.
+//! Validates `[matrix]`, the compared axes, and the baseline: everything that selects or groups points.
 
 use std::collections::{BTreeMap, BTreeSet};
 

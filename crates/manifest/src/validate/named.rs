@@ -1,4 +1,6 @@
-//! Collects the buffers that bodies and checks name.
+//! Collects the buffers that bodies and checks name, from the raw manifest.
+//!
+//! It runs before bodies are validated: only buffers in use are checked with a variant's names.
 
 use std::collections::BTreeSet;
 

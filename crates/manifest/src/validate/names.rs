@@ -1,4 +1,6 @@
 //! Names of axes, bindings and buffers: which are allowed, and which are in use.
+//!
+//! All three share one namespace, also with device attributes, since an expression may use any of them.
 
 use std::collections::BTreeMap;
 

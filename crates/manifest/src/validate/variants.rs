@@ -1,4 +1,6 @@
 //! Collects the declarations of a manifest and its variants, and checks their names.
+//!
+//! This is the first pass of validation. The bodies of variants follow in `bodies`, with all names known.
 
 use std::collections::{BTreeMap, BTreeSet};
 

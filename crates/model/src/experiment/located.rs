@@ -1,4 +1,6 @@
-//! Parsed texts of the manifest with their places, so that later errors can point at them.
+//! Parsed texts of the manifest with their places.
+//!
+//! Later stages evaluate these texts and can still point at the wrong part of the manifest.
 
 use std::ops::{Deref, Range};
 

@@ -1,4 +1,6 @@
 //! Resolves the calls of an expression: finds their functions and checks the number of arguments.
+//!
+//! Separate from the parser, because claims and reference expressions share the syntax but have other functions.
 
 use std::ops::Range;
 

@@ -1,4 +1,6 @@
-//! Evaluates parsed expressions. Never panics, never wraps, never gives infinity or NaN.
+//! Evaluates parsed expressions.
+//!
+//! Never panics, never wraps, never gives infinity or NaN. An error names the failing part and the values in it.
 
 use std::collections::BTreeSet;
 

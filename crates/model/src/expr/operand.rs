@@ -1,4 +1,7 @@
 //! Values during evaluation, and why there is none.
+//!
+//! Operands borrow their texts, and a refusal has no place or values yet: the functions of expressions need to know
+//! neither.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Times that RFC 3339 can write, with a year of four digits.
+//! Clamps times to those that RFC 3339 can write, with a year of four digits.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,7 @@
-//! Cases, their names and their fingerprints.
+//! Cases: their names, fingerprints and hashes.
+//!
+//! The key matches results of different runs. The fingerprint says whether a stored result still applies, and the
+//! hashes say what changed.
 
 use std::fmt;
 

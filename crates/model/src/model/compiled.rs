@@ -1,4 +1,6 @@
 //! Requests to the compiler and their results.
+//!
+//! They are data, since compilers run in other processes and results are cached on disk.
 
 use std::collections::BTreeMap;
 use std::fmt;

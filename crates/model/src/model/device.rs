@@ -1,4 +1,7 @@
 //! Devices, their capabilities, and the environment of a run.
+//!
+//! What is the same on every run is in [`Environment`], which is committed. What changes is in [`RunContext`], for the
+//! journal only.
 
 use serde::{Deserialize, Serialize};
 

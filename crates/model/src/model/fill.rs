@@ -1,4 +1,6 @@
 //! Initial content of buffers, with its numbers evaluated.
+//!
+//! A fill describes content instead of holding it: the worker makes the elements, on the device if it can.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
-//! Cases that are ready to run: every expression evaluated, every path resolved. This is what a worker gets.
+//! Cases that are ready to run: every expression evaluated, every path resolved.
+//!
+//! This is what a worker process receives. The corresponding types of `experiment` still have expressions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

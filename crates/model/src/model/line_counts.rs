@@ -1,4 +1,4 @@
-//! Counts per line of the code.
+//! Counts per line of code: of the PTX for a page with sources, and of the author's sources for records.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,7 @@
-//! Measured properties of a machine, per device and driver.
+//! Measured properties of a machine, per device and driver: ceilings, the clock's calibration, and the spread between
+//! processes.
+//!
+//! Also what a survey of a device asks for and returns.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
-//! Samples, measurements, estimates and the counters of a body.
+//! Samples, measurements, estimates, energy and the counters of a body.
+//!
+//! A measurement has every sample of a case in one regime, for the journal. Records keep only what is computed from it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
-//! Remarks in a report about a case, besides its outcome. Data only; `render` words them.
+//! Remarks in a report about a case, besides its outcome.
+//!
+//! They are data, so that records contain no sentences; `render` words them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,7 @@
 //! Outcomes of cases and verdicts of checks.
+//!
+//! The verdict says what a check found. The outcome says how the whole case ended, and every planned case has exactly
+//! one.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
-//! Committed results: one record per case and regime, from which every report is made.
+//! Committed results: one record per case and regime.
+//!
+//! Every report is made only from these, so they repeat what a reader needs of the manifest and the environment.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,6 @@
 //! Buffers used as texture or surface objects.
+//!
+//! One description serves CUDA and the simulator, and says which objects no device has.
 
 use serde::{Deserialize, Serialize};
 

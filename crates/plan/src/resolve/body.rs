@@ -1,4 +1,6 @@
-//! Resolves launches, with their translation units.
+//! Resolves launches: their numbers, arguments and translation units.
+//!
+//! Launches with the same source and options share a unit, and with it their `__device__` variables.
 
 use std::ops::RangeInclusive;
 use std::path::Path;

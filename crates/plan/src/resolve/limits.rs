@@ -1,4 +1,7 @@
 //! Compares launches with the limits of the device before anything is sent to it.
+//!
+//! A case above a limit is settled as invalid, at no cost. The messages are those of the later checks, in
+//! `model::limits`.
 
 use crate::model::{BackendKind, BlockPlan, DeviceInfo, GridPlan, KernelResources, LaunchPlan, SourceForm, limits};
 

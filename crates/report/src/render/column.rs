@@ -1,4 +1,6 @@
 //! A column of a report, with its name and cell in each of the three forms of a report.
+//!
+//! Describing a column once keeps `results.csv`, `report.md` and `report.html` in agreement.
 
 use super::row::{Context, Row};
 use super::table::{self, Cell};

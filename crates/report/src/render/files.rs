@@ -1,4 +1,6 @@
 //! The files of a report: renders them, writes them, and compares them with what is there.
+//!
+//! `runner report --check` uses the comparison, which relies on rendering being a pure function of the records.
 
 use std::collections::BTreeSet;
 use std::fs;

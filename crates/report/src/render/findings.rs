@@ -1,4 +1,7 @@
 //! Sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are correct.
+//!
+//! The terminal shows the same sentences. They are built from parts, since names are escaped differently in each
+//! output.
 
 use super::bound::{group_text, is_arithmetic};
 use super::ladder::{Step, ladder};

@@ -1,4 +1,6 @@
-//! Times, ratios and rates as texts.
+//! Times, ratios and rates of cases as texts.
+//!
+//! `number` chooses digits; this module knows which value and which marks a cell shows.
 
 use super::number;
 use super::units::{TimeUnit, per_second};

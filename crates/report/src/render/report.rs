@@ -1,4 +1,7 @@
 //! View model of a report: the whole content, in order, without markup.
+//!
+//! Templates and the terminal get it as it is. User templates depend on its fields, so `VIEW_VERSION` rises when they
+//! change.
 
 use std::collections::BTreeSet;
 

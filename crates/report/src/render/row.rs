@@ -1,4 +1,6 @@
 //! A row of a report's tables: a case in one regime, or one launch of its sequence.
+//!
+//! Columns compute their cells from a row and its context, and need not know which table they are in.
 
 use super::quantities::time_unit;
 use super::units::{EnergyUnit, TimeUnit};

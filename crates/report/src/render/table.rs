@@ -1,4 +1,6 @@
 //! Tables before they become Markdown or terminal text.
+//!
+//! Columns without information are removed here, and common values are stated once above the table.
 
 use std::fmt;
 

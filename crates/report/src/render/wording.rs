@@ -1,4 +1,6 @@
 //! Outcomes, notes and environments in words.
+//!
+//! Records hold data; this is where that data becomes sentences.
 
 use super::units::{self, TimeUnit};
 use crate::analyse::{self, Bound};

@@ -1,4 +1,4 @@
-//! State that the threads of the GPUs share.
+//! State that the threads of the GPUs share: the queue, the lock for groups that run alone, the console and the times.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

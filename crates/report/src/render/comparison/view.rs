@@ -1,4 +1,6 @@
 //! View model of a comparison: the content of its page, in order, before any markup.
+//!
+//! Markdown and HTML pages and the terminal are made from it.
 
 use std::collections::{BTreeSet, HashMap};
 

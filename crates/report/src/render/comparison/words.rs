@@ -1,4 +1,6 @@
 //! Verdicts, changes and causes in words.
+//!
+//! All outputs for people use these, so that terminal, Markdown and HTML say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 

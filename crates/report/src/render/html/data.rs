@@ -1,4 +1,7 @@
 //! The table of all cases, column by column, for the script of the page.
+//!
+//! Columns with equal values are dropped, and repeated texts are stored once, so that the page of a large report stays
+//! small.
 
 use std::collections::BTreeSet;
 

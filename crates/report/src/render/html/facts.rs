@@ -1,4 +1,6 @@
 //! Facts about each case besides its numbers: compiled code, hashes, counters, samples, source.
+//!
+//! The page shows them below an open row. Cases refer to shared tables, since most of their facts are equal.
 
 use std::collections::{BTreeSet, HashMap};
 
