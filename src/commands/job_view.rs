@@ -18,7 +18,6 @@ use crate::regular;
 
 const MOST_NAMES: usize = 20;
 
-/// Most names in one list.
 const MOST_NAMED: usize = 3;
 
 /// Largest log, in bytes, whose last line is shown.

@@ -14,7 +14,7 @@ use crate::render::{axis_value, prose};
 
 const FOLDER: &str = "experiments";
 
-/// Most values of an axis to show. A longer axis shows its first values and the last.
+/// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 4;
 
 pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {

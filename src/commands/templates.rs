@@ -22,7 +22,7 @@ const LIMIT_VARIABLE: &str = "RUNNER_TEMPLATE_LIMIT";
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Most bytes by which this process may grow while a user's template runs.
+/// Maximum growth of this process in bytes while a user's template runs.
 const MOST_MEMORY: usize = 2 << 30;
 
 /// Interval for checking time and memory.

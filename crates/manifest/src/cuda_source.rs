@@ -14,10 +14,10 @@ use crate::regular;
 
 const MOST_FILES: usize = 256;
 
-/// Most declarations of kernels, variables and functions to read in one file.
+/// Maximum number of declarations of kernels, variables and functions to read in one file.
 pub const MOST_DECLARATIONS: usize = 1 << 13;
 
-/// Most tokens before a declaration's body. Longer heads are cut off.
+/// Maximum number of tokens before a declaration's body. Longer heads are cut off.
 pub const LONGEST_HEAD: usize = 1 << 12;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

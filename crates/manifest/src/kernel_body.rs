@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::cuda_source::{LONGEST_HEAD, closing, head, is_name};
 
-/// Most tokens before an argument in which to look for the function's name.
+/// Maximum number of tokens before an argument in which to look for the function's name.
 const LONGEST_ARGUMENTS: usize = 256;
 
 /// Functions that take numbers by value.

@@ -49,7 +49,7 @@ pub type Later = (&'static str, &'static str);
 /// A key that belongs elsewhere, and what to write instead.
 pub type Instead = (&'static str, &'static str);
 
-/// Most faults to keep; others are only counted.
+/// Maximum number of faults to keep; others are only counted.
 const MOST_FAULTS: usize = 1000;
 
 /// Faults found while reading, and what validation needs to avoid reporting their consequences.

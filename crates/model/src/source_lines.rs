@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::model::{CompileUnit, CountedLine, CounterInfo, Counters};
 use crate::regular;
 
-/// Most lines to keep per case: those with the largest shares of its counts.
+/// Maximum number of lines to keep per case: those with the largest shares of its counts.
 const MOST_LINES: usize = 64;
 
 const LONGEST_TEXT: usize = 120;

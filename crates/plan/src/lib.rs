@@ -47,7 +47,8 @@ use groups::Groups;
 use points::{Chosen, Points};
 use recipe::{Recipe, Rule};
 
-/// Most cells of a matrix. A larger one is more likely a typing error in an axis, and its table would be large.
+/// Maximum number of cells of a matrix. A larger one is probably a typing error in an axis, and its table would be
+/// large.
 pub const MAX_CELLS: u64 = 1_000_000;
 
 /// The machine that the matrix is for, and how the matrix is narrowed.

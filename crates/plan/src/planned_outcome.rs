@@ -41,7 +41,7 @@ pub enum PlannedOutcome {
 /// Points per parallel task.
 const CHUNK: usize = 2048;
 
-/// Most distinct errors to report for each condition.
+/// Maximum number of distinct errors to report for each condition.
 const SHOWN: usize = 4;
 
 /// Decides the outcome of every cell, and drops those that the filter excludes. Fails if a rule or a filter has no

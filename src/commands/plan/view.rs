@@ -8,10 +8,10 @@ use crate::model::{BackendKind, Value};
 use crate::plan::{Plan, PlanOptions, Reason, Summary};
 use crate::render::{axis_value, prose};
 
-/// Most values of an axis to show. A longer axis shows its first values and the last.
+/// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 6;
 
-/// Most reasons of one kind to show.
+/// Maximum number of reasons of one kind to show.
 const SHOWN_REASONS: usize = 8;
 
 /// The whole view. On a terminal, lines are wrapped to `width`.

@@ -17,7 +17,8 @@ use crate::stored::{self, Source, Stored};
 
 const FILE: &str = "report.html";
 
-/// Most groups in which to look for sources. A variant that runs in none of them has no source on the page.
+/// Maximum number of groups in which to look for sources. A variant that runs in none of them has no source on the
+/// page.
 const MOST_GROUPS: usize = 256;
 
 pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {

@@ -24,7 +24,8 @@ pub struct Searchable {
     pub destination: Destination,
 }
 
-/// Most groups to search. With more, `compare` probably lacks axes, since a search is not meant for so many sizes.
+/// Maximum number of groups to search. With more, `compare` probably lacks axes, since a search is not meant for so
+/// many sizes.
 const MOST_GROUPS: usize = 64;
 
 /// Plans and calibrates the devices for a search.

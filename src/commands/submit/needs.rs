@@ -21,10 +21,10 @@ use crate::project::Project;
 /// Extensions of files that a source may include by a name known only at compilation.
 const INCLUDED: [&str; 10] = ["h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cpp", "inc", "inl"];
 
-/// Most files of a folder to copy because a source may include them.
+/// Maximum number of files of a folder to copy because a source may include them.
 const MOST_INCLUDED: usize = 10_000;
 
-/// Least number of groups for one thread to resolve.
+/// Minimum number of groups for one thread to resolve.
 const GROUPS_OF_A_THREAD: usize = 1000;
 
 #[derive(Debug, Default)]

@@ -24,10 +24,11 @@
 use super::quantile::median;
 use super::student::{student_of_95_percent, student_two_sided};
 
-/// Fewest values in a part.
+/// Minimum number of values in a part.
 const LEAST_PART: usize = 2;
 
-/// Fewest values in which a change can be found. With fewer, leaving one out leaves a single value on one side.
+/// Minimum number of values in which a change can be found. With fewer, leaving one out leaves a single value on one
+/// side.
 pub const FEWEST_READINGS: usize = 2 * LEAST_PART + 1;
 
 /// Distance at which two values count as separate beyond doubt, in standard deviations.

@@ -18,7 +18,7 @@ pub struct Look {
 pub struct Patience {
     /// Initial seconds to ignore, until the device is in a steady state.
     pub settle: f64,
-    /// Least seconds between the first update and the last.
+    /// Minimum seconds between the first update and the last.
     pub span: f64,
     pub moves: u32,
 }

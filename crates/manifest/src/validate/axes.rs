@@ -9,7 +9,8 @@ use crate::npy;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
 use crate::read::{At, Named};
 
-/// Most values that all axes may have together. A plan may not have more cells, and more values would only fill memory.
+/// Maximum number of values of all axes together. A plan may not have more cells, and more values would only fill
+/// memory.
 const MOST_VALUES: i64 = 1_000_000;
 
 /// Axes of a table, in the order of the file.

@@ -16,7 +16,7 @@ use crate::model::{BackendKind, Diagnostic, Span, Value};
 use crate::project::Project;
 use crate::read::Findings;
 
-/// Most points of the axes at which to evaluate a template.
+/// Maximum number of points of the axes at which to evaluate a template.
 const MOST_POINTS: usize = 4096;
 
 pub const BESIDE: &str = "the path is relative to the manifest's folder";

@@ -13,7 +13,7 @@ use crate::read::Named;
 /// Largest set of interdependent bindings in which to search every cycle.
 const MOST_SEARCHED: usize = 16;
 
-/// Most bindings of a cycle to name in a message.
+/// Maximum number of bindings of a cycle to name in a message.
 const MOST_SHOWN: usize = 8;
 
 /// Bindings of a table, in the order of the file.

@@ -7,7 +7,7 @@ use crate::model::{CounterInfo, Diagnostic, Regime};
 use crate::raw::{RawMeasure, RawPrecision};
 use crate::read::At;
 
-/// Most processes that may measure a group. Each takes the time of a whole measurement.
+/// Maximum number of processes that may measure a group. Each takes the time of a whole measurement.
 const MOST_PROCESSES: u32 = 64;
 
 fn standard() -> MeasureSpec {

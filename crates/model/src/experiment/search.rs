@@ -13,7 +13,7 @@ pub struct SearchSpec {
     pub objectives: Vec<String>,
     /// Number of best configurations to measure at the end.
     pub finalists: Option<u32>,
-    /// Most samples of a configuration before the final measurement.
+    /// Maximum number of samples of a configuration before the final measurement.
     pub samples: Option<u32>,
     /// Ends the sampling of a configuration whose samples all exceed the best time by this factor.
     pub drop_above: Option<f64>,

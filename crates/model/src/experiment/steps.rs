@@ -47,7 +47,7 @@ pub enum Times {
 impl LoopSpec {
     pub const ITERATIONS: RangeInclusive<u64> = 1..=16_384;
     pub const BOUNDS: RangeInclusive<u64> = 1..=1 << 20;
-    /// Most steps of a body, with loops of a fixed count and iterations that use `nth` written out.
+    /// Maximum number of steps of a body, with loops of a fixed count and iterations that use `nth` written out.
     pub const MOST_STEPS: usize = 16_384;
 }
 

@@ -62,7 +62,7 @@ impl Infix {
         }
     }
 
-    /// Least binding power of operators that belong to the right side of this one.
+    /// Lowest binding power of operators that belong to the right side of this one.
     const fn right_side(self) -> u8 {
         match self {
             Self::Operator(Operator::Power) => binding::POWER,

@@ -156,7 +156,7 @@ pub struct KernelResources {
     pub spill_stores: Option<u32>,
     /// Bytes of spilled registers that each thread loads from local memory.
     pub spill_loads: Option<u32>,
-    /// Most threads per block in a launch.
+    /// Maximum number of threads per block in a launch.
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Most shards of a plan. Each may have a folder, and a merge names the missing ones.
+/// Maximum number of shards of a plan. Each may have a folder, and a merge names the missing ones.
 const MOST_SHARDS: u32 = 1_000_000;
 
 /// Identifies a group, so that a plan of only some groups can be built.

@@ -50,7 +50,7 @@ pub enum StepPlan {
 pub struct LoopPlan {
     /// Iterations of the loop, which are repeated from the first after the last.
     pub iterations: Vec<IterationPlan>,
-    /// Most iterations. It is an error if the condition does not hold after the last one.
+    /// Maximum number of iterations. It is an error if the condition does not hold after the last one.
     pub at_most: u32,
 }
 

@@ -15,7 +15,7 @@ use crate::recipe::{NTH, of_launch};
 /// Number of previous launches in which to look for an equal one.
 const LOOKED_THROUGH: usize = 64;
 
-/// Most iterations to keep of a loop that swaps. A few swaps restore the original names sooner.
+/// Maximum number of iterations to keep of a loop that swaps. A few swaps restore the original names sooner.
 const LONGEST_CYCLE: usize = 64;
 
 /// Launches and buffer names after the steps resolved so far.

@@ -26,7 +26,7 @@ const KINDS: [(f64, &str, &str, &str); 4] = [
     (1.25, COLOURS[3], "1", "within 25 %"),
     (f64::INFINITY, "#8b949e", "0.4", "others"),
 ];
-/// Most lines to draw. More would be a grey area.
+/// Maximum number of lines to draw. More would be a grey area.
 const MOST: usize = 1000;
 const TALL: f64 = 320.0;
 const NARROWEST: f64 = 90.0;

@@ -13,7 +13,7 @@ use crate::model::{CounterInfo, CounterTheme};
 /// Counters that are exactly equal if the machine code has the same accesses as the PTX.
 const EXACT: [&str; 4] = ["gld_requests", "gld_sectors", "gst_requests", "gst_sectors"];
 
-/// Most variants with the same difference to list; further ones are counted.
+/// Maximum number of variants with the same difference to list; further ones are counted.
 const MOST_NAMES: usize = 6;
 
 /// Input of the page's template.

@@ -15,7 +15,7 @@ use crate::model::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked
 /// The parts of one sentence.
 pub type Finding = Vec<Cell>;
 
-/// Most names to list; further ones are counted.
+/// Maximum number of names to list; further ones are counted.
 const MOST_NAMES: usize = 5;
 
 /// Sentences of the summary. `constant` are the axes with one value throughout.

@@ -13,7 +13,7 @@ pub const LARGEST_PAGE: usize = 512 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub width: usize,
-    /// Most bytes of all group sections together, estimated from their cells.
+    /// Maximum size of all group sections together, in bytes, estimated from their cells.
     pub section_bytes: usize,
     pub rows: usize,
     pub counters: bool,

@@ -7,7 +7,7 @@ use super::{RenderError, units};
 use crate::format;
 use crate::model::{CaseRecord, CountedLine, Records};
 
-/// Most lines in the details of a case: those with the largest share of a count.
+/// Maximum number of lines in the details of a case: those with the largest share of a count.
 const MOST_IN_DETAILS: usize = 12;
 
 /// Counters in the details of a case, with their titles there.

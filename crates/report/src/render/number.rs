@@ -6,10 +6,11 @@
 use crate::format::{at_place, magnitude};
 use crate::model::Estimate;
 
-/// Most digits of a time, even if its interval is narrower.
+/// Maximum number of digits of a time, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
 
-/// Most digits of a ratio, a rate, or a point without its interval. Decisions need no more than a tenth of a percent.
+/// Maximum number of digits of a ratio, a rate, or a point without its interval. Decisions need no more than a tenth of
+/// a percent.
 const FEWER_DIGITS: i32 = 4;
 
 /// Digits of a point whose interval has no width because the clock's step is coarser than the spread.

@@ -12,7 +12,7 @@ use crate::analyse::{self, BaselineState, Basis, Best, GroupSummary, Standing, S
 use crate::format::rough;
 use crate::model::{Records, Regime, RegimeResult, Value};
 
-/// Most tied contenders to list; further ones are counted.
+/// Maximum number of tied contenders to list; further ones are counted.
 const MOST_TIED: usize = 2;
 
 /// Axes of the groups that have one value throughout; all of them if there is only one group.

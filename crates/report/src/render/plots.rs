@@ -21,10 +21,10 @@ use crate::analyse::{self, Basis, GroupSummary, Summary};
 use crate::file_names::FileNames;
 use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
 
-/// Most charts of a report. A large matrix has its tables.
+/// Maximum number of charts of a report. A large matrix has its tables.
 const MOST_PLOTS: usize = 12;
 
-/// Most lines of a chart; more could not be distinguished.
+/// Maximum number of lines of a chart; more could not be distinguished.
 const MOST_LINES: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -9,7 +9,7 @@ use super::wording;
 use crate::analyse::{BaselineState, GroupSummary, Summary};
 use crate::model::{CaseRecord, Environment, Outcome, Records, Verdict};
 
-/// Most cases to list per reason; further ones are counted. `results.csv` has all of them.
+/// Maximum number of cases to list per reason; further ones are counted. `results.csv` has all of them.
 const MOST_NAMES: usize = 6;
 
 /// Cases, and a statement about them.

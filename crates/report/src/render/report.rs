@@ -24,7 +24,7 @@ use crate::model::{BackendKind, Records};
 /// Number of groups from which on they are folded.
 const FOLD_FROM: usize = 5;
 
-/// Most rows of a table over all groups that is not folded.
+/// A table over all groups with more rows is folded.
 const MOST_OPEN_ROWS: usize = 30;
 
 /// Content of a report. Cells and texts are not escaped: the template does that.

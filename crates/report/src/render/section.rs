@@ -14,7 +14,7 @@ use crate::analyse::{self, GroupSummary};
 use crate::format::plural;
 use crate::model::{GroupKey, Outcome, Records, Value};
 
-/// Most rows of a table that is not folded, so that what follows stays in reach.
+/// A table with more rows is folded, so that what follows stays in reach.
 const MOST_OPEN_ROWS: usize = 30;
 
 /// Content of a report about one group.

@@ -96,7 +96,7 @@ pub fn in_common(common: &[Common]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// Most rows that may lack a common value. With more, the column is kept.
+/// A column is kept if more rows than this have no value.
 const MOST_EXCEPTIONS: usize = 2;
 
 impl Cell {

@@ -22,8 +22,7 @@ const MOST_GROUPS: usize = 3;
 
 const MOST_ROWS: usize = 40;
 
-/// Most rows for which to show the tables of counters, of which there is one per theme. With more rows they are only in
-/// the report.
+/// The tables of counters, one per theme, are only in the report if they have more rows than this.
 const MOST_COUNTED: usize = 16;
 
 /// Notes shown before deferring to the report.

@@ -31,7 +31,7 @@ const WIDTH: f64 = 440.0;
 
 /// If a name is wider than this, all names lose the parts that they have in common.
 const WIDEST_NAME: f64 = 380.0;
-/// Most space for names. A longer name loses its beginning.
+/// Maximum width for names. A longer name loses its beginning.
 const WIDEST_SHORT_NAME: f64 = 800.0;
 
 const VISIBLE: f64 = 3.0;

@@ -6,7 +6,7 @@ use super::{Compared, words};
 use crate::analyse::compare::{ClaimChange, ClaimKind, ReportComparison};
 use crate::render::claims::detail;
 
-/// Most claims to list; further ones are counted.
+/// Maximum number of claims to list; further ones are counted.
 const MOST_CLAIMS: usize = 50;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -5,10 +5,10 @@ use crate::format::{count, plural};
 
 const MOST_LINES: usize = 3;
 
-/// Least share of the whole change that the listed lines must make up.
+/// Minimum share of the whole change that the listed lines must make up.
 const LEAST_SHARE: f64 = 0.75;
 
-/// Most lines whose texts are shown.
+/// Maximum number of lines whose texts are shown.
 const MOST_TEXTS: usize = 2;
 
 /// Longest text of a line, in characters.

@@ -2,7 +2,7 @@
 
 use crate::analyse::compare::{Change, InstructionChange, OperationChange};
 
-/// Most changed operations to list; further ones are counted.
+/// Maximum number of changed operations to list; further ones are counted.
 const MOST_OPERATIONS: usize = 4;
 
 /// Changed operations and changed single instructions, a sentence each.

@@ -7,7 +7,7 @@ use crate::render::{RenderError, Templates};
 /// Size limit of a GitHub comment.
 pub const MOST_CHARACTERS: usize = 65_536;
 
-/// Least bytes of a row.
+/// Size of the shortest row, in bytes.
 const LEAST_ROW: usize = 20;
 
 /// The page, of at most `limit` bytes, or else below [`MOST_CHARACTERS`]. Rows without room are omitted from the end,

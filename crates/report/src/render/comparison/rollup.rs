@@ -9,7 +9,7 @@ use crate::analyse::compare::{Change, Kind, ReportComparison};
 use crate::format::{plural_of, rough};
 use crate::model::CaseKey;
 
-/// Most variants to list; further ones are counted.
+/// Maximum number of variants to list; further ones are counted.
 const MOST_VARIANTS: usize = 20;
 
 /// A change with its report.

@@ -11,10 +11,10 @@ use crate::render::wording;
 /// Kinds that are no change.
 const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
 
-/// Most kinds to describe; further ones are only counted.
+/// Maximum number of kinds to describe; further ones are only counted.
 const MOST_KINDS: usize = 2;
 
-/// Most variants to list; further ones are counted.
+/// Maximum number of variants to list; further ones are counted.
 const MOST_NAMES: usize = 3;
 
 /// A sentence on each of the most important kinds of change, or on what did not change, and one on the results.

@@ -10,10 +10,10 @@ use crate::render::prose::prose;
 use crate::render::table::Table;
 use crate::render::terminal::{draw, draw_at_least, is_narrow, paint};
 
-/// Most rows to show; the page has the others.
+/// Maximum number of rows to show; the page has the others.
 const MOST_ROWS: usize = 200;
 
-/// Most rows to show of a kind that does not fail the gate.
+/// Maximum number of rows to show of a kind that does not fail the gate.
 const MOST_HARMLESS: usize = 10;
 
 /// The output that has what the terminal omits.

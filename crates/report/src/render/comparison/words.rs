@@ -14,7 +14,7 @@ use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUn
 use crate::render::number;
 use crate::render::wording;
 
-/// Most changed counters of a theme to list; further ones are counted.
+/// Maximum number of changed counters of a theme to list; further ones are counted.
 const MOST_OF_THEME: usize = 3;
 
 /// Longest value, in bytes, to show in full. Of longer ones only the differing words are shown.

@@ -11,7 +11,7 @@ use crate::render::html::table::{Column, cases, numbers, texts};
 use crate::render::number;
 use crate::render::units::TimeUnit;
 
-/// Most revisions of a case to show; the oldest are omitted.
+/// Maximum number of revisions of a case to show; the oldest are omitted.
 const MOST_LANES: usize = 40;
 
 /// A case in one regime.

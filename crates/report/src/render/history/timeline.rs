@@ -15,7 +15,7 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
 /// Height above the plot, for the title and the labels of breaks.
 const TOP: f64 = 76.0;
-/// Least distance between the names of revisions.
+/// Minimum distance between the names of revisions.
 const APART: f64 = 64.0;
 /// Empty share of the vertical range, below the lowest interval and above the highest.
 const MARGIN: f64 = 0.08;

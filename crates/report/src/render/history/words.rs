@@ -9,10 +9,10 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Separator of parts that cannot be compared.
 const BREAK: char = '┊';
 
-/// Least fraction of the times that a sparkline spans, so that noise looks flat.
+/// Minimum fraction of the times that a sparkline spans, so that noise looks flat.
 const LEAST_SPAN: f64 = 0.05;
 
-/// Most points of a sparkline; the oldest are omitted.
+/// Maximum number of points of a sparkline; the oldest are omitted.
 const MOST_POINTS: usize = 40;
 
 /// Writes a change, such as `+3.1 % ± 0.4`.

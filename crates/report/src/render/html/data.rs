@@ -18,10 +18,10 @@ use crate::render::columns::{CASE, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TI
 use crate::render::row::{Context, Row};
 use crate::render::{bound, units};
 
-/// Most columns of counters. Other counters are among the facts of a case.
+/// Maximum number of counters with a column. The others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
 
-/// Most columns of counters next to columns of times.
+/// Maximum number of counters with a column if times have columns too.
 const MOST_BESIDE_TIMES: usize = 3;
 
 /// Counters that explain most differences.

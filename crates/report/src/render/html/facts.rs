@@ -27,7 +27,7 @@ pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "limited by",
 ];
 
-/// Most rows of source lines on a page. `lines.csv` has all of them.
+/// Maximum number of rows of source lines on a page. `lines.csv` has all of them.
 const MOST_LINE_ROWS: usize = 1500;
 
 /// Facts of one case, as indices into the tables that all cases share.
