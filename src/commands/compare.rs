@@ -152,7 +152,6 @@ pub struct Page<'a> {
     limit: Option<usize>,
 }
 
-/// The page that the options ask for.
 pub fn page(path: Option<&Path>, limit: Option<usize>) -> Option<Page<'_>> {
     path.map(|path| Page { path, limit })
 }

@@ -21,7 +21,6 @@ const MOST_SYNTAX_FAULTS: usize = 100;
 
 const LONGEST: u64 = 8 << 20;
 
-/// Hint for a file that is not a manifest.
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
 /// Reads and validates a manifest within its own project. The error contains every fault, each with its place.

@@ -31,7 +31,6 @@ pub struct TemplateParameter {
     pub text: String,
     /// Name, such as `T`.
     pub name: String,
-    /// Default, such as `4`.
     pub default: Option<String>,
 }
 

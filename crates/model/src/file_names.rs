@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::model::sha256_hex;
 
-/// Longest slug, in bytes.
+/// In bytes. File systems allow 255.
 const LONGEST_SLUG: usize = 80;
 
 /// Longest escaped name, in bytes. File systems allow 255.

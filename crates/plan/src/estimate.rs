@@ -132,7 +132,6 @@ fn simulated_seconds(case: &CaseJob) -> f64 {
     checks + share_of_blocks(case) * instructions / SIMULATED_PER_SECOND
 }
 
-/// Share of the blocks that runs.
 fn share_of_blocks(case: &CaseJob) -> f64 {
     const SAMPLE: f64 = 256.0;
     match &case.body {

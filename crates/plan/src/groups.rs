@@ -86,7 +86,6 @@ pub fn form(
     Groups { cells, starts, ordinals }
 }
 
-/// Group index of each point.
 fn group_numbers(points: &Points, compared: &[bool]) -> Vec<u32> {
     // Points are distinct, so without compared axes each is a group of its own.
     if !compared.contains(&true) {

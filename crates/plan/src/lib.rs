@@ -92,7 +92,6 @@ pub struct Plan {
     without_host: Option<String>,
 }
 
-/// Why the simulator runs no host functions.
 const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and the simulator is none";
 
 /// Builds the matrix. The error contains all errors of the manifest on this backend and of the narrowing options.

@@ -14,7 +14,6 @@ use crate::model::{
     sha256_hex,
 };
 
-/// Results of compiling every unit.
 pub type CompiledUnits = BTreeMap<CompileUnit, Result<Compiled, CompileFailure>>;
 
 /// Gives each launch of the group its code. Cases with a unit that did not compile leave the group and are settled.

@@ -219,7 +219,6 @@ impl Points {
         self.count
     }
 
-    /// Number of the point in a row.
     pub fn number(&self, row: usize) -> usize {
         self.numbers.as_ref().map_or(row, |numbers| numbers[row] as usize)
     }

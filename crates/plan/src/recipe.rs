@@ -32,9 +32,8 @@ pub struct Recipe {
     /// Bindings, sorted so that each comes after those it uses.
     pub lets: Vec<LetBinding>,
     pub requires: Vec<Expression>,
-    /// What `requires` needs.
     pub guard: Needs,
-    /// What the job needs.
+    /// What the rest of the job needs.
     pub needs: Needs,
     /// Buffers that the body or the checks name.
     pub buffers: Vec<BufferSpec>,

@@ -49,7 +49,6 @@ impl Shards {
         fitting.clamp(1.0, self.seconds.len().max(1) as f64) as u32
     }
 
-    /// Groups of one shard.
     pub fn keys(&self, shard: Shard) -> HashSet<GroupKey> {
         let owners = owners(&self.seconds, shard.of).into_iter().enumerate();
         owners.filter(|(_, owner)| *owner == shard.index).map(|(group, _)| self.plan.group_key(group)).collect()

@@ -195,7 +195,6 @@ pub struct BaseRun {
     label: String,
     place: String,
     joined: Joined,
-    /// Claims and comparison rules of the base's manifest.
     rules: (Vec<Claim>, ComparisonRules),
     /// Sentences about what cannot be run of the base.
     faults: Vec<String>,

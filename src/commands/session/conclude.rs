@@ -87,7 +87,6 @@ pub fn close(run: Unwritten<'_>) -> Result<Written, Failure> {
     }
 }
 
-/// What is made from a journal.
 struct Analysed {
     records: Records,
     /// Ratios to add to it.

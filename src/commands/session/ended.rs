@@ -21,7 +21,6 @@ pub struct BaseAndNew {
     pub together: Together,
     /// Commits of base and new, or their other labels.
     pub labels: [String; 2],
-    /// Manifests of base and new.
     pub names: [String; 2],
     /// Sentences about what could not be run of the base.
     pub faults: Vec<String>,

@@ -20,7 +20,6 @@ use crate::stored;
 
 use super::destination::Destination;
 
-/// Expected failures of one variant.
 #[derive(Debug)]
 struct ExpectedFailures {
     /// Name of the variant in case keys.

@@ -34,7 +34,6 @@ pub struct CompiledKernels {
 }
 
 impl CompiledKernels {
-    /// Hashes of every case that compiles.
     pub fn hashes(&self, manifest: &Manifest) -> HashMap<CaseKey, CaseHashes> {
         let Ok(plan) = plan::expand(manifest, &self.options) else { return HashMap::new() };
         let groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index).job);
@@ -43,7 +42,7 @@ impl CompiledKernels {
     }
 }
 
-/// What the tasks of a submission run.
+/// Files and code for the tasks of a submission.
 #[derive(Debug)]
 pub struct Ready {
     pub kernels: CompiledKernels,

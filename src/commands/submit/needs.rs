@@ -29,7 +29,7 @@ const GROUPS_OF_A_THREAD: usize = 1000;
 
 #[derive(Debug, Default)]
 pub struct Needs {
-    /// All units to compile, in order.
+    /// Units to compile, sorted within each manifest.
     pub units: Vec<CompileUnit>,
     /// All files to read, without installed ones.
     pub files: BTreeSet<PathBuf>,
@@ -109,7 +109,7 @@ impl Needs {
     }
 }
 
-/// What the cases of some groups need.
+/// Needs of the cases in some groups.
 #[derive(Debug, Default)]
 struct OfGroups {
     units: HashSet<CompileUnit>,

@@ -13,7 +13,6 @@ use crate::model::{Access, Diagnostic, INDEX, Span};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, Table as _, missing};
 
-/// Checks of values, and the check of printed lines.
 pub type Checks = (Vec<CheckSpec>, Option<PrintedSpec>);
 
 /// Checks for the variants without checks of their own.

@@ -53,7 +53,6 @@ pub struct CheckedVariants<'d> {
 }
 
 impl<'d> CheckedVariants<'d> {
-    /// Names of each variant.
     pub fn scopes(&self) -> Vec<&'d Names> {
         self.variants.iter().map(|variant| &variant.names).collect()
     }

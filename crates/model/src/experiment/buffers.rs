@@ -67,7 +67,6 @@ pub enum FillSpec {
         deviation: Expression,
         seed: u64,
     },
-    /// Elements of an `.npy` file.
     Npy(FileSpec),
     /// A file of little-endian elements.
     Raw(FileSpec),
@@ -103,8 +102,10 @@ pub struct TensorSpec {
 /// Structure of a fill before its numbers are evaluated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StructureSpec {
-    /// Ascending from `low` to `high`.
-    Sorted { low: Expression, high: Expression },
+    Sorted {
+        low: Expression,
+        high: Expression,
+    },
     /// The numbers 0, 1, …, length - 1 in random order.
     Permutation,
     /// Rows of this many elements with a single 1.
@@ -120,7 +121,10 @@ pub enum StructureSpec {
         exponent: Expression,
     },
     /// Row offsets of a sparse matrix.
-    CsrRows { nonzeros: Expression, columns: Expression },
+    CsrRows {
+        nonzeros: Expression,
+        columns: Expression,
+    },
     /// Column indices of the stored elements of a sparse matrix.
     CsrColumns {
         /// Name of the buffer with the row offsets.

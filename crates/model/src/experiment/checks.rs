@@ -37,7 +37,6 @@ pub enum Expectation {
         name: String,
         span: Span,
     },
-    /// Elements of an `.npy` file.
     Npy(FileSpec),
     /// A file of little-endian elements.
     Raw(FileSpec),

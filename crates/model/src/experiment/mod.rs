@@ -79,7 +79,6 @@ pub struct Manifest {
     pub variants: Vec<VariantSpec>,
     /// The author's claims about the results. Records keep the texts, and `analyse` judges them.
     pub claims: Vec<Claim>,
-    /// Rules for comparisons of its results.
     pub comparison: ComparisonRules,
 }
 

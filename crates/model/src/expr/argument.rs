@@ -23,7 +23,7 @@ pub enum Argument {
     },
 }
 
-/// Splits an argument. Errors point into `text`.
+/// Errors point into `text`.
 pub fn parse(text: &str) -> Result<Argument, ExprError> {
     let trimmed = trim(text, 0..text.len());
     if trimmed.is_empty() {

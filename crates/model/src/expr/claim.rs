@@ -50,7 +50,6 @@ pub enum Arithmetic {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     pub function: ClaimFunction,
-    /// Counter name, for `counter`.
     pub counter: Option<Named>,
     /// Variants with the result; two for `speedup`.
     pub cases: Vec<Named>,

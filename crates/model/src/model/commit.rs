@@ -3,7 +3,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     pub id: String,
-    /// Commit date, as `2026-11-22`.
+    /// In the form `2026-11-22`.
     pub date: String,
     /// First line of the commit message.
     pub subject: String,

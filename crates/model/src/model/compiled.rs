@@ -172,7 +172,6 @@ pub struct Compiled {
     /// SHA-256 of the manifest's compiler options, without paths; empty if unknown.
     #[serde(default)]
     pub options: String,
-    /// Kind of the file in `code`.
     pub kind: CodeKind,
     /// Cached cubin, PTX or library.
     pub code: PathBuf,

@@ -185,7 +185,6 @@ pub struct RunContext {
     pub started: String,
     /// Command line, one entry per argument.
     pub arguments: Vec<String>,
-    /// The device's UUID, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_uuid: Option<String>,
     /// Part of the plan that this run covers; absent for all of it.

@@ -9,12 +9,12 @@ use super::{CompileUnit, Counters, SourceForm};
 pub struct LineCounts {
     /// Kernel that ran the line, by its name in the manifest.
     pub kernel: String,
-    /// PTX line, counted from one.
+    /// Counted from one.
     pub ptx_line: u32,
     /// Path of the author's source. Code inlined from elsewhere belongs to the author's call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line of that file, counted from one.
+    /// Counted from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Counts that are not zero.
@@ -47,7 +47,7 @@ impl LineCounts {
 pub struct CountedLine {
     /// Path relative to the folder of the kernel's source, or the file name if it is not below.
     pub file: String,
-    /// Line, counted from one.
+    /// Counted from one.
     pub line: u32,
     /// Trimmed text of the line, cut off if it is long. Lines of two revisions are matched by it.
     pub text: String,

@@ -192,7 +192,7 @@ pub struct CalibrationPoint {
     pub reference: Option<f64>,
 }
 
-/// What a worker should measure of its device.
+/// Tasks of a worker that surveys its device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyRequest {
     pub code: Compiled,

@@ -191,7 +191,6 @@ impl Estimate {
 /// Energy of the board for the runs of a case, back to back and without flushing caches. It includes idle power.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// Energy per run of the body.
     pub per_run: Joules,
     pub power: Watts,
     /// Relative uncertainty of energy and power: one step of the counter.

@@ -13,7 +13,7 @@ const MOST_SHARDS: u32 = 1_000_000;
 pub struct GroupPlace {
     /// Index of the group in the whole plan.
     pub ordinal: u32,
-    /// Index of a point of the group.
+    /// Index of any point of the group.
     pub point: u32,
 }
 

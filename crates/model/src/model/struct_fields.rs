@@ -36,7 +36,6 @@ pub struct FieldAddress {
     pub bytes: u64,
 }
 
-/// A field of a struct by its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedField {
     /// Field in C++, such as `shape.rows` or `points[1].x`.

@@ -335,7 +335,6 @@ impl Default for Laid {
 }
 
 impl Laid {
-    /// Address of a byte of a buffer.
     fn address(buffer: &str, bytes: u64) -> Self {
         let size = size_of::<u64>();
         let address = FieldAddress { at: 0, buffer: buffer.to_owned(), bytes };

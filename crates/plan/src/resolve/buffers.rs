@@ -199,7 +199,6 @@ impl CaseEvaluator<'_> {
         self.number(element, program, "args")
     }
 
-    /// A number of an element type.
     pub fn number(&self, element: ElementType, program: &Expression, place: &str) -> Worked<ScalarValue> {
         let value = match program.evaluate(self.scope).place(place)? {
             Value::Bool(value) => Value::Int(i64::from(value)),

@@ -104,7 +104,6 @@ impl Templates {
         Ok(templates)
     }
 
-    /// Renders `report.md`.
     pub fn report(&self, report: &Report) -> Result<String, RenderError> {
         let mut view = Context::from_serialize(report)?;
         view.insert("view_version", &VIEW_VERSION);
@@ -131,7 +130,6 @@ impl Templates {
         Ok(self.tera.render(SOURCE, &Context::from_serialize(page)?)?)
     }
 
-    /// Renders a comparison as `JUnit` XML.
     pub fn junit(&self, suites: &comparison::Suites) -> Result<String, RenderError> {
         Ok(self.tera.render(JUNIT, &Context::from_serialize(suites)?)?)
     }

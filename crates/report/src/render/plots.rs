@@ -366,7 +366,6 @@ fn sweep(
     }
 }
 
-/// A record with its result.
 type Timed<'a> = (&'a CaseRecord, &'a RegimeResult);
 
 /// Ratio of the greatest to the least rate above which the lines are one bundle without visible differences.

@@ -25,7 +25,6 @@ pub fn speedup(
     Some(marked(records, record.result.as_ref()?, &against))
 }
 
-/// A ratio of a result with its mark.
 pub fn marked(records: &Records, result: &RegimeResult, against: &Ratio) -> String {
     let mark = match () {
         () if is_noise(records, result, against) => " ≈",

@@ -14,7 +14,6 @@ use crate::model::{Outcome, Records};
 /// Columns after the names of a row, in the order of importance.
 const AFTER_AXES: [&[Column]; 10] = [OUTCOME, TIME, RATIOS, WORK, ROOF, OPERATIONS, ERROR, ENERGY, LAUNCH, SAMPLES];
 
-/// A column with the function that fills it.
 type Filled<'a> = (table::Column, Box<dyn Fn(&Row<'a>) -> Cell + 'a>);
 
 /// Builds the table; [`Table::fold`] removes columns without information.

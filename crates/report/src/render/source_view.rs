@@ -162,7 +162,6 @@ impl SourceView {
         (!parts.is_empty()).then(|| format!("by pipeline: {}", parts.join(", ")))
     }
 
-    /// The view as text for a terminal.
     pub fn text(&self) -> String {
         let (shown, by_line) = (self.shown(), self.by_line());
         let mut text = format!("{}\n", self.case);

@@ -402,7 +402,6 @@ fn spread(spread: &Spread) -> String {
     )
 }
 
-/// What bounds a job on the roofline.
 pub const fn bound(bound: Bound) -> &'static str {
     match bound {
         Bound::Memory => "memory",

@@ -19,7 +19,6 @@ struct Passed<'a> {
     parameter: &'a Parameter,
     /// Element type that the parameter points to, if it is one.
     wanted: Option<ElementType>,
-    /// Element type of the buffer.
     has: Option<ElementType>,
 }
 

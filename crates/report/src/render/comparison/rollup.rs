@@ -12,7 +12,6 @@ use crate::model::CaseKey;
 /// Maximum number of variants to list; further ones are counted.
 const MOST_VARIANTS: usize = 20;
 
-/// A change with its report.
 pub type Row<'a> = (&'a ReportComparison, &'a Change);
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

@@ -31,7 +31,7 @@ pub struct View {
     pub headline: String,
     /// What was compared, and the outcome.
     pub facts: Vec<String>,
-    /// What limits the comparison.
+    /// Caveats of the comparison.
     pub warnings: Vec<String>,
     /// Claims of the new reports; `None` if they claim nothing.
     pub claims: Option<Claims>,

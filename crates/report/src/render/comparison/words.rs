@@ -187,7 +187,6 @@ fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static
         .collect()
 }
 
-/// State of a claim in words.
 pub const fn claim_state(kind: ClaimKind) -> &'static str {
     match kind {
         ClaimKind::NewlyBroken => "newly broken",

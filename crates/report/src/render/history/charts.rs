@@ -21,7 +21,6 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// A link from a page to a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
     /// Alternative text of the picture.
@@ -29,7 +28,6 @@ pub struct Link {
     pub target: String,
 }
 
-/// A series with its report.
 type Found<'a> = (&'a ReportHistory<'a>, &'a Series<'a>);
 
 /// Charts of the series that changed most, then of series with breaks, then of the first others.

@@ -52,7 +52,6 @@ pub(in crate::render) struct Page {
     pub script: String,
 }
 
-/// A part of the page with a heading.
 #[derive(Debug, Default, Serialize)]
 pub(in crate::render) struct Part {
     pub title: String,
