@@ -16,9 +16,9 @@ use crate::cluster::{
 use crate::format::{about, plural};
 use crate::regular;
 
-const MOST_NAMES: usize = 20;
+const MOST_LINES: usize = 20;
 
-const MOST_NAMED: usize = 3;
+const MOST_LISTED_NAMES: usize = 3;
 
 /// Largest log, in bytes, whose last line is shown.
 const LONGEST_LOG: u64 = 16 << 20;
@@ -202,7 +202,7 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
     let mut text = String::new();
     for state in MISSING {
         let of_state: Vec<&ShardStatus> = shards.iter().filter(|shard| shard.state == state).collect();
-        for shard in of_state.iter().take(MOST_NAMES) {
+        for shard in of_state.iter().take(MOST_LINES) {
             let task = shard.task.as_ref().map(|task| format!(" (task {task})")).unwrap_or_default();
             let why = if shard.why.is_empty() { String::new() } else { format!(": {}", shard.why) };
             let _ = writeln!(text, "  {state:<13}  {}{task}{why}", job.label(shard.work));
@@ -211,7 +211,7 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
                 let _ = writeln!(text, "  {:<13}  {}: {line}", "", log.display());
             }
         }
-        let rest: Vec<&ShardStatus> = of_state.into_iter().skip(MOST_NAMES).collect();
+        let rest: Vec<&ShardStatus> = of_state.into_iter().skip(MOST_LINES).collect();
         for (why, count) in grouped(rest.iter().copied(), state, |shard| shard.why.as_str()) {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let _ = writeln!(text, "  {state:<13}  and {count} more{why}");
@@ -224,18 +224,18 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, shards)| std::cmp::Reverse(shards.len()));
-        for (why, shards) in groups.iter().take(MOST_NAMES) {
+        for (why, shards) in groups.iter().take(MOST_LINES) {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-            let named = shards.iter().take(MOST_NAMED).map(|shard| {
+            let named = shards.iter().take(MOST_LISTED_NAMES).map(|shard| {
                 let task = shard.task.as_ref().map(|task| format!(" (task {task})")).unwrap_or_default();
                 format!("{}{task}", job.label(shard.work))
             });
             let named = named.collect::<Vec<_>>().join(", ");
-            let more = shards.len().saturating_sub(MOST_NAMED);
+            let more = shards.len().saturating_sub(MOST_LISTED_NAMES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let _ = writeln!(text, "  {state:<13}  {named}{more}{why}");
         }
-        let rest = groups.iter().skip(MOST_NAMES).map(|(_, shards)| shards.len()).sum::<usize>();
+        let rest = groups.iter().skip(MOST_LINES).map(|(_, shards)| shards.len()).sum::<usize>();
         if rest > 0 {
             let _ = writeln!(text, "  {state:<13}  and {rest} more");
         }

@@ -78,7 +78,7 @@ fn failure(error: &ReadError) -> Failure {
 }
 
 /// Folder for reports of parts of a matrix, which are not committed.
-const OF_PARTS: &str = "target/reports";
+const PARTIAL_REPORTS: &str = "target/reports";
 
 /// Where to write the report: a report of a part never replaces one of the whole matrix.
 fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<PathBuf, Failure> {
@@ -90,7 +90,7 @@ fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<Path
         return Ok(usual.to_owned());
     }
     let name = usual.file_name().unwrap_or_default();
-    let other = Path::new(OF_PARTS).join(&header.experiment).join(name);
+    let other = Path::new(PARTIAL_REPORTS).join(&header.experiment).join(name);
     refuse_path_outside(&other)?;
     console.say(&format!(
         "warning: {} has the report of a complete run, which is kept; what there is goes to {}",
@@ -105,8 +105,9 @@ fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
     if let (Some(out), [_]) = (out, parts) {
         return vec![out.to_owned()];
     }
-    let root =
-        |header: &RunHeader| out.unwrap_or(Path::new(if header.narrowed.is_some() { OF_PARTS } else { "reports" }));
+    let root = |header: &RunHeader| {
+        out.unwrap_or(Path::new(if header.narrowed.is_some() { PARTIAL_REPORTS } else { "reports" }))
+    };
     let named = |with_driver: bool| -> Vec<PathBuf> {
         let folder = |(header, environment): (&RunHeader, &Environment)| {
             let driver = environment.driver.as_deref().filter(|_| with_driver);

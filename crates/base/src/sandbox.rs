@@ -32,7 +32,7 @@ const LARGEST_FILE: u64 = 1 << 30;
 
 /// Where systems keep programs, their libraries and their settings, and the files that report the number of cores and
 /// the memory size.
-const OF_THE_SYSTEM: [&str; 17] = [
+const SYSTEM_PATHS: [&str; 17] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -53,7 +53,7 @@ const OF_THE_SYSTEM: [&str; 17] = [
 ];
 
 /// Environment variables whose folders compilers search.
-const SEARCHED: [&str; 8] = [
+const SEARCHED_VARIABLES: [&str; 8] = [
     "PATH",
     "LD_LIBRARY_PATH",
     "LIBRARY_PATH",
@@ -98,7 +98,7 @@ fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetErr
     let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::MakeSym | AccessFs::RemoveFile | AccessFs::RemoveDir;
     let write = AccessFs::WriteFile | AccessFs::Truncate;
-    let system = OF_THE_SYSTEM.into_iter().map(PathBuf::from).chain(searched());
+    let system = SYSTEM_PATHS.into_iter().map(PathBuf::from).chain(searched());
     nothing()?
         .add_rules(path_beneath_rules(system.chain(readable.iter().cloned()), run))?
         .add_rules(path_beneath_rules([folder], run | make | write | AccessFs::Refer))?
@@ -118,7 +118,7 @@ fn nothing() -> Result<RulesetCreated, RulesetError> {
 
 /// Folders that the environment names, and the host compiler's installation.
 fn searched() -> Vec<PathBuf> {
-    let folders = SEARCHED.into_iter().filter_map(env::var_os);
+    let folders = SEARCHED_VARIABLES.into_iter().filter_map(env::var_os);
     let folders: Vec<PathBuf> = folders.flat_map(|value| env::split_paths(&value).collect::<Vec<_>>()).collect();
     let path = programs::Programs::in_dirs(env::split_paths(&programs::search_path()));
     let named = env::var_os(HOST_COMPILER_VARIABLE).map(PathBuf::from);
@@ -147,7 +147,7 @@ pub fn has_home(folder: &Path) -> bool {
 
 /// Whether every compiler may read this folder, as part of the system or of the search path.
 pub fn is_always_readable(folder: &Path) -> bool {
-    let mut readable = OF_THE_SYSTEM.into_iter().map(PathBuf::from).chain(searched());
+    let mut readable = SYSTEM_PATHS.into_iter().map(PathBuf::from).chain(searched());
     readable.any(|readable| folder.starts_with(readable.canonicalize().unwrap_or(readable)))
 }
 

@@ -57,8 +57,8 @@ impl Needs {
             // The groups of a large matrix are not kept.
             let groups = (0..plan.group_count()).into_par_iter().with_min_len(GROUPS_OF_A_THREAD);
             let groups = groups.map(|index| plan::resolve(manifest, &plan, index));
-            let OfGroups { units, read, of_host } =
-                groups.fold(OfGroups::default, OfGroups::add).reduce(OfGroups::default, OfGroups::join);
+            let GroupNeeds { units, read, of_host } =
+                groups.fold(GroupNeeds::default, GroupNeeds::add).reduce(GroupNeeds::default, GroupNeeds::join);
             needs.files.extend(read.files);
             needs.allow((path, manifest), &of_host, headers, trust, console)?;
             let mut units: Vec<CompileUnit> = units.into_iter().collect();
@@ -111,14 +111,14 @@ impl Needs {
 
 /// Needs of the cases in some groups.
 #[derive(Debug, Default)]
-struct OfGroups {
+struct GroupNeeds {
     units: HashSet<CompileUnit>,
     read: Read,
     /// Groups with host code that no earlier group has.
     of_host: Vec<ResolvedGroup>,
 }
 
-impl OfGroups {
+impl GroupNeeds {
     fn add(mut self, group: ResolvedGroup) -> Self {
         let mut has_new_host_code = false;
         for case in &group.job.cases {

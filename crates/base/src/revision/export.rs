@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use super::files::{File, Files, RevisionError};
 
 /// Delimiters of file names in manifests and sources.
-const BETWEEN: &[char] = &['/', '"', '\'', '<', '>', '(', ')', '[', ']', ',', ';', '=', '#'];
+const DELIMITERS: &[char] = &['/', '"', '\'', '<', '>', '(', ')', '[', ']', ',', ';', '=', '#'];
 
 impl Files {
     /// Writes `start` and every file it reaches to `folder`, at their paths from the repository's root.
@@ -59,7 +59,7 @@ fn is_within(path: &str) -> bool {
 
 /// The names among `files` that occur as words in the text.
 fn named<'a, T>(text: &str, files: &'a HashMap<String, T>) -> impl Iterator<Item = &'a String> {
-    let words: HashSet<&str> = text.split(|c: char| c.is_whitespace() || BETWEEN.contains(&c)).collect();
+    let words: HashSet<&str> = text.split(|c: char| c.is_whitespace() || DELIMITERS.contains(&c)).collect();
     let found: Vec<&String> =
         words.into_iter().filter_map(|word| files.get_key_value(word)).map(|(name, _)| name).collect();
     found.into_iter()

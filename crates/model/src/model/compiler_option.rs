@@ -34,7 +34,7 @@ enum Takes {
 type Allowed = (&'static [&'static str], Takes);
 
 /// Options of NVRTC and nvcc, without leading dashes; one or two are accepted.
-const BOTH: &[Allowed] = &[
+const NVRTC_AND_NVCC: &[Allowed] = &[
     (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
     (&["ftz", "prec-div", "prec-sqrt", "fmad"], Takes::Bool),
     (&["use_fast_math", "extra-device-vectorization", "restrict"], Takes::Nothing),
@@ -53,14 +53,14 @@ const BOTH: &[Allowed] = &[
     (&["brief-diagnostics", "brief-diag"], Takes::Bool),
 ];
 
-const OF_NVRTC: &[Allowed] = &[
+const ONLY_NVRTC: &[Allowed] = &[
     (&["builtin-move-forward", "builtin-initializer-list", "modify-stack-limit"], Takes::Bool),
     (&["device-stack-protector"], Takes::Bool),
     (&["device-as-default-execution-space", "default-device", "device-int128", "device-float128"], Takes::Nothing),
     (&["minimal"], Takes::Nothing),
 ];
 
-const OF_NVCC: &[Allowed] = &[
+const ONLY_NVCC: &[Allowed] = &[
     (&["O0", "O1", "O2", "O3", "m64"], Takes::Nothing),
     (&["O", "optimize"], Takes::OneOf(&["0", "1", "2", "3"])),
     (&["extended-lambda", "expt-extended-lambda", "expt-relaxed-constexpr"], Takes::Nothing),
@@ -74,7 +74,7 @@ const OF_NVCC: &[Allowed] = &[
     (&["Wdefault-stream-launch", "Wext-lambda-captures-this", "allow-unsupported-compiler"], Takes::Nothing),
 ];
 
-const OF_CLANG: &[Allowed] = &[
+const CLANG: &[Allowed] = &[
     (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
     (&["O0", "O1", "O2", "O3", "Os", "Oz"], Takes::Nothing),
     (&["ffast-math", "fno-fast-math", "funroll-loops", "fno-unroll-loops", "fno-exceptions"], Takes::Nothing),
@@ -88,7 +88,7 @@ const OF_CLANG: &[Allowed] = &[
     (&["w", "Wall", "Wextra", "Werror", "Wpedantic"], Takes::Nothing),
 ];
 
-const OF_ASSEMBLER: &[Allowed] = &[
+const ASSEMBLER: &[Allowed] = &[
     (&["v", "verbose", "O0", "O1", "O2", "O3", "w", "disable-warnings"], Takes::Nothing),
     (&["O", "opt-level"], Takes::OneOf(&["0", "1", "2", "3"])),
     (&["dlcm", "def-load-cache"], Takes::OneOf(&["ca", "cg", "cs", "lu", "cv"])),
@@ -105,7 +105,7 @@ const OF_ASSEMBLER: &[Allowed] = &[
     (&["generate-line-info", "lineinfo", "return-at-end", "suppress-debug-info"], Takes::Nothing),
 ];
 
-const OF_HOST_COMPILER: &[Allowed] = &[
+const HOST_COMPILER: &[Allowed] = &[
     (&["O0", "O1", "O2", "O3", "Os", "Og", "Ofast", "g", "w", "Wall", "Wextra", "pthread"], Takes::Nothing),
     (&["fPIC", "fopenmp", "ffast-math", "funroll-loops", "fno-strict-aliasing", "fno-exceptions"], Takes::Nothing),
     (&["mavx", "mavx2", "mavx512f", "mfma", "msse4.2"], Takes::Nothing),
@@ -113,8 +113,8 @@ const OF_HOST_COMPILER: &[Allowed] = &[
 ];
 
 /// Options that manifest keys set, and what to write instead.
-const OF_KEYS: [(&[&str], &str); 8] = [
-    (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], OF_DEVICE),
+const SET_BY_KEYS: [(&[&str], &str); 8] = [
+    (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], ARCHITECTURE_HINT),
     (&["G", "device-debug"], "write `debug = true`"),
     (&["maxrregcount"], "write `max_registers`"),
     (&["D", "define-macro"], "write `defines`"),
@@ -124,7 +124,7 @@ const OF_KEYS: [(&[&str], &str); 8] = [
     (&["l", "library"], "write `libraries` in a `host` variant"),
 ];
 
-const OF_DEVICE: &str =
+const ARCHITECTURE_HINT: &str =
     "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
 
 /// Options of later versions.
@@ -142,7 +142,9 @@ impl KernelCompiler {
         if is_own_architecture(name, value) {
             return Ok(());
         }
-        if let Some((_, instead)) = OF_KEYS.iter().find(|(names, _)| names.iter().any(|key| is_key(key, bare, name))) {
+        if let Some((_, instead)) =
+            SET_BY_KEYS.iter().find(|(names, _)| names.iter().any(|key| is_key(key, bare, name)))
+        {
             return refused(format!("the option `{option}` is set by the program itself"), instead);
         }
         if LATER.contains(&name) {
@@ -151,9 +153,9 @@ impl KernelCompiler {
             return refused(message, "leave it out");
         }
         let own: &[&[Allowed]] = match self {
-            Self::Nvrtc => &[BOTH, OF_NVRTC],
-            Self::Nvcc => &[BOTH, OF_NVCC],
-            Self::Clang => &[OF_CLANG],
+            Self::Nvrtc => &[NVRTC_AND_NVCC, ONLY_NVRTC],
+            Self::Nvcc => &[NVRTC_AND_NVCC, ONLY_NVCC],
+            Self::Clang => &[CLANG],
         };
         match find(own, name) {
             Some(takes) => takes.check(option, value),
@@ -177,8 +179,8 @@ impl Takes {
             (Self::Words, Some(words)) if is_words(words) => return Ok(()),
             (Self::OneOf(known), Some(value)) if known.contains(&value) => return Ok(()),
             (Self::File, Some(file)) if !file.is_empty() => return Ok(()),
-            (Self::Assembler, Some(list)) => return nested(option, "assembler", OF_ASSEMBLER, list),
-            (Self::HostCompiler, Some(list)) => return nested(option, "host compiler", OF_HOST_COMPILER, list),
+            (Self::Assembler, Some(list)) => return nested(option, "assembler", ASSEMBLER, list),
+            (Self::HostCompiler, Some(list)) => return nested(option, "host compiler", HOST_COMPILER, list),
             (Self::Nothing, _) => "it takes no value".to_owned(),
             (Self::Bool, _) => "it takes `=true` or `=false`".to_owned(),
             (Self::OneOf(known), _) => format!("it takes one of {}", known.join(", ")),

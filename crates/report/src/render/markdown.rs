@@ -39,7 +39,7 @@ pub const SHIPPED: [(&str, &str, &str); 8] = [
 ];
 
 /// Name of the user's template, which no shipped template has.
-const OF_USER: &str = "user.md";
+const USER_TEMPLATE: &str = "user.md";
 
 /// Shared by all pages: tables, cells, lists.
 const COMPONENTS: &str = "components";
@@ -98,7 +98,7 @@ impl Templates {
     pub fn load(template: Option<&PageTemplate>) -> Result<Self, RenderError> {
         let mut templates = Self::new()?;
         if let Some(PageTemplate { path, text }) = template {
-            templates.tera.add_raw_template(OF_USER, text).map_err(|error| of_user(path, &error))?;
+            templates.tera.add_raw_template(USER_TEMPLATE, text).map_err(|error| of_user(path, &error))?;
             templates.of_user = Some(path.clone());
         }
         Ok(templates)
@@ -109,7 +109,7 @@ impl Templates {
         view.insert("view_version", &VIEW_VERSION);
         match &self.of_user {
             None => Ok(self.tera.render(REPORT, &view)?),
-            Some(path) => self.tera.render(OF_USER, &view).map_err(|error| of_user(path, &error)),
+            Some(path) => self.tera.render(USER_TEMPLATE, &view).map_err(|error| of_user(path, &error)),
         }
     }
 
@@ -158,7 +158,9 @@ fn unbroken(text: &str) -> String {
 /// An error in a user's template, with its place.
 fn of_user(path: &str, error: &tera::Error) -> RenderError {
     let (place, message) = match error.kind() {
-        tera::ErrorKind::SyntaxError(fault) | tera::ErrorKind::RenderingError(fault) if fault.filename() == OF_USER => {
+        tera::ErrorKind::SyntaxError(fault) | tera::ErrorKind::RenderingError(fault)
+            if fault.filename() == USER_TEMPLATE =>
+        {
             let span = fault.span();
             (format!("{path}:{}:{}", span.start_line, span.start_col + 1), fault.message().to_owned())
         }
@@ -170,7 +172,8 @@ fn of_user(path: &str, error: &tera::Error) -> RenderError {
 
 /// Place and message of an error that is already formatted: `error: …`, then ` --> name:line:column` and the line.
 fn drawn(path: &str, text: &str) -> (String, String) {
-    let mut places = text.lines().filter_map(|line| line.trim_start().strip_prefix("--> ")?.strip_prefix(OF_USER));
+    let mut places =
+        text.lines().filter_map(|line| line.trim_start().strip_prefix("--> ")?.strip_prefix(USER_TEMPLATE));
     let message = text.lines().next().unwrap_or_default();
     let message = message.strip_prefix("error: ").unwrap_or(message);
     (format!("{path}{}", places.next().unwrap_or_default()), message.to_owned())

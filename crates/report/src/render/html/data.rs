@@ -25,7 +25,7 @@ const MOST_COUNTERS: usize = 8;
 const MOST_BESIDE_TIMES: usize = 3;
 
 /// Counters that explain most differences.
-const TELLING: [&str; 8] = [
+const EXPLANATORY: [&str; 8] = [
     "inst_executed",
     "gld_sectors",
     "gst_sectors",
@@ -127,7 +127,7 @@ fn differs(column: &Column) -> bool {
 fn counted(records: &Records, rows: &[Row<'_>]) -> Vec<Column> {
     let counters = || records.cases.iter().filter_map(|record| record.counters.as_ref()).flat_map(|c| c.0.keys());
     let mut names: Vec<&str> = counters().map(AsRef::as_ref).collect::<BTreeSet<&str>>().into_iter().collect();
-    names.sort_by_key(|name| TELLING.iter().position(|telling| telling == name).unwrap_or(TELLING.len()));
+    names.sort_by_key(|name| EXPLANATORY.iter().position(|telling| telling == name).unwrap_or(EXPLANATORY.len()));
     let column = |name: &str| {
         let count = |row: &Row<'_>| row.record.counters.as_ref()?.get(name).map(|value| (value, format::count(value)));
         numbers(name, name, rows, count)
