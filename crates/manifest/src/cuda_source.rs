@@ -194,7 +194,7 @@ fn variable_name(tokens: &[&str]) -> Option<String> {
     None
 }
 
-/// The first tokens, at most as many as one declaration may have.
+/// At most [`LONGEST_HEAD`] tokens, the limit for one declaration.
 pub fn head<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
     &tokens[..tokens.len().min(LONGEST_HEAD)]
 }

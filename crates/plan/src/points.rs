@@ -24,7 +24,7 @@ pub struct Points {
     included: usize,
 }
 
-/// Points, with the values that included ones add to their axes.
+/// Points, and the values that included points add to the axes.
 #[derive(Debug)]
 pub struct Layout {
     points: Points,

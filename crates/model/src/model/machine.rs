@@ -106,7 +106,7 @@ pub enum ThrottleReason {
     SyncBoost,
     Temperature,
     HardwareTemperature,
-    /// Request of the server's power supply.
+    /// Demand of the server's power supply.
     PowerBrake,
 }
 

@@ -458,7 +458,7 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     format!("{done} of {of} cases {verb}{others}.")
 }
 
-/// The variant that others are compared with, if only its cases have no check of their own.
+/// The variant that others are compared with, if only its cases are unchecked.
 fn only_reference(records: &Records) -> Option<&str> {
     let unchecked = records.cases.iter().filter(|record| matches!(record.verdict, Verdict::Unchecked(_)));
     let mut references = unchecked.map(|r| {

@@ -360,7 +360,7 @@ fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
     is_told.then(|| format!("{}{reason}", wording::name(outcome)))
 }
 
-/// Of the counters that decide, the one that changed most and that the verdict follows.
+/// The deciding counter that changed most in the direction of the verdict.
 pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     let decides = |counter: &&CounterChange| counter.decides && !disagrees(change.kind, counter);
     let is_decided = change.counters.iter().any(|counter| decides(&counter));

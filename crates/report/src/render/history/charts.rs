@@ -9,7 +9,7 @@ use crate::analyse::history::Series;
 use crate::file_names::FileNames;
 use crate::render::{RenderError, Templates, wording};
 
-/// Maximum number of charts to draw; the others are in the tables.
+/// Maximum number of charts. More would not be looked at.
 const MOST_CHARTS: usize = 24;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
